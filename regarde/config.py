@@ -1,0 +1,204 @@
+"""TOML <-> frozen dataclasses: strict keys, bounds, nearest names, dotted overrides.
+
+A configuration is a frozen dataclass whose field types say what is allowed; its defaults are the only defaults there are.
+This module knows no model: a field typed as a union of dataclasses is a choice, told apart by their `kind`.
+
+    int, float, bool, str      plain values (an int where a float is expected is taken)
+    Annotated[int, Bound(…)]   the same, within bounds
+    Literal["a", "b"]          one of a closed list
+    tuple[str, ...]            a list
+    X | None                   may be left out
+    A | B                      dataclasses told apart by `kind: Literal["…"]`
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import difflib
+import tomllib
+import types
+import typing
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Annotated, Any, Literal, TypeVar
+
+import tomli_w
+
+from regarde.errors import ConfigError
+
+Config = TypeVar("Config")
+Table = dict[str, Any]
+
+
+@dataclass(frozen=True)
+class Bound:
+    """The smallest and the largest value allowed."""
+
+    low: float
+    high: float
+
+
+Size = Annotated[int, Bound(1, 65_536)]  # a width, a number of units
+Depth = Annotated[int, Bound(1, 64)]  # a number of layers
+Count = Annotated[int, Bound(0, 10**12)]  # a number of steps, pairs, tokens; 0 often means "no limit"
+Share = Annotated[float, Bound(0.0, 1.0)]  # a probability
+Positive = Annotated[float, Bound(1e-12, 1e12)]
+NonNegative = Annotated[float, Bound(0.0, 1e12)]
+Seed = Annotated[int, Bound(0, 2**63 - 1)]
+
+
+def read(path: Path) -> Table:
+    """The raw tables of a TOML file."""
+    try:
+        return tomllib.loads(path.read_text(encoding="utf-8"))
+    except FileNotFoundError:
+        raise ConfigError(f"{path}: no such file. Give the path of a TOML file.") from None
+    except (OSError, UnicodeDecodeError) as error:
+        raise ConfigError(f"{path}: not readable as text ({error}). Give the path of a TOML file in UTF-8.") from None
+    except tomllib.TOMLDecodeError as error:
+        raise ConfigError(f"{path}: not valid TOML: {error}.") from None
+
+
+def override(table: Table, settings: Iterable[str]) -> Table:
+    """A copy of `table` with each `path.to.key=value` set; a value is TOML, or else a bare string."""
+    table = _copy(table)
+    for setting in settings:
+        path, equals, text = setting.partition("=")
+        keys = path.strip().split(".")
+        if not equals or not all(keys):
+            raise ConfigError(f"--set {setting}: expected path.to.key=value, for example model.hidden=256.")
+        inner = table
+        for key in keys[:-1]:
+            inner = inner.setdefault(key, {})
+            if not isinstance(inner, dict):
+                raise ConfigError(f"--set {setting}: {key} is a value, not a table. Leave out what follows it.")
+        inner[keys[-1]] = _value(text.strip())
+    return table
+
+
+def merge(below: Table, above: Table) -> Table:
+    """`above` laid over `below`, table by table; where a `kind` changes, nothing of the old choice stays."""
+    if "kind" in above and above["kind"] != below.get("kind", above["kind"]):
+        return _copy(above)
+    merged = _copy(below)
+    for key, value in above.items():
+        old = merged.get(key)
+        merged[key] = merge(old, value) if isinstance(old, dict) and isinstance(value, dict) else value
+    return merged
+
+
+def parse(cls: type[Config], table: Mapping[str, Any], where: str = "") -> Config:
+    """Build `cls` from a raw table; every complaint names the path, what was given and what is known."""
+    hints = typing.get_type_hints(cls, include_extras=True)
+    fields = {field.name: field for field in dataclasses.fields(cls) if field.init}  # type: ignore[arg-type]
+    for key in table:
+        if key not in fields:
+            raise ConfigError(_unknown(_join(where, key), key, fields, "key"))
+    values = {key: _check(hints[key], value, _join(where, key)) for key, value in table.items()}
+    for name, field in fields.items():
+        required = field.default is dataclasses.MISSING and field.default_factory is dataclasses.MISSING
+        if required and name not in values:
+            raise ConfigError(f"{_join(where, name)}: missing. Add it to the configuration.")
+    try:
+        return cls(**values)
+    except ConfigError as error:
+        raise ConfigError(f"{where}: {error}" if where else str(error)) from None
+
+
+def dump(config: object) -> str:
+    """The TOML text of a configuration, defaults included; what is None is left out."""
+    return tomli_w.dumps(as_table(config))
+
+
+def as_table(config: object) -> Table:
+    """The raw tables of a configuration."""
+    table: Table = {}
+    for field in dataclasses.fields(config):  # type: ignore[arg-type]
+        value = getattr(config, field.name)
+        if dataclasses.is_dataclass(value):
+            table[field.name] = as_table(value)
+        elif isinstance(value, tuple):
+            table[field.name] = list(value)
+        elif value is not None:
+            table[field.name] = value
+    return table
+
+
+def _check(hint: Any, value: Any, where: str) -> Any:
+    origin = typing.get_origin(hint)
+    if origin is Annotated:
+        return _within(hint.__metadata__, _check(hint.__origin__, value, where), where)
+    if origin is Literal:
+        allowed = typing.get_args(hint)
+        if value not in allowed:
+            raise ConfigError(_unknown(f"{where} = {value!r}", str(value), [str(a) for a in allowed], "value"))
+        return value
+    if origin in (typing.Union, types.UnionType):
+        return _choose([a for a in typing.get_args(hint) if a is not type(None)], value, where)
+    if origin is tuple:
+        if not isinstance(value, list):
+            raise ConfigError(f"{where} = {value!r}: expected a list.")
+        return tuple(_check(typing.get_args(hint)[0], item, f"{where}[{i}]") for i, item in enumerate(value))
+    if dataclasses.is_dataclass(hint):
+        if not isinstance(value, dict):
+            raise ConfigError(f"{where} = {value!r}: expected a table, [{where}].")
+        return parse(typing.cast(type, hint), value, where)
+    return _plain(hint, value, where)
+
+
+def _plain(hint: Any, value: Any, where: str) -> Any:
+    if hint is float and type(value) is int:
+        return float(value)
+    if type(value) is not hint:
+        raise ConfigError(f"{where} = {value!r}: expected {_NAMES[hint]}, got {_NAMES.get(type(value), 'a table')}.")
+    return value
+
+
+def _within(metadata: tuple[Any, ...], value: Any, where: str) -> Any:
+    for bound in metadata:
+        if isinstance(bound, Bound) and not bound.low <= value <= bound.high:
+            raise ConfigError(f"{where} = {value!r}: expected a value from {bound.low:g} to {bound.high:g}.")
+    return value
+
+
+def _choose(options: list[Any], value: Any, where: str) -> Any:
+    if len(options) == 1:
+        return _check(options[0], value, where)
+    if not isinstance(value, dict):
+        raise ConfigError(f"{where} = {value!r}: expected a table, [{where}], with a kind.")
+    kinds = {_kind(option): option for option in options}
+    kind = value.get("kind")
+    if kind not in kinds:
+        given = "nothing" if kind is None else repr(kind)
+        raise ConfigError(_unknown(f"{_join(where, 'kind')} = {given}", str(kind), kinds, "kind"))
+    return parse(kinds[kind], value, where)
+
+
+def _kind(option: Any) -> str:
+    return str(typing.get_args(typing.get_type_hints(option)["kind"])[0])
+
+
+def _unknown(given: str, word: str, known: Iterable[str], noun: str) -> str:
+    known = list(known)
+    near = difflib.get_close_matches(word, known, n=1, cutoff=0.5)
+    hint = f' Did you mean "{near[0]}"?' if near else ""
+    return f"{given}: unknown {noun}.{hint} Known: {', '.join(known)}."
+
+
+def _value(text: str) -> Any:
+    try:
+        return tomllib.loads(f"value = {text}")["value"]
+    except tomllib.TOMLDecodeError:
+        return text
+
+
+def _join(where: str, key: str) -> str:
+    return f"{where}.{key}" if where else key
+
+
+def _copy(table: Mapping[str, Any]) -> Table:
+    return {key: _copy(value) if isinstance(value, dict) else value for key, value in table.items()}
+
+
+_NAMES: dict[Any, str] = {int: "a whole number", float: "a number", bool: "true or false", str: "a string", list: "a list"}

@@ -1,0 +1,84 @@
+"""Tokens -> batch: frozen bundles of tensors that share their first axis.
+
+Axes: B batch, S source, T target. Masks are True where there is a token. A source ends with EOS; a target is read
+shifted by one, `previous` = BOS y_1 … y_T and `target_ids` = y_1 … y_T EOS.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import Self
+
+import torch
+from torch import Tensor
+
+from regarde.text.vocabulary import BOS, EOS, PAD
+
+
+@dataclass(frozen=True, eq=False)
+class Batched:
+    """Tensors (or bundles of them) that share axis 0: all that search needs to know of a decoder's state."""
+
+    def select(self, rows: Tensor) -> Self:
+        """The given rows, in the given order."""
+        return self._map(lambda tensor: tensor.index_select(0, rows))
+
+    def repeat(self, times: int) -> Self:
+        """Each row `times` times, copies side by side."""
+        return self._map(lambda tensor: tensor.repeat_interleave(times, dim=0))
+
+    def to(self, device: torch.device | str) -> Self:
+        return self._map(lambda tensor: tensor.to(device))
+
+    def _map(self, change: Callable[[Tensor], Tensor]) -> Self:
+        fields = {field.name: getattr(self, field.name) for field in dataclasses.fields(self)}
+        return dataclasses.replace(
+            self,
+            **{name: change(value) if torch.is_tensor(value) else value._map(change) for name, value in fields.items()},
+        )
+
+
+@dataclass(frozen=True, eq=False)
+class Source(Batched):
+    """Source sentences, EOS last, padded on the right."""
+
+    ids: Tensor  # (B, S)
+    mask: Tensor  # (B, S)
+
+    @property
+    def lengths(self) -> Tensor:
+        return self.mask.sum(dim=1)  # (B,)
+
+
+@dataclass(frozen=True, eq=False)
+class Batch(Batched):
+    """Sentence pairs for teacher forcing."""
+
+    source: Source
+    previous: Tensor  # (B, T) what the decoder has just said
+    target_ids: Tensor  # (B, T) what it should say now
+    target_mask: Tensor  # (B, T)
+
+
+def collate_source(sources: Sequence[Sequence[int]]) -> Source:
+    """Close each sentence with EOS and pad."""
+    ids = _pad([[*source, EOS] for source in sources])
+    return Source(ids=ids, mask=ids.ne(PAD))
+
+
+def collate(sources: Sequence[Sequence[int]], targets: Sequence[Sequence[int]]) -> Batch:
+    """Sentence pairs as one batch."""
+    target_ids = _pad([[*target, EOS] for target in targets])
+    return Batch(
+        source=collate_source(sources),
+        previous=_pad([[BOS, *target] for target in targets]),
+        target_ids=target_ids,
+        target_mask=target_ids.ne(PAD),
+    )
+
+
+def _pad(rows: Sequence[Sequence[int]]) -> Tensor:
+    width = max(len(row) for row in rows)
+    return torch.tensor([[*row, *[PAD] * (width - len(row))] for row in rows], dtype=torch.long)
