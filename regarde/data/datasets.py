@@ -1,0 +1,122 @@
+"""The data sets that come with Regarde: made on the spot, the same on every machine, with gold links.
+
+They need no download. The SHA-256 of each split is written here, so that a number measured on one is a number on all.
+"""
+
+from __future__ import annotations
+
+import difflib
+import hashlib
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from dataclasses import dataclass
+from typing import get_args
+
+from regarde.data import dates, toys
+from regarde.data.example import Example, Split
+from regarde.errors import DataError, UsageError
+
+__all__ = ["DATASETS", "SPLITS", "Dataset", "Example", "Split", "dataset", "digest"]
+
+SPLITS: tuple[Split, ...] = get_args(Split)
+
+
+@dataclass(frozen=True)
+class Dataset:
+    """A named source of examples in three splits."""
+
+    name: str
+    summary: str
+    sample: Example
+    sizes: Mapping[Split, int]
+    digests: Mapping[Split, str]
+    generate: Callable[[Split], Iterator[Example]]
+    remedy: str = "Please report it."  # what to do where the data differs from its digests
+
+    def split(self, name: str) -> Iterator[Example]:
+        """The examples of a split, in an order that is always the same."""
+        return self.generate(self._known(name))
+
+    def check(self, name: str) -> str:
+        """The SHA-256 of a split; a DataError if it is not the one written here."""
+        known = self._known(name)
+        found = digest(self.generate(known))
+        if found != self.digests[known]:
+            wanted = self.digests[known]
+            raise DataError(f"{self.name} {name}: SHA-256 is {found[:12]}…, expected {wanted[:12]}…. {self.remedy}")
+        return found
+
+    def _known(self, name: str) -> Split:
+        for split in SPLITS:
+            if split == name:
+                return split
+        raise UsageError(f"{name}: no such split of {self.name}. Known: {', '.join(SPLITS)}.")
+
+
+def dataset(name: str) -> Dataset:
+    """The data set of that name."""
+    if name in DATASETS:
+        return DATASETS[name]
+    near = difflib.get_close_matches(name, DATASETS, n=1, cutoff=0.5)
+    hint = f' Did you mean "{near[0]}"?' if near else ""
+    raise UsageError(f"{name}: no such data set.{hint} Known: {', '.join(DATASETS)}.")
+
+
+def digest(examples: Iterable[Example]) -> str:
+    """The SHA-256 of examples as the lines of a file, links included."""
+    sha = hashlib.sha256()
+    for example in examples:
+        sha.update(f"{example.line(links=True)}\n".encode())
+    return sha.hexdigest()
+
+
+DATASETS: dict[str, Dataset] = {
+    "dates": Dataset(
+        name="dates",
+        summary="written dates in 31 languages -> ISO 8601",
+        sample=Example("Dienstag, 7. März 2023", "2023-03-07"),
+        sizes=dates.SIZES,
+        digests={
+            "train": "bbbf3fd8966ad32d96cbd4a3ad869bcf3d31bcf1238d01fbb6318c943f6f99c9",
+            "valid": "a2fd78437173d968d52d1d1713949f9d86cb0ba7ad66750df5e7b66647b43445",
+            "test": "3413a431d8f820ef1655f58ec3f48a1081ec24cd6c44f4b24209c33c26f273ea",
+        },
+        generate=dates.examples,
+        remedy=f"The dates are made with Babel {dates.BABEL}: pip install babel=={dates.BABEL}",
+    ),
+    "copy": Dataset(
+        name="copy",
+        summary="random letters -> the same",
+        sample=Example("regarde", "regarde"),
+        sizes=toys.SIZES,
+        digests={
+            "train": "edb26e360ebf5a1625b14eae0cc3ccbf428034ed82225022088b2db4827f872e",
+            "valid": "0602bc69259111e4f9ffab11d61701378990fe426adf5d53cfc2ebf7e9216e4c",
+            "test": "19d1500e2e769ddd7a4c2f313e1b026fb0647091b72beabda433eaae6a3f1e79",
+        },
+        generate=toys.copy,
+    ),
+    "reverse": Dataset(
+        name="reverse",
+        summary="random letters -> the same from the end",
+        sample=Example("regarde", "edrager"),
+        sizes=toys.SIZES,
+        digests={
+            "train": "71c8c88e4d4a03fe0ca86fe0107f34a324ce7c82ab32d8bc1e9b2b2e9219209d",
+            "valid": "123a23f13d74150ce89bcd2b8fa2beff56f0bcd2c687403137abee49176b5815",
+            "test": "75d49383f16a90e9af53ce6c8594c37869778141f6b0c75d93b5b8879aa5b229",
+        },
+        generate=toys.reverse,
+    ),
+    "sort": Dataset(
+        name="sort",
+        summary="random letters -> in alphabetical order",
+        sample=Example("regarde", "adeegrr"),
+        sizes=toys.SIZES,
+        digests={
+            "train": "8f462c08f24c597f79e1c9fae5d5a174a87ca1817e89ca443bf02750e88ca452",
+            "valid": "3f0481bb94b34fc47168a4595102fc24ffc418e0bbc55c0899608e1cf5902425",
+            "test": "8ffdd956cc9e1cda9d0bccb0d6bbd138724496962f9791d46991cf16d42760e1",
+        },
+        generate=toys.sort,
+    ),
+}

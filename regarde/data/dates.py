@@ -1,0 +1,262 @@
+"""Written dates in 31 languages -> ISO 8601, with gold links.
+
+    "Dienstag, 7. März 2023"  ->  "2023-03-07"
+
+The strings are those of Unicode's CLDR as Babel gives them. Each pattern is filled in here, field by field, so that the
+characters of the year, the month and the day are known: they are the gold links of the target's digits.
+
+No string has two readings. A numeric month is taken only where every locale of CLDR reads it alike: year first
+(2023/03/07), or day first with dots (7.3.2023); 03/07/2023 never occurs. What would still read in two ways, such as a
+month's name that means another month in another language, is found by its shape (`_shape`) and left out.
+"""
+
+from __future__ import annotations
+
+import datetime
+import logging
+import re
+import unicodedata
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from functools import cache
+from random import Random
+from typing import Literal, NamedTuple
+
+from regarde.data.example import Example, Split, draw
+from regarde.errors import RegardeError
+
+BABEL = "2.18.0"
+SIZES: Mapping[Split, int] = {"train": 40_000, "valid": 1_000, "test": 2_000}
+LOCALES = (
+    *("en", "en_GB", "de", "nl", "sv", "da", "fr", "es", "it", "pt", "ro", "pl", "cs", "fi", "hu", "tr", "vi"),  # Latin
+    *("ru", "uk", "el", "hy", "ka"),  # Cyrillic, Greek, Armenian, Georgian
+    *("he", "ar_EG", "hi", "mr", "bn", "ta", "th"),  # Hebrew, Arabic, Devanagari, Bengali, Tamil, Thai
+    *("zh", "ja", "ko"),  # Han, Hangul
+)
+FORMATS = ("full", "long", "medium", "short")
+
+Role = Literal["year", "month", "day", "other"]
+
+_FIRST_YEAR, _LAST_YEAR = 1900, 2099
+_SEED = "regarde dates"
+_NO_ERA = {("th", "medium"), ("th", "short")}  # a Thai year without its era is Buddhist to the reader
+_ZERO = {"latn": "0", "arab": "٠", "beng": "০", "deva": "०"}
+_SPACES = str.maketrans({"\u00a0": " ", "\u202f": " "})
+_log = logging.getLogger(__name__)
+
+
+class Span(NamedTuple):
+    """The characters start, …, end - 1 of a written date."""
+
+    start: int
+    end: int
+
+
+class Written(NamedTuple):
+    """A date as text, and where its fields stand."""
+
+    text: str
+    spans: dict[Role, Span]
+
+
+@dataclass(frozen=True)
+class Piece:
+    """One field of a pattern and what it can say, or a literal between fields."""
+
+    role: Role
+    key: Literal["year", "month", "day", "weekday", "none"]  # what of the date chooses among the texts
+    texts: tuple[str, ...]
+
+
+@dataclass(frozen=True)
+class Style:
+    """One way of one locale to write a date."""
+
+    locale: str
+    format: str
+    pieces: tuple[Piece, ...]
+
+    def write(self, date: datetime.date) -> Written:
+        index = {
+            "year": date.year - _FIRST_YEAR,
+            "month": date.month - 1,
+            "day": date.day - 1,
+            "weekday": date.weekday(),
+            "none": 0,
+        }
+        text, spans = "", {}
+        for piece in self.pieces:
+            start = len(text)
+            text += piece.texts[index[piece.key]]
+            if piece.role != "other":
+                spans[piece.role] = Span(start, len(text))
+        return Written(text, spans)
+
+
+def examples(split: Split) -> Iterator[Example]:
+    """The examples of a split, always the same; a calendar date belongs to one split, a source occurs once."""
+    dates = _dates(split)
+    ambiguous = _ambiguous(styles())
+    locales = list(_by_locale().values())
+    rng = Random(f"{_SEED} {split}")
+    seen: set[str] = set()
+    while len(seen) < SIZES[split]:
+        date = draw(rng, dates)
+        style = draw(rng, draw(rng, locales))
+        written = style.write(date)
+        if written.text in seen or _shape(written.text) in ambiguous:
+            continue
+        seen.add(written.text)
+        spans = written.spans
+        yield Example(written.text, date.isoformat(), _links(spans["year"], spans["month"], spans["day"]))
+
+
+@cache
+def styles() -> tuple[Style, ...]:
+    """Every way of every locale to write a date that is taken into the data."""
+    found = []
+    for locale in LOCALES:
+        patterns: dict[str, str] = {}
+        for name in FORMATS:
+            pattern = _pattern(locale, name)
+            if (locale, name) not in _NO_ERA and pattern not in patterns.values() and _reads_alike(pattern):
+                patterns[name] = pattern
+        found += [Style(locale, name, _pieces(locale, pattern)) for name, pattern in patterns.items()]
+    return tuple(found)
+
+
+def typed(text: str) -> str:
+    """CLDR's text as a keyboard writes it: composed (NFC), and with plain spaces for the no-break ones."""
+    return unicodedata.normalize("NFC", text).translate(_SPACES)
+
+
+def digits(locale: str) -> dict[int, str]:
+    """The translation of ASCII digits into the locale's own, for `str.translate`; Babel always writes ASCII."""
+    _check_babel()
+    from babel import Locale
+
+    zero = ord(_ZERO[Locale.parse(locale).default_numbering_system])
+    return {ord("0") + digit: chr(zero + digit) for digit in range(10)}
+
+
+def _dates(split: Split) -> list[datetime.date]:
+    first = datetime.date(_FIRST_YEAR, 1, 1).toordinal()
+    last = datetime.date(_LAST_YEAR, 12, 31).toordinal()
+    rng = Random(_SEED)
+    order = sorted(range(first, last + 1), key=lambda _: rng.random())
+    # each split has a part of the calendar as large as its part of the examples
+    unit = len(order) / sum(SIZES.values())
+    valid = round(unit * SIZES["valid"])
+    test = valid + round(unit * SIZES["test"])
+    part = {"valid": order[:valid], "test": order[valid:test], "train": order[test:]}[split]
+    return [datetime.date.fromordinal(day) for day in part]
+
+
+def _by_locale() -> dict[str, list[Style]]:
+    table: dict[str, list[Style]] = {}
+    for style in styles():
+        table.setdefault(style.locale, []).append(style)
+    return table
+
+
+def _pattern(locale: str, name: str) -> str:
+    _check_babel()
+    from babel import Locale
+
+    return str(Locale.parse(locale).date_formats[name].pattern)
+
+
+def _reads_alike(pattern: str) -> bool:
+    """Whether the year is whole and the month is a name, or a number that every locale reads alike."""
+    if re.search(r"(?<!y)yy(?!y)", pattern):
+        return False
+    numeric = re.search(r"(?<!M)MM?(?!M)", pattern)
+    return not numeric or re.match(r"y|d+\. ?M+\. ?y", pattern) is not None
+
+
+def _fields(pattern: str) -> list[tuple[str, str]]:
+    """A pattern's parts: (letter of the field, the field as written), or ("", a literal)."""
+    from babel.dates import tokenize_pattern
+
+    parts = tokenize_pattern(pattern)
+    return [("", value) if kind == "chars" else (value[0], value[0] * value[1]) for kind, value in parts]
+
+
+def _pieces(locale: str, pattern: str) -> tuple[Piece, ...]:
+    from babel.dates import format_date
+
+    own = digits(locale)
+
+    def texts(field: str, dates: list[datetime.date]) -> tuple[str, ...]:
+        return tuple(typed(format_date(date, field, locale=locale)).translate(own) for date in dates)
+
+    pieces = []
+    for letter, text in _fields(pattern):
+        match letter:
+            case "y":
+                years = [datetime.date(year, 1, 1) for year in range(_FIRST_YEAR, _LAST_YEAR + 1)]
+                pieces.append(Piece("year", "year", texts(text, years)))
+            case "M" | "L":
+                months = [datetime.date(2001, month, 1) for month in range(1, 13)]
+                pieces.append(Piece("month", "month", texts(text, months)))
+            case "d":
+                days = [datetime.date(2001, 1, day) for day in range(1, 32)]
+                pieces.append(Piece("day", "day", texts(text, days)))
+            case "E" | "c":
+                week = [datetime.date(2001, 1, day) for day in range(1, 8)]  # 1 January 2001 was a Monday
+                pieces.append(Piece("other", "weekday", texts(text, week)))
+            case "G":
+                pieces.append(Piece("other", "none", texts(text, [datetime.date(2001, 1, 1)])))
+            case _:
+                assert not letter, f"{locale}: a field we do not know in {pattern}"
+                pieces.append(Piece("other", "none", (typed(text),)))
+    return tuple(pieces)
+
+
+def _shape(text: str) -> str:
+    """The text with every number replaced by its kind: a year has four digits, a day or a month fewer."""
+    return re.sub(r"\d+", lambda number: "Y" if len(number[0]) == 4 else "#", text)
+
+
+@cache
+def _ambiguous(styles: tuple[Style, ...]) -> frozenset[str]:
+    """The shapes with more than one reading among all styles.
+
+    A reading is the roles of the numbers in the text, and the month where no number says it. A string has one shape;
+    a shape with one reading gives one date: so no string that is kept can mean two dates.
+    """
+    readings: dict[str, set[tuple[tuple[Role, ...], int]]] = {}
+    every = [datetime.date(2001, month, day) for month in range(1, 13) for day in range(8, 15)]  # month x weekday
+    for style in styles:
+        for date in every:
+            written = style.write(date)
+            roles = tuple(_role(written, number.span()) for number in re.finditer(r"\d+", written.text))
+            month = 0 if "month" in roles else date.month
+            readings.setdefault(_shape(written.text), set()).add((roles, month))
+    return frozenset(shape for shape, found in readings.items() if len(found) > 1)
+
+
+def _role(written: Written, number: tuple[int, int]) -> Role:
+    for role, span in written.spans.items():
+        if span.start <= number[0] and number[1] <= span.end:
+            return role
+    raise AssertionError(f"{written.text}: a number outside year, month and day")
+
+
+@cache
+def _links(year: Span, month: Span, day: Span) -> tuple[tuple[int, int], ...]:
+    """Every digit of YYYY-MM-DD linked to all characters of its field; the hyphens to none."""
+    targets = ((year, range(4)), (month, range(5, 7)), (day, range(8, 10)))
+    return tuple(sorted((i, j) for span, digits in targets for i in range(*span) for j in digits))
+
+
+@cache
+def _check_babel() -> None:
+    try:
+        import babel
+    except ImportError:
+        raise RegardeError(
+            "The dates are made with Babel, which is not installed. pip install 'regarde[train]'"
+        ) from None
+    if babel.__version__ != BABEL:
+        _log.warning("Babel %s is installed: the dates may differ from those of Babel %s.", babel.__version__, BABEL)
