@@ -1,0 +1,7 @@
+"""From soft to hard: what attention looked at, as links between words."""
+
+from __future__ import annotations
+
+from regarde.alignment.links import GoldMass, Link, argmax_links, gold_mass, merge, parse_pharaoh, pharaoh, shift
+
+__all__ = ["GoldMass", "Link", "argmax_links", "gold_mass", "merge", "parse_pharaoh", "pharaoh", "shift"]

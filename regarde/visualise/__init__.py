@@ -1,0 +1,35 @@
+"""Pictures of attention: in the terminal, as SVG, as one offline HTML page, as PNG or PDF."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from regarde.errors import DiskError, UsageError
+from regarde.visualise.heatmap import Heatmap
+
+__all__ = ["Heatmap", "save"]
+
+
+def save(chart: Heatmap, path: str | Path) -> None:
+    """Write `chart` in the form the suffix names: .svg, .html, .png or .pdf."""
+    path = Path(path)
+    suffix = path.suffix.lower()
+    try:
+        if suffix == ".svg":
+            from regarde.visualise import svg
+
+            path.write_text(svg.heatmap(chart), encoding="utf-8", newline="\n")
+        elif suffix == ".html":
+            from regarde.visualise import html
+
+            path.write_text(html.page([chart], chart.title), encoding="utf-8", newline="\n")
+        elif suffix in (".png", ".pdf"):
+            from regarde.visualise import plot
+
+            plot.save(chart, path)
+        else:
+            raise UsageError(f"{path}: a picture of this kind is not known. Name it .svg, .html, .png or .pdf.")
+    except OSError as error:
+        raise DiskError(
+            f"{path}: not written ({error.strerror or error}). Choose a folder that can be written."
+        ) from None

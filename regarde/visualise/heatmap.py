@@ -1,0 +1,53 @@
+"""What every picture shows: two rows of tokens and the attention between them, (T, S).
+
+Tokens stand in the order the model read and wrote them, first at the left and at the top, in every script.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from regarde.errors import UsageError
+
+
+@dataclass(frozen=True, eq=False)
+class Heatmap:
+    """Attention between source tokens (columns) and target tokens (rows)."""
+
+    source: tuple[str, ...]
+    target: tuple[str, ...]
+    weights: NDArray[np.floating[Any]]
+    title: str = ""
+
+    def __post_init__(self) -> None:
+        expected = (len(self.target), len(self.source))
+        if self.weights.shape != expected:
+            given = " x ".join(map(str, self.weights.shape))
+            raise UsageError(
+                f"Weights are {given}, but there are {expected[0]} target and {expected[1]} source tokens. "
+                "Give one row per target and one column per source token."
+            )
+        if not (np.isfinite(self.weights) & (self.weights >= 0)).all():
+            raise UsageError("Weights hold NaN, infinite or negative values; a heat map shows attention, from 0 up.")
+
+    @property
+    def top(self) -> float:
+        """The upper end of the colour scale: the least of …, 0.1, 0.2, 0.5, 1, 2, … that no weight exceeds.
+
+        One where attention is sharp, so pictures compare; less where it is spread, so they still show something.
+        """
+        peak = float(self.weights.max(initial=0.0)) * (1 - 1e-4)  # a float32 sum of 1.0000001 is still one
+        if peak < 1e-6:
+            return 1.0
+        power = 10.0 ** math.floor(math.log10(peak))
+        return round(next(step * power for step in (1, 2, 5, 10) if peak <= step * power), 12)
+
+    def _repr_html_(self) -> str:
+        from regarde.visualise.html import fragment  # a notebook asks; nobody else pays for the page
+
+        return fragment(self)
