@@ -1,0 +1,126 @@
+"""Which pairs make a batch, and in which order: pure functions of (seed, epoch), no global random state.
+
+A batch of B pairs is computed on B x (longest source + longest target) positions, padding included. That is what
+`tokens` bounds, for it bounds the memory of the encoder's and the decoder's states alike. Lengths are counted as the
+caller will compute them (with EOS where it is added).
+"""
+
+from __future__ import annotations
+
+import hashlib
+import unicodedata
+from collections import Counter
+from collections.abc import Sequence
+from typing import NamedTuple
+
+import numpy as np
+import numpy.typing as npt
+
+from regarde.data.corpus import Pair
+from regarde.errors import DataError
+
+Indices = npt.NDArray[np.int64]
+
+_POOL = 200  # batches sorted together: more pads less, fewer leaves batches more random
+
+
+def batches(
+    source_lengths: Indices, target_lengths: Indices, *, seed: int, epoch: int, pairs: int, tokens: int
+) -> list[Indices]:
+    """The batches of one epoch, each pair once: at most `pairs` pairs and `tokens` positions each, 0 = no limit.
+
+    Pairs are shuffled, cut into pools, sorted by length within a pool with ties left random, cut into batches, and the
+    batches shuffled. A pair that alone is over `tokens` makes a batch alone.
+    """
+    count = len(source_lengths)
+    generator = np.random.Generator(np.random.PCG64(np.random.SeedSequence((seed, epoch))))
+    shuffled = generator.permutation(count)
+    lengths = source_lengths + target_lengths
+    rows = min(pairs or count, max(1, tokens // max(1, int(lengths.mean()))) if tokens and count else count)
+    pools = np.array_split(shuffled, -(-count // (_POOL * rows))) if count else []
+    cut = [
+        batch
+        for pool in pools
+        for batch in _cut(
+            _by_length(pool, source_lengths, target_lengths), source_lengths, target_lengths, pairs, tokens
+        )
+    ]
+    return [cut[i] for i in generator.permutation(len(cut))]
+
+
+def ordered(source_lengths: Indices, *, pairs: int, tokens: int) -> list[Indices]:
+    """Batches of sources alone, shortest first, for translating: at most `tokens` = rows x longest source."""
+    order = np.argsort(source_lengths, kind="stable")
+    return _cut(order, source_lengths, np.zeros_like(source_lengths), pairs, tokens)
+
+
+def useful_share(batches: Sequence[Indices], source_lengths: Indices, target_lengths: Indices) -> float:
+    """The share of the positions computed that are tokens and not padding."""
+    sides = (source_lengths, target_lengths)
+    useful = sum(int(side[batch].sum()) for batch in batches for side in sides)
+    computed = sum(len(batch) * int(side[batch].max()) for batch in batches for side in sides)
+    return useful / computed
+
+
+class Split(NamedTuple):
+    """Pairs to learn from and pairs held out, both in their first order."""
+
+    train: list[Pair]
+    valid: list[Pair]
+
+
+def split(pairs: Sequence[Pair], *, seed: int, valid_share: float = 0.05, valid_max: int = 2_000) -> Split:
+    """Hold out a share of the pairs, at most `valid_max`, at least one.
+
+    Sources are drawn by a keyed hash of their text, so equal sources never stand on both sides and the order of the
+    corpus changes nothing.
+    """
+    counts = Counter(_key(pair) for pair in pairs)
+    if len(counts) < 2:
+        given = (
+            f"{len(pairs):,} pair{'s' * (len(pairs) != 1)} with {len(counts)} distinct source{'s' * (len(counts) != 1)}"
+        )
+        raise DataError(f"{given}: nothing can be held out to validate on. Give more pairs, or a validation set.")
+    left = max(1, min(round(len(pairs) * valid_share), valid_max))
+    held: set[str] = set()
+    drawn = sorted(counts, key=lambda source: _draw(source, seed))
+    for source in drawn[:-1]:  # one source at least is learned from
+        if counts[source] <= left:
+            held.add(source)
+            left -= counts[source]
+    if not held:  # every source is repeated more often than that
+        held.add(min(drawn, key=lambda source: counts[source]))
+    chosen = [_key(pair) in held for pair in pairs]
+    return Split(
+        [pair for pair, is_held in zip(pairs, chosen, strict=True) if not is_held],
+        [pair for pair, is_held in zip(pairs, chosen, strict=True) if is_held],
+    )
+
+
+def _by_length(pool: Indices, source_lengths: Indices, target_lengths: Indices) -> Indices:
+    """Sorted by target, then source length; sources run up and down in turn, so that no batch straddles a jump."""
+    target, source = target_lengths[pool], source_lengths[pool]
+    turn = np.where(target % 2 == 0, source, -source)
+    return pool[np.lexsort((turn, target))]
+
+
+def _cut(order: Indices, source_lengths: Indices, target_lengths: Indices, pairs: int, tokens: int) -> list[Indices]:
+    """Consecutive batches, each as large as the limits allow."""
+    found, start, longest_source, longest_target = [], 0, 0, 0
+    lengths = zip(source_lengths[order].tolist(), target_lengths[order].tolist(), strict=True)
+    for end, (source, target) in enumerate(lengths):
+        rows = end - start + 1
+        longest_source, longest_target = max(longest_source, source), max(longest_target, target)
+        over = tokens and rows * (longest_source + longest_target) > tokens
+        if rows > 1 and (over or (pairs and rows > pairs)):
+            found.append(order[start:end])
+            start, longest_source, longest_target = end, source, target
+    return [*found, order[start:]] if len(order) else []
+
+
+def _key(pair: Pair) -> str:
+    return unicodedata.normalize("NFC", pair.source)  # a source typed in another form is no new source
+
+
+def _draw(source: str, seed: int) -> bytes:
+    return hashlib.blake2b(source.encode("utf-8"), key=seed.to_bytes(8, "little"), digest_size=16).digest()

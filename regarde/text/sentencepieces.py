@@ -1,0 +1,202 @@
+"""Subwords learned from the corpus (Kudo and Richardson 2018), unigram or byte-pair encoding.
+
+Nothing is lost on the way: text is not normalised here, spaces are kept as they are, and the few characters that
+sentencepiece reserves for itself are swapped with private ones on the way in and swapped back on the way out.
+"""
+
+from __future__ import annotations
+
+import io
+import random
+from collections import Counter
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Literal
+
+from regarde.errors import ConfigError, DataError, DiskError, FolderError
+from regarde.text.schemes import VocabularySize
+from regarde.text.tokenizers import NO_WORD, SILENT, UNKNOWN, Tokenizer, printable
+from regarde.text.vocabulary import BOS, CONTROLS, EOS, PAD, UNK
+
+if TYPE_CHECKING:
+    from sentencepiece import SentencePieceProcessor
+
+SPACE = "▁"  # how sentencepiece writes a space
+LARGEST_SAMPLE = 1_000_000  # texts; more teach a vocabulary nothing new
+LARGEST_FILE = 256 * 2**20  # bytes
+BYTES = 256  # pieces that byte fallback takes
+
+_RESERVED = f"\t\n\r\0{SPACE}▅"  # cut at, dropped or taken for something else by the trainer
+_PRIVATE = "".join(chr(0x10F700 + i) for i in range(len(_RESERVED)))
+_SWAP = str.maketrans(_RESERVED + _PRIVATE, _PRIVATE + _RESERVED)
+_SHOW = str.maketrans(_PRIVATE, _RESERVED)
+# The trainer cuts the names of its controls out of the corpus; these hold a reserved character, so no text has them.
+_NAMES = tuple(f"▅{name}" for name in ("pad", "unk", "bos", "eos"))
+
+
+class SentencepieceTokenizer(Tokenizer):
+    """A sentencepiece model whose first four ids are our controls."""
+
+    def __init__(self, model: bytes) -> None:
+        self.model = model
+        self._processor = _processor(model)
+
+    def encode(self, text: str) -> list[int]:
+        ids: list[int] = self._processor.encode(text.translate(_SWAP))
+        return ids
+
+    def decode(self, ids: Sequence[int]) -> str:
+        text: str = self._processor.decode([int(i) for i in ids if i not in SILENT])
+        return text.translate(_SWAP)
+
+    def pieces(self, ids: Sequence[int]) -> list[str]:
+        return [CONTROLS[i] if i < len(CONTROLS) else printable(self._piece(i).translate(_SHOW)) for i in ids]
+
+    def words(self, ids: Sequence[int]) -> list[int]:
+        """A word begins at a space, which is part of it; several spaces begin one word."""
+        words: list[int] = []
+        word, only_spaces = NO_WORD, False
+        for i in ids:
+            if i in SILENT:
+                words.append(NO_WORD)
+                continue
+            piece = UNKNOWN if i == UNK else self._piece(i)
+            if word == NO_WORD or (piece.startswith(SPACE) and not only_spaces):
+                word += 1
+                only_spaces = True
+            only_spaces = only_spaces and not piece.strip(SPACE)
+            words.append(word)
+        return words
+
+    def __len__(self) -> int:
+        return int(self._processor.get_piece_size())
+
+    def save(self, path_stem: Path) -> Path:
+        path = _model_path(path_stem)
+        try:
+            path.write_bytes(self.model)
+        except OSError as error:
+            raise DiskError(
+                f"{path}: not written ({error.strerror}). Free some space or choose another folder."
+            ) from None
+        return path
+
+    def _piece(self, number: int) -> str:
+        return str(self._processor.id_to_piece(int(number)))
+
+
+@dataclass(frozen=True)
+class SentencepieceConfig:
+    """Subwords learned from the corpus; a corpus too small for `size` gives fewer."""
+
+    kind: Literal["sentencepiece"] = "sentencepiece"
+    size: VocabularySize = 8_000
+    model: Literal["unigram", "bpe"] = "unigram"
+    byte_fallback: bool = False
+
+    def __post_init__(self) -> None:
+        if self._room < 1:
+            raise ConfigError(f"size = {self.size}: expected at least {self.size - self._room + 1}. Raise the size.")
+
+    def train(self, texts: Iterable[str]) -> Tokenizer:
+        sample = [text.translate(_SWAP) for text in _sample(texts)]
+        counts = Counter(character for text in sample for character in text)
+        if not counts.keys() - {" "}:
+            raise DataError("The texts hold no symbol to build a vocabulary from. Give a corpus that is not empty.")
+        return SentencepieceTokenizer(self._train(sample, _coverage(counts, self._room)))
+
+    def load(self, path_stem: Path) -> Tokenizer:
+        path = _model_path(path_stem)
+        try:
+            if path.stat().st_size > LARGEST_FILE:
+                raise FolderError(f"{path}: larger than {LARGEST_FILE:,} bytes. Restore the file of the model.")
+            return SentencepieceTokenizer(path.read_bytes())
+        except OSError as error:
+            raise FolderError(f"{path}: not readable ({error.strerror}). Restore the file of the model.") from None
+        except ValueError as error:
+            raise FolderError(f"{path}: {error}. Restore the file of the model.") from None
+
+    def filename(self, stem: str) -> str:
+        return f"{stem}.model"
+
+    @property
+    def _room(self) -> int:
+        """How many pieces may be learned."""
+        return self.size - len(CONTROLS) - (BYTES if self.byte_fallback else 0)
+
+    def _train(self, sample: list[str], coverage: float) -> bytes:
+        import sentencepiece
+
+        pad, unk, bos, eos = _NAMES
+        model = io.BytesIO()
+        try:
+            sentencepiece.SentencePieceTrainer.train(
+                sentence_iterator=iter(sample),
+                model_writer=model,
+                model_type=self.model,
+                vocab_size=self.size,
+                hard_vocab_limit=False,
+                byte_fallback=self.byte_fallback,
+                character_coverage=coverage,
+                max_sentence_length=2**30,  # its default leaves longer sentences out without a word
+                normalization_rule_name="identity",
+                remove_extra_whitespaces=False,
+                shuffle_input_sentence=False,
+                num_threads=1,  # with more, the sums of the unigram model depend on timing
+                minloglevel=2,
+                unk_surface=UNKNOWN,
+                pad_id=PAD,
+                unk_id=UNK,
+                bos_id=BOS,
+                eos_id=EOS,
+                pad_piece=pad,
+                unk_piece=unk,
+                bos_piece=bos,
+                eos_piece=eos,
+            )
+        except RuntimeError as error:
+            reason = " ".join(str(error).split())
+            raise DataError(
+                f"No {self.size} pieces could be learned ({reason}). Give more text or a smaller size."
+            ) from None
+        return model.getvalue()
+
+
+def _processor(model: bytes) -> SentencePieceProcessor:
+    """A processor of a model that may come from anywhere; ValueError where it is not one of ours."""
+    import sentencepiece
+
+    processor = sentencepiece.SentencePieceProcessor()
+    try:
+        processor.LoadFromSerializedProto(model)
+    except RuntimeError:
+        raise ValueError("not a sentencepiece model") from None
+    names = tuple(processor.id_to_piece(i) for i in range(min(len(_NAMES), processor.get_piece_size())))
+    if names != _NAMES:
+        raise ValueError("a sentencepiece model of someone else, its first four pieces are not our controls")
+    return processor
+
+
+def _sample(texts: Iterable[str]) -> list[str]:
+    """All texts, or a uniform sample of them where they are very many (Vitter 1985, algorithm R)."""
+    generator = random.Random(0)
+    sample: list[str] = []
+    for seen, text in enumerate(text for text in texts if text):
+        if seen < LARGEST_SAMPLE:
+            sample.append(text)
+        elif (place := generator.randrange(seen + 1)) < LARGEST_SAMPLE:
+            sample[place] = text
+    return sample
+
+
+def _coverage(counts: Counter[str], room: int) -> float:
+    """The share of the text to spell out: all of it, or what leaves half of the room for longer pieces."""
+    places = max(1, room // 2)
+    if len(counts) <= places:
+        return 1.0
+    return sum(count for _, count in counts.most_common(places)) / counts.total()
+
+
+def _model_path(path_stem: Path) -> Path:
+    return path_stem.with_name(f"{path_stem.name}.model")

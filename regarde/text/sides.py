@@ -1,0 +1,84 @@
+"""Both sides of a corpus: a tokenizer for the source, one for the target, one normalisation for both."""
+
+from __future__ import annotations
+
+import unicodedata
+from collections.abc import Iterable
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Literal
+
+from regarde.errors import ConfigError, DataError, FolderError
+from regarde.text.schemes import CharactersConfig, FieldsConfig, WordsConfig
+from regarde.text.sentencepieces import SentencepieceConfig
+from regarde.text.tokenizers import Tokenizer
+
+TokenizerConfig = CharactersConfig | WordsConfig | SentencepieceConfig | FieldsConfig
+Normalisation = Literal["NFC", "NFKC", "none"]
+
+
+@dataclass(frozen=True)
+class TextConfig:
+    """How text becomes tokens; recorded in the model, so that translating does what training did."""
+
+    source: TokenizerConfig = field(default_factory=CharactersConfig)
+    target: TokenizerConfig = field(default_factory=CharactersConfig)
+    normalise: Normalisation = "NFC"
+    shared: bool = False  # one vocabulary, trained on both sides
+
+    def __post_init__(self) -> None:
+        if self.shared and self.source != self.target:
+            given = f"source is {self.source}, target is {self.target}"
+            raise ConfigError(
+                f"shared = true needs equal tokenizers, but {given}. Make them equal or leave out shared."
+            )
+
+    def train(self, pairs: Iterable[tuple[str, str]]) -> Text:
+        prepared = [(prepare(source, self.normalise), prepare(target, self.normalise)) for source, target in pairs]
+        if not prepared:
+            raise DataError("The corpus holds no pair to build a vocabulary from. Give one that is not empty.")
+        if self.shared:
+            both = self.source.train(text for pair in prepared for text in pair)
+            return Text(both, both, self.normalise)
+        source = self.source.train(source for source, _ in prepared)
+        target = self.target.train(target for _, target in prepared)
+        return Text(source, target, self.normalise)
+
+
+@dataclass(frozen=True)
+class Text:
+    """The trained tokenizers of both sides."""
+
+    source: Tokenizer
+    target: Tokenizer
+    normalise: Normalisation
+
+    def prepare(self, text: str) -> str:
+        """What every text of either side goes through before it is encoded."""
+        return prepare(text, self.normalise)
+
+    def save(self, folder: Path) -> list[Path]:
+        """Write source.* and target.* (the same twice where they are shared)."""
+        return [self.source.save(folder / "source"), self.target.save(folder / "target")]
+
+
+def load_text(config: TextConfig, folder: Path) -> Text:
+    """Read what `Text.save` wrote into a folder."""
+    source = config.source.load(folder / "source")
+    if not config.shared:
+        return Text(source, config.target.load(folder / "target"), config.normalise)
+    names = [config.source.filename("source"), config.target.filename("target")]
+    try:
+        equal = (folder / names[0]).read_bytes() == (folder / names[1]).read_bytes()
+    except OSError as error:
+        raise FolderError(
+            f"{error.filename}: not readable ({error.strerror}). Restore the file of the model."
+        ) from None
+    if not equal:
+        raise FolderError(f"{folder}: {names[0]} and {names[1]} differ, expected one vocabulary. Restore the files.")
+    return Text(source, source, config.normalise)
+
+
+def prepare(text: str, normalise: Normalisation) -> str:
+    """One form for text that looks the same: é is é, typed as one code point or as two."""
+    return text if normalise == "none" else unicodedata.normalize(normalise, text)
