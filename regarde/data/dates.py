@@ -35,13 +35,24 @@ LOCALES = (
 )
 FORMATS = ("full", "long", "medium", "short")
 
-Role = Literal["year", "month", "day", "other"]
+Field = Literal["year", "month", "day", "weekday", "fixed"]  # fixed: an era, or a literal between fields
 
 _FIRST_YEAR, _LAST_YEAR = 1900, 2099
 _SEED = "regarde dates"
 _NO_ERA = {("th", "medium"), ("th", "short")}  # a Thai year without its era is Buddhist to the reader
 _ZERO = {"latn": "0", "arab": "٠", "beng": "০", "deva": "०"}
 _SPACES = str.maketrans({"\u00a0": " ", "\u202f": " "})
+_YEARS = [datetime.date(year, 1, 1) for year in range(_FIRST_YEAR, _LAST_YEAR + 1)]
+_MONTHS = [datetime.date(2001, month, 1) for month in range(1, 13)]
+_DAYS = [datetime.date(2001, 1, day) for day in range(1, 32)]  # the first of them a Monday
+_VALUES: Mapping[str, tuple[Field, list[datetime.date]]] = {  # a pattern's letter: a date for each thing it can say
+    "y": ("year", _YEARS),
+    "M": ("month", _MONTHS),
+    "d": ("day", _DAYS),
+    "E": ("weekday", _DAYS[:7]),
+    "c": ("weekday", _DAYS[:7]),
+    "G": ("fixed", _DAYS[:1]),
+}
 _log = logging.getLogger(__name__)
 
 
@@ -56,15 +67,14 @@ class Written(NamedTuple):
     """A date as text, and where its fields stand."""
 
     text: str
-    spans: dict[Role, Span]
+    spans: dict[Field, Span]
 
 
 @dataclass(frozen=True)
 class Piece:
-    """One field of a pattern and what it can say, or a literal between fields."""
+    """One field of a pattern and all it can say."""
 
-    role: Role
-    key: Literal["year", "month", "day", "weekday", "none"]  # what of the date chooses among the texts
+    field: Field
     texts: tuple[str, ...]
 
 
@@ -77,19 +87,19 @@ class Style:
     pieces: tuple[Piece, ...]
 
     def write(self, date: datetime.date) -> Written:
-        index = {
+        index: dict[Field, int] = {
             "year": date.year - _FIRST_YEAR,
             "month": date.month - 1,
             "day": date.day - 1,
             "weekday": date.weekday(),
-            "none": 0,
+            "fixed": 0,
         }
-        text, spans = "", {}
+        text = ""
+        spans: dict[Field, Span] = {}
         for piece in self.pieces:
             start = len(text)
-            text += piece.texts[index[piece.key]]
-            if piece.role != "other":
-                spans[piece.role] = Span(start, len(text))
+            text += piece.texts[index[piece.field]]
+            spans[piece.field] = Span(start, len(text))
         return Written(text, spans)
 
 
@@ -178,38 +188,22 @@ def _fields(pattern: str) -> list[tuple[str, str]]:
     """A pattern's parts: (letter of the field, the field as written), or ("", a literal)."""
     from babel.dates import tokenize_pattern
 
-    parts = tokenize_pattern(pattern)
-    return [("", value) if kind == "chars" else (value[0], value[0] * value[1]) for kind, value in parts]
+    parts = (value for _, value in tokenize_pattern(pattern))
+    return [("", part) if isinstance(part, str) else (part[0], part[0] * part[1]) for part in parts]
 
 
 def _pieces(locale: str, pattern: str) -> tuple[Piece, ...]:
     from babel.dates import format_date
 
     own = digits(locale)
-
-    def texts(field: str, dates: list[datetime.date]) -> tuple[str, ...]:
-        return tuple(typed(format_date(date, field, locale=locale)).translate(own) for date in dates)
-
     pieces = []
     for letter, text in _fields(pattern):
-        match letter:
-            case "y":
-                years = [datetime.date(year, 1, 1) for year in range(_FIRST_YEAR, _LAST_YEAR + 1)]
-                pieces.append(Piece("year", "year", texts(text, years)))
-            case "M" | "L":
-                months = [datetime.date(2001, month, 1) for month in range(1, 13)]
-                pieces.append(Piece("month", "month", texts(text, months)))
-            case "d":
-                days = [datetime.date(2001, 1, day) for day in range(1, 32)]
-                pieces.append(Piece("day", "day", texts(text, days)))
-            case "E" | "c":
-                week = [datetime.date(2001, 1, day) for day in range(1, 8)]  # 1 January 2001 was a Monday
-                pieces.append(Piece("other", "weekday", texts(text, week)))
-            case "G":
-                pieces.append(Piece("other", "none", texts(text, [datetime.date(2001, 1, 1)])))
-            case _:
-                assert not letter, f"{locale}: a field we do not know in {pattern}"
-                pieces.append(Piece("other", "none", (typed(text),)))
+        if letter:
+            field, dates = _VALUES[letter]
+            texts = tuple(typed(format_date(date, text, locale=locale)).translate(own) for date in dates)
+            pieces.append(Piece(field, texts))
+        else:
+            pieces.append(Piece("fixed", (typed(text),)))
     return tuple(pieces)
 
 
@@ -222,25 +216,25 @@ def _shape(text: str) -> str:
 def _ambiguous(styles: tuple[Style, ...]) -> frozenset[str]:
     """The shapes with more than one reading among all styles.
 
-    A reading is the roles of the numbers in the text, and the month where no number says it. A string has one shape;
+    A reading is the fields of the numbers in the text, and the month where no number says it. A string has one shape;
     a shape with one reading gives one date: so no string that is kept can mean two dates.
     """
-    readings: dict[str, set[tuple[tuple[Role, ...], int]]] = {}
+    readings: dict[str, set[tuple[tuple[Field, ...], int]]] = {}
     every = [datetime.date(2001, month, day) for month in range(1, 13) for day in range(8, 15)]  # month x weekday
     for style in styles:
         for date in every:
             written = style.write(date)
-            roles = tuple(_role(written, number.span()) for number in re.finditer(r"\d+", written.text))
-            month = 0 if "month" in roles else date.month
-            readings.setdefault(_shape(written.text), set()).add((roles, month))
+            numbers = tuple(_field(written, *number.span()) for number in re.finditer(r"\d+", written.text))
+            month = 0 if "month" in numbers else date.month
+            readings.setdefault(_shape(written.text), set()).add((numbers, month))
     return frozenset(shape for shape, found in readings.items() if len(found) > 1)
 
 
-def _role(written: Written, number: tuple[int, int]) -> Role:
-    for role, span in written.spans.items():
-        if span.start <= number[0] and number[1] <= span.end:
-            return role
-    raise AssertionError(f"{written.text}: a number outside year, month and day")
+def _field(written: Written, start: int, end: int) -> Field:
+    for field, span in written.spans.items():
+        if span.start <= start and end <= span.end:
+            return field
+    raise AssertionError(f"{written.text}: a number that belongs to no field")
 
 
 @cache

@@ -1,0 +1,109 @@
+"""`regarde data`: list the embedded data sets, print one, write it to files, or check it."""
+
+from __future__ import annotations
+
+import os
+import sys
+from collections.abc import Iterator
+from contextlib import suppress
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from regarde.errors import DiskError, UsageError
+
+if TYPE_CHECKING:
+    from regarde.data.datasets import Dataset
+
+
+def data(
+    name: Annotated[str | None, typer.Argument(help="The data set; none lists them all.")] = None,
+    split: Annotated[str | None, typer.Option(help="train, valid or test.")] = None,
+    out: Annotated[
+        Path | None, typer.Option(help="Write here: a file for one --split, or a folder for all three.")
+    ] = None,
+    links: Annotated[bool, typer.Option("--links", help="Add the gold links, as a third column (Pharaoh).")] = False,
+    check: Annotated[bool, typer.Option("--check", help="Compare with the SHA-256 on record; print no data.")] = False,
+) -> None:
+    """The data sets that come with Regarde, as lines of source TAB target.
+
+    Without --split, train is printed, while --out and --check take all three.
+
+    Example: regarde data dates --split test --links | head -3
+    """
+    from regarde.data.datasets import SPLITS, dataset
+
+    if name is None:
+        if split is not None or out is not None or links or check:
+            raise UsageError("regarde data: an option without a data set. Name one, for example: regarde data dates")
+        _print(_listing())
+        return
+    chosen = dataset(name)
+    if check:
+        if out is not None or links:
+            raise UsageError("--check prints and writes no data. Leave out --out and --links.")
+        _print(f"{name}\t{part}\t{chosen.check(part)}\tok" for part in (SPLITS if split is None else [split]))
+    elif out is None:
+        _print(example.line(links=links) for example in chosen.split("train" if split is None else split))
+    elif split is None:
+        _write_all(chosen, out, links)
+    else:
+        _write(chosen, split, out / f"{split}.tsv" if out.is_dir() else out, links)
+
+
+def _listing() -> Iterator[str]:
+    from regarde.data.datasets import DATASETS
+
+    for entry in DATASETS.values():
+        sizes = ", ".join(f"{split} {size:,}" for split, size in entry.sizes.items())
+        yield f"{entry.name:<8} {entry.summary} ({sizes})"
+        yield f"{'':<8} {entry.sample.source} -> {entry.sample.target}"
+
+
+def _print(lines: Iterator[str]) -> None:
+    """Lines to standard output, in UTF-8 whatever the terminal's encoding; a reader that leaves ends it quietly."""
+    try:
+        for line in lines:
+            sys.stdout.buffer.write(f"{line}\n".encode())
+        sys.stdout.buffer.flush()
+    except OSError as error:
+        # Python flushes once more at its end: let that go nowhere
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        if not isinstance(error, BrokenPipeError):
+            raise DiskError(f"standard output: not written ({error.strerror}). Make room.") from None
+
+
+def _write_all(chosen: Dataset, folder: Path, links: bool) -> None:
+    from regarde.data.datasets import SPLITS
+
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+    except FileExistsError:
+        raise UsageError(f"{folder} is a file; three splits need a folder. Give a folder, or one --split.") from None
+    except OSError as error:
+        raise DiskError(f"{folder}: cannot be made ({error.strerror}). Give another --out.") from None
+    for split in SPLITS:
+        _refuse_existing(folder / f"{split}.tsv")
+    for split in SPLITS:
+        _write(chosen, split, folder / f"{split}.tsv", links)
+
+
+def _write(chosen: Dataset, split: str, path: Path, links: bool) -> None:
+    examples = chosen.split(split)
+    _refuse_existing(path)
+    part = path.with_name(f"{path.name}.part")  # a name of its own, so that no half file passes for a whole one
+    try:
+        with part.open("w", encoding="utf-8", newline="\n") as file:
+            file.writelines(f"{example.line(links=links)}\n" for example in examples)
+        part.replace(path)
+    except OSError as error:
+        raise DiskError(f"{path}: not written ({error.strerror}). Give another --out, or make room.") from None
+    finally:
+        with suppress(OSError):
+            part.unlink(missing_ok=True)
+
+
+def _refuse_existing(path: Path) -> None:
+    if path.exists():
+        raise UsageError(f"{path} exists and is not overwritten. Give another --out, or remove it.")
