@@ -2,8 +2,9 @@
 
     "Dienstag, 7. März 2023"  ->  "2023-03-07"
 
-The strings are those of Unicode's CLDR as Babel gives them. Each pattern is filled in here, field by field, so that the
-characters of the year, the month and the day are known: they are the gold links of the target's digits.
+The strings are those of Unicode's CLDR as Babel gives them, but with the locale's own digits and with plain spaces for
+no-break ones. Each pattern is filled in here, field by field, so that the characters of the year, the month and the day
+are known: they are the gold links of the target's digits.
 
 No string has two readings. A numeric month is taken only where every locale of CLDR reads it alike: year first
 (2023/03/07), or day first with dots (7.3.2023); 03/07/2023 never occurs. What would still read in two ways, such as a

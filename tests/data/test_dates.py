@@ -145,6 +145,12 @@ def test_slashes_and_short_years_are_not_taken():
         assert dates._reads_alike(pattern)
 
 
+def test_the_sample_is_true():
+    sample = DATASETS["dates"].sample
+    day = datetime.date.fromisoformat(sample.target)
+    assert sample.source in {style.write(day).text for style in dates.styles()}
+
+
 def test_a_thai_year_comes_with_its_era():
     texts = [style.write(DAYS[0]).text for style in dates.styles() if style.locale == "th"]
     assert texts
