@@ -164,9 +164,11 @@ def count_lines(file: Path) -> int:
     """How many lines a file has, a last one without \\n included."""
     count, last = 0, b"\n"
     with _open(file) as stream:
-        while chunk := stream.read(_CHUNK):
+        chunk = stream.read(_CHUNK).removeprefix(_BOM)
+        while chunk:
             count += chunk.count(b"\n")
             last = chunk[-1:]
+            chunk = stream.read(_CHUNK)
     return count + (last != b"\n")
 
 
@@ -196,6 +198,8 @@ class _Table:
         self.width: int | None = None
 
     def pair(self, text: str) -> Pair:
+        if not text or text.isspace():  # says nothing about the columns of the file
+            raise _LineError("blank line", "the line is blank")
         cells = text.split("\t")
         if self.columns is None and len(cells) > 2 and self.width is None:
             # not one bad line but a question that only the user can answer, so nothing is skipped
@@ -216,7 +220,7 @@ class _Table:
 
     def _shape(self, cells: list[str]) -> str:
         shown = ", ".join(f"{i} {_sample(cell)}" for i, cell in enumerate(cells[:_MOST_SHOWN], start=1))
-        return f"{self.file}: {_columns(len(cells))} ({shown}{', …' if len(cells) > _MOST_SHOWN else ''})"
+        return f"{_name(self.file)}: {_columns(len(cells))} ({shown}{', …' if len(cells) > _MOST_SHOWN else ''})"
 
 
 class _Records:
@@ -324,13 +328,13 @@ def _keep(pair: Pair, report: Report) -> Pair:
 
 def _refuse(error: _LineError, file: File, line: Line, on_error: OnError, report: Report) -> None:
     if on_error == "stop":
-        raise DataError(f"{file}, line {line.number}: {error}. {_REMEDY}")
+        raise DataError(f"{_name(file)}, line {line.number}: {error}. {_REMEDY}")
     report.skipped[error.reason] += 1
 
 
 def _expect_pairs(report: Report, before: int, files: list[File]) -> None:
     if report.kept == before:
-        names = ", ".join(str(file) for file in files)
+        names = ", ".join(_name(file) for file in files)
         raise DataError(f"{names}: no pairs ({report.summary()}). Give a corpus with at least one.")
 
 
@@ -352,6 +356,10 @@ def _open(file: File) -> Iterator[BinaryIO]:
         raise DataError(f"{file}: damaged gzip ({error}). Fetch or compress the file again.") from None
     except OSError as error:
         raise DataError(f"{file}: not readable ({error.strerror}). Give the path of a corpus.") from None
+
+
+def _name(file: File) -> str:
+    return "standard input" if file == "-" else str(file)
 
 
 def _columns(count: int) -> str:

@@ -2,6 +2,7 @@
 
 Nothing is lost on the way: text is not normalised here, spaces are kept as they are, and the few characters that
 sentencepiece reserves for itself are swapped with private ones on the way in and swapped back on the way out.
+(Text that holds those six private code points itself meets UNK there, unless byte fallback spells them.)
 """
 
 from __future__ import annotations
@@ -96,15 +97,17 @@ class SentencepieceConfig:
     byte_fallback: bool = False
 
     def __post_init__(self) -> None:
-        if self._room < 1:
-            raise ConfigError(f"size = {self.size}: expected at least {self.size - self._room + 1}. Raise the size.")
+        least = self.size - self._room + 2  # a space and one character
+        if self.size < least:
+            raise ConfigError(f"size = {self.size}: expected at least {least}. Raise the size.")
 
     def train(self, texts: Iterable[str]) -> Tokenizer:
         sample = [text.translate(_SWAP) for text in _sample(texts)]
         counts = Counter(character for text in sample for character in text)
-        if not counts.keys() - {" "}:
+        del counts[" "]
+        if not counts:
             raise DataError("The texts hold no symbol to build a vocabulary from. Give a corpus that is not empty.")
-        return SentencepieceTokenizer(self._train(sample, _coverage(counts, self._room)))
+        return SentencepieceTokenizer(self._train(_without(_rare(counts, self._room), sample)))
 
     def load(self, path_stem: Path) -> Tokenizer:
         path = _model_path(path_stem)
@@ -125,7 +128,7 @@ class SentencepieceConfig:
         """How many pieces may be learned."""
         return self.size - len(CONTROLS) - (BYTES if self.byte_fallback else 0)
 
-    def _train(self, sample: list[str], coverage: float) -> bytes:
+    def _train(self, sample: list[str]) -> bytes:
         import sentencepiece
 
         pad, unk, bos, eos = _NAMES
@@ -138,7 +141,7 @@ class SentencepieceConfig:
                 vocab_size=self.size,
                 hard_vocab_limit=False,
                 byte_fallback=self.byte_fallback,
-                character_coverage=coverage,
+                character_coverage=1.0,
                 max_sentence_length=2**30,  # its default leaves longer sentences out without a word
                 normalization_rule_name="identity",
                 remove_extra_whitespaces=False,
@@ -155,11 +158,9 @@ class SentencepieceConfig:
                 bos_piece=bos,
                 eos_piece=eos,
             )
-        except RuntimeError as error:
-            reason = " ".join(str(error).split())
-            raise DataError(
-                f"No {self.size} pieces could be learned ({reason}). Give more text or a smaller size."
-            ) from None
+        except RuntimeError:  # its words are those of its own source code, of no help to a user
+            given = f"No {self.size:,} pieces could be learned from {len(sample):,} texts"
+            raise DataError(f"{given}. Give more text, another size, or another kind of tokenizer.") from None
         return model.getvalue()
 
 
@@ -172,8 +173,11 @@ def _processor(model: bytes) -> SentencePieceProcessor:
         processor.LoadFromSerializedProto(model)
     except RuntimeError:
         raise ValueError("not a sentencepiece model") from None
-    names = tuple(processor.id_to_piece(i) for i in range(min(len(_NAMES), processor.get_piece_size())))
-    if names != _NAMES:
+    try:
+        pieces = [processor.id_to_piece(i) for i in range(processor.get_piece_size())]
+    except UnicodeDecodeError:
+        raise ValueError("a sentencepiece model with pieces that are not valid UTF-8") from None
+    if tuple(pieces[: len(_NAMES)]) != _NAMES:
         raise ValueError("a sentencepiece model of someone else, its first four pieces are not our controls")
     return processor
 
@@ -190,12 +194,18 @@ def _sample(texts: Iterable[str]) -> list[str]:
     return sample
 
 
-def _coverage(counts: Counter[str], room: int) -> float:
-    """The share of the text to spell out: all of it, or what leaves half of the room for longer pieces."""
-    places = max(1, room // 2)
-    if len(counts) <= places:
-        return 1.0
-    return sum(count for _, count in counts.most_common(places)) / counts.total()
+def _rare(counts: Counter[str], room: int) -> set[str]:
+    """The characters not to spell out, so that half of the room stays for longer pieces."""
+    frequent = sorted(counts, key=lambda character: (-counts[character], character))
+    return set(frequent[max(1, room // 2) :])
+
+
+def _without(rare: set[str], sample: list[str]) -> list[str]:
+    """The texts cut at rare characters; the trainer refuses a corpus with more characters than it has room for."""
+    if not rare:
+        return sample
+    gaps = dict.fromkeys(map(ord, rare), " ")
+    return [text.translate(gaps) for text in sample]
 
 
 def _model_path(path_stem: Path) -> Path:

@@ -1,0 +1,357 @@
+"""Reading corpora: what is a line, what is a pair, and what is said of the rest."""
+
+import gzip
+import io
+import json
+import tracemalloc
+from pathlib import Path
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from regarde.data.corpus import (
+    LINE_LIMIT,
+    OnError,
+    Pair,
+    Report,
+    count_lines,
+    decode_line,
+    read_lines,
+    read_pairs,
+    read_parallel,
+    repair,
+)
+from regarde.errors import DataError, UsageError
+
+
+def write(path: Path, content: bytes) -> Path:
+    path.write_bytes(gzip.compress(content) if path.suffix == ".gz" else content)
+    return path
+
+
+def read(
+    path: Path, content: bytes, columns: str | None = None, on_error: OnError = "stop"
+) -> tuple[list[Pair], Report]:
+    report = Report()
+    return list(read_pairs([write(path, content)], columns=columns, on_error=on_error, report=report)), report
+
+
+def complaint(path: Path, content: bytes, columns: str | None = None, on_error: OnError = "stop") -> str:
+    with pytest.raises(DataError) as raised:
+        read(path, content, columns, on_error)
+    message = str(raised.value)
+    assert str(path) in message
+    assert "\n" not in message
+    return message
+
+
+@pytest.mark.parametrize("name", ["a.tsv", "a.txt", "a.tsv.gz", "a.txt.gz"])
+def test_two_columns_are_a_pair(name: str, tmp_path: Path) -> None:
+    pairs, report = read(tmp_path / name, "un chat\ta cat\nété\tsummer\n".encode())
+    assert pairs == [("un chat", "a cat"), ("été", "summer")]
+    assert report.summary() == "2 pairs kept"
+
+
+@pytest.mark.parametrize("name", ["a.jsonl", "a.jsonl.gz"])
+def test_json_lines_have_two_keys_and_others_are_ignored(name: str, tmp_path: Path) -> None:
+    content = b'{"source": "a\\tX", "target": "\\u00e9", "id": 7}\n'
+    assert read(tmp_path / name, content)[0] == [("a\tX", "é")]
+
+
+def test_standard_input_is_a_table(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("sys.stdin", io.TextIOWrapper(io.BytesIO(b"a\tb\nc\n")))
+    report = Report()
+    pairs = read_pairs(["-"], report=report)
+    assert next(pairs) == ("a", "b")
+    with pytest.raises(DataError, match="standard input, line 2: 1 column, expected 2"):
+        next(pairs)
+
+
+def test_files_follow_one_another(tmp_path: Path) -> None:
+    files = [write(tmp_path / "a.tsv", b"a\tb"), write(tmp_path / "b.jsonl", b'{"source": "c", "target": "d"}')]
+    assert list(read_pairs(files, report=Report())) == [("a", "b"), ("c", "d")]
+
+
+# Lines
+
+
+@pytest.mark.parametrize("character", ["\u2028", "\u2029", "\u0085", "\v", "\f", "\x1c", "\x1d", "\x1e"])
+def test_lines_end_at_newline_only(character: str, tmp_path: Path) -> None:
+    text = f"a{character}b"
+    assert read(tmp_path / "a.tsv", f"{text}\t{text}\n".encode())[0] == [(text, text)]
+
+
+def test_one_carriage_return_before_a_newline_is_removed_and_counted(tmp_path: Path) -> None:
+    pairs, report = read(tmp_path / "a.tsv", b"a\tb\r\nc\td\r\r\ne\tf\n")
+    assert pairs == [("a", "b"), ("c", "d\r"), ("e", "f")]
+    assert (report.crlf, report.lone_cr) == (2, 1)
+    assert report.summary() == "3 pairs kept; 2 lines ended in CRLF; warning: 1 have a lone CR inside, kept as text"
+
+
+def test_a_lone_carriage_return_is_data(tmp_path: Path) -> None:
+    pairs, report = read(tmp_path / "a.tsv", b"a\rb\tc\n")
+    assert pairs == [("a\rb", "c")]
+    assert (report.crlf, report.lone_cr) == (0, 1)
+
+
+def test_a_byte_order_mark_is_removed_at_the_start_of_a_file_only(tmp_path: Path) -> None:
+    pairs, report = read(tmp_path / "a.tsv", "\ufeffa\tb\n\ufeffc\td\n".encode())
+    assert pairs == [("a", "b"), ("\ufeffc", "d")]
+    assert report.bom == 1
+    assert "1 byte order mark removed" in report.summary()
+
+
+def test_a_last_line_without_newline_is_kept(tmp_path: Path) -> None:
+    assert read(tmp_path / "a.tsv", b"a\tb\nc\td")[0] == [("a", "b"), ("c", "d")]
+
+
+@given(st.binary(), st.integers(min_value=1, max_value=9))
+def test_lines_and_their_endings_make_the_stream_again(content: bytes, limit: int) -> None:
+    content = b"." + content  # no byte order mark
+    lines = list(read_lines(io.BytesIO(content), limit))
+    assert [line.number for line in lines] == list(range(1, len(lines) + 1))
+    whole = list(read_lines(io.BytesIO(content)))
+    assert b"".join(line.body + line.ending for line in whole) == content
+    for line, full in zip(lines, whole, strict=True):
+        assert (line.offset, line.terminated) == (full.offset, full.terminated)
+        assert content[line.offset :].startswith(full.raw)
+        assert line.too_long == (len(full.raw) > limit)
+        assert line.raw == (b"" if line.too_long else full.raw)
+
+
+def test_a_byte_order_mark_alone_is_no_line() -> None:
+    assert list(read_lines(io.BytesIO(b"\xef\xbb\xbf"))) == []
+
+
+def test_a_byte_order_mark_does_not_count_against_the_limit() -> None:
+    (line,) = read_lines(io.BytesIO(b"\xef\xbb\xbfabc\n"), limit=3)
+    assert (line.raw, line.offset, line.too_long, line.after_bom) == (b"abc", 3, False, True)
+
+
+class Endless(io.RawIOBase):
+    """A line of a hundred million bytes that never stands in memory, then a short one."""
+
+    def __init__(self) -> None:
+        self.left = 100_000_000
+
+    def readable(self) -> bool:
+        return True
+
+    def readinto(self, buffer: memoryview) -> int:  # type: ignore[override]
+        if self.left == 0:
+            self.left = -1
+            buffer[:5] = b"\nend\n"
+            return 5
+        count = max(0, min(len(buffer), self.left))
+        buffer[:count] = b"x" * count
+        self.left -= count
+        return count
+
+
+def test_a_line_of_a_hundred_megabytes_never_stands_in_memory() -> None:
+    tracemalloc.start()
+    lines = list(read_lines(io.BufferedReader(Endless(), 2**20)))  # type: ignore[arg-type, type-var]
+    peak = tracemalloc.get_traced_memory()[1]
+    tracemalloc.stop()
+    assert [(line.raw, line.too_long, line.offset) for line in lines] == [(b"", True, 0), (b"end", False, 100_000_001)]
+    assert peak < 8 * LINE_LIMIT
+
+
+# What is no pair
+
+
+@pytest.mark.parametrize(
+    ("line", "reason", "said"),
+    [
+        (b"c\td\xff", "invalid UTF-8", "not valid UTF-8 (byte 0xff at offset 7 of the file)"),
+        (b"c\xed\xa0\x80\td", "invalid UTF-8", "offset 5"),
+        (b"c\0\td", "NUL", "the source holds a NUL"),
+        (b"\td", "blank side", "the source is blank"),
+        (b"c\t \xe2\x80\xa8 ", "blank side", "the target is blank"),
+        (b"", "blank line", "the line is blank"),
+        (b"c", "wrong column count", "1 column, expected 2: columns are separated by TAB"),
+        (b"c\td\te", "wrong column count", "3 columns, expected 2"),
+        (b"c\t" + b"d" * LINE_LIMIT, "too long", "longer than 1,048,576 bytes"),
+    ],
+)
+def test_a_bad_line_stops_or_is_skipped_and_counted(line: bytes, reason: str, said: str, tmp_path: Path) -> None:
+    content = b"a\tb\n" + line + b"\ne\tf\n"
+    message = complaint(tmp_path / "a.tsv", content)
+    assert "line 2: " in message
+    assert said in message
+    assert "--on-error skip" in message
+    pairs, report = read(tmp_path / "a.tsv", content, on_error="skip")
+    assert pairs == [("a", "b"), ("e", "f")]
+    assert report.skipped == {reason: 1}
+    assert report.summary() == f"2 pairs kept; 1 skipped (1 {reason})"
+
+
+@pytest.mark.parametrize(
+    ("record", "reason"),
+    [
+        ('{"source": "a"', "not JSON"),
+        ("[" * 100_000, "not JSON"),
+        ('{"source": "a", "target": "b", "n": ' + "9" * 5000 + "}", "not JSON"),
+        ('["a", "b"]', "no source and target"),
+        ('{"source": "a"}', "no source and target"),
+        ('{"source": "a", "target": 3}', "not a string"),
+        ('{"source": "a", "target": "\\ud83d"}', "lone surrogate"),
+        ('{"source": "a\\u0000", "target": "b"}', "NUL"),
+        ('{"source": "a\\nb", "target": "b"}', "line break"),
+        ('{"source": " ", "target": "b"}', "blank side"),
+    ],
+)
+def test_a_bad_record_stops_or_is_skipped_and_counted(record: str, reason: str, tmp_path: Path) -> None:
+    content = f'{record}\n{{"source": "\\ud83d\\ude00", "target": "b"}}\n'.encode()
+    assert "line 1: " in complaint(tmp_path / "a.jsonl", content)
+    pairs, report = read(tmp_path / "a.jsonl", content, on_error="skip")
+    assert pairs == [("😀", "b")]
+    assert report.skipped == {reason: 1}
+
+
+@pytest.mark.parametrize("content", [b"", b"\xef\xbb\xbf", b"a\n\n"])
+def test_a_corpus_without_pairs_is_said_plainly(content: bytes, tmp_path: Path) -> None:
+    assert "no pairs (0 pairs kept" in complaint(tmp_path / "a.tsv", content, on_error="skip")
+
+
+def test_one_pair_is_a_corpus(tmp_path: Path) -> None:
+    assert read(tmp_path / "a.tsv", b"a\tb")[0] == [("a", "b")]
+
+
+@pytest.mark.parametrize(
+    "damage", [lambda data: data[:-9], lambda data: b"x" + data, lambda data: data[:30] + b"!" * 9]
+)
+def test_a_damaged_gzip_is_said_plainly(damage, tmp_path: Path) -> None:  # type: ignore[no-untyped-def]
+    path = tmp_path / "a.tsv.gz"
+    path.write_bytes(damage(gzip.compress(b"a\tb\n" * 99 + bytes(range(100, 120)))))
+    with pytest.raises(DataError, match=r"a\.tsv\.gz: damaged gzip"):
+        list(read_pairs([path], on_error="skip", report=Report()))
+
+
+def test_missing_files_and_unknown_formats_are_refused_at_once(tmp_path: Path) -> None:
+    with pytest.raises(DataError, match="no such file"):
+        read_pairs([tmp_path / "a.tsv"], report=Report())
+    with pytest.raises(DataError, match="unknown format"):
+        read_pairs([write(tmp_path / "a.csv", b"a,b")], report=Report())
+
+
+def test_a_folder_is_not_readable(tmp_path: Path) -> None:
+    (tmp_path / "a.tsv").mkdir()
+    with pytest.raises(DataError, match="not readable"):
+        list(read_pairs([tmp_path / "a.tsv"], report=Report()))
+
+
+# Columns
+
+
+def test_more_columns_are_listed_and_asked_for(tmp_path: Path) -> None:
+    message = complaint(tmp_path / "a.tsv", b"gehen\tV;PST\tging\n", on_error="skip")
+    assert message.endswith(
+        '3 columns (1 "gehen", 2 "V;PST", 3 "ging"). Say which are source and target, for example --columns 1+2:3.'
+    )
+
+
+def test_chosen_columns_are_joined_with_a_tab(tmp_path: Path) -> None:
+    content = b"gehen\tV;PST\tging\n"
+    assert read(tmp_path / "a.tsv", content, "1+2:3")[0] == [("gehen\tV;PST", "ging")]
+    assert read(tmp_path / "a.tsv", content, "3:1")[0] == [("ging", "gehen")]
+
+
+def test_every_line_has_as_many_columns_as_the_first(tmp_path: Path) -> None:
+    content = b"\na\tb\tc\nd\te\n"
+    assert "line 1: the line is blank" in complaint(tmp_path / "a.tsv", content, "1:3")
+    assert read(tmp_path / "a.tsv", content, "1:2", on_error="skip")[0] == [("a", "b")]
+    assert "line 2: 2 columns, expected 3" in complaint(tmp_path / "a.tsv", content[1:], "1:2")
+
+
+def test_a_column_that_is_not_there_is_refused(tmp_path: Path) -> None:
+    assert '2 columns (1 "a", 2 "b"), but --columns asks for more' in complaint(tmp_path / "a.tsv", b"a\tb\n", "1:3")
+
+
+@pytest.mark.parametrize("columns", ["", "1", "1:0", "0:1", "1:2:3", "a:b", "1+:2", "-1:2", "1:²", "1:2\n"])
+def test_columns_that_say_nothing_are_refused(columns: str, tmp_path: Path) -> None:
+    with pytest.raises(UsageError, match="expected source:target"):
+        read_pairs([write(tmp_path / "a.tsv", b"a\tb")], columns=columns, report=Report())
+
+
+def test_json_lines_have_no_columns(tmp_path: Path) -> None:
+    with pytest.raises(UsageError, match="Leave out --columns"):
+        read_pairs([write(tmp_path / "a.jsonl", b"{}")], columns="1:2", report=Report())
+
+
+# Parallel files
+
+
+def test_parallel_files_are_read_line_by_line(tmp_path: Path) -> None:
+    source, target = (
+        write(tmp_path / "train.fr.gz", b"un\tdeux\r\ntrois"),
+        write(tmp_path / "train.en", b"one\nthree\n"),
+    )
+    report = Report()
+    assert list(read_parallel(source, target, report=report)) == [("un\tdeux", "one"), ("trois", "three")]
+    assert (report.kept, report.crlf) == (2, 1)
+
+
+@pytest.mark.parametrize("ending", ["", ".gz"])
+def test_parallel_files_of_unequal_length_are_refused_at_once(ending: str, tmp_path: Path) -> None:
+    source = write(tmp_path / f"a.fr{ending}", b"x\n" * 1_000)
+    target = write(tmp_path / f"a.en{ending}", b"y\n" * 998 + b"y")
+    with pytest.raises(DataError, match=r"a\.fr\S* has 1,000 lines and \S*a\.en\S* has 999"):
+        read_parallel(source, target, report=Report())
+
+
+def test_a_pair_of_parallel_lines_is_left_out_once(tmp_path: Path) -> None:
+    source, target = write(tmp_path / "a.fr", b"a\n\n\xff\nd\n"), write(tmp_path / "a.en", b"a\n\xff\n\n \n")
+    with pytest.raises(DataError, match=r"a\.fr, line 2: the source is blank"):
+        list(read_parallel(source, target, report=Report()))
+    report = Report()
+    assert list(read_parallel(source, target, on_error="skip", report=report)) == [("a", "a")]
+    assert report.skipped == {"blank side": 2, "invalid UTF-8": 1}
+
+
+def test_damage_in_a_parallel_file_is_told_of_that_file(tmp_path: Path) -> None:
+    source, target = write(tmp_path / "a.fr.gz", b"a\n" * 9), write(tmp_path / "a.en.gz", b"b\n" * 9)
+    source.write_bytes(source.read_bytes()[:-9])
+    with pytest.raises(DataError, match=r"a\.fr\.gz: damaged gzip"):
+        read_parallel(source, target, report=Report())
+
+
+def test_parallel_files_must_be_files(tmp_path: Path) -> None:
+    file = write(tmp_path / "a.fr", b"a\n")
+    with pytest.raises(DataError, match="no such file"):
+        read_parallel(file, tmp_path / "a.en", report=Report())
+    with pytest.raises(DataError, match="not a regular file"):
+        read_parallel(file, tmp_path, report=Report())
+
+
+@given(st.lists(st.sampled_from([b"a", b"\n", b"\r\n", b"\xff", b"\xe2\x80\xa8", b"\xef\xbb\xbf"])))
+def test_counting_agrees_with_reading(tmp_path_factory: pytest.TempPathFactory, parts: list[bytes]) -> None:
+    content = b"".join(parts)
+    path = write(tmp_path_factory.mktemp("c") / "a", content)
+    assert count_lines(path) == len(list(read_lines(io.BytesIO(content))))
+
+
+# Text to translate
+
+
+@pytest.mark.parametrize(
+    ("raw", "text", "replaced"),
+    [
+        (b"abc", "abc", False),
+        (b"abc\r", "abc", False),
+        (b" a\r\r", " a\r", False),
+        (b"", "", False),
+        (b"a\xffb", "a\ufffdb", True),
+        (b"a\0b", "a\ufffdb", True),
+        (b"\xed\xa0\x80", "\ufffd" * 3, True),
+        ("\ufffd".encode(), "\ufffd", False),
+    ],
+)
+def test_a_line_to_translate_is_always_text(raw: bytes, text: str, replaced: bool) -> None:
+    assert decode_line(raw) == (text, replaced)
+
+
+def test_a_string_to_translate_can_always_be_written() -> None:
+    assert repair(json.loads('"a\\ud800\\u0000b"')) == ("a\ufffd\ufffdb", True)
+    assert repair("😀") == ("😀", False)

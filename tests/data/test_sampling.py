@@ -1,0 +1,136 @@
+"""The order of batches: a pure function of seed and epoch."""
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from regarde.data.corpus import Pair
+from regarde.data.sampling import Indices, batches, ordered, split, useful_share
+from regarde.errors import DataError
+
+
+def captions(count: int) -> tuple[Indices, Indices]:
+    """Lengths like those of image captions in 8,000 subwords: mean 14.6, deviation 4.9 and 4.3, correlation 0.85."""
+    generator = np.random.default_rng(1)
+    content = generator.normal(size=count)
+    sides = []
+    for mean, deviation in ((14.6, 4.9), (14.5, 4.3)):
+        normal = np.sqrt(0.85) * content + np.sqrt(0.15) * generator.normal(size=count)
+        log_deviation = np.sqrt(np.log(1 + (deviation / mean) ** 2))  # lengths are skewed: log-normal
+        lengths = np.exp(np.log(mean) - log_deviation**2 / 2 + log_deviation * normal)
+        sides.append(np.maximum(2, lengths.round()).astype(np.int64))
+    return sides[0], sides[1]
+
+
+SOURCE, TARGET = captions(20_000)
+lengths = st.lists(st.tuples(st.integers(1, 30), st.integers(1, 30)), max_size=80)
+
+
+@given(lengths, st.integers(0, 2**63 - 1), st.integers(0, 5), st.integers(0, 9), st.integers(0, 200))
+def test_every_pair_comes_once_and_limits_hold(
+    pairs: list[tuple[int, int]], seed: int, epoch: int, most: int, tokens: int
+) -> None:
+    source, target = (np.array([pair[side] for pair in pairs], dtype=np.int64) for side in (0, 1))
+    found = batches(source, target, seed=seed, epoch=epoch, pairs=most, tokens=tokens)
+    assert sorted(i for batch in found for i in batch) == list(range(len(pairs)))
+    for batch in found:
+        assert not most or len(batch) <= most
+        positions = len(batch) * (source[batch].max() + target[batch].max())
+        assert not tokens or positions <= tokens or len(batch) == 1
+
+
+@pytest.mark.parametrize(("pairs", "tokens"), [(64, 0), (80, 0), (128, 0), (0, 2048), (0, 4096), (64, 2048)])
+def test_nine_tenths_of_what_is_computed_are_tokens(pairs: int, tokens: int) -> None:
+    found = batches(SOURCE, TARGET, seed=3, epoch=0, pairs=pairs, tokens=tokens)
+    assert useful_share(found, SOURCE, TARGET) >= 0.9
+
+
+def test_sorting_is_what_saves_padding() -> None:
+    shuffled = np.random.default_rng(2).permutation(len(SOURCE)).reshape(-1, 80)
+    assert useful_share(list(shuffled), SOURCE, TARGET) < 0.7
+
+
+def same(first: list[Indices], second: list[Indices]) -> bool:
+    return len(first) == len(second) and all(np.array_equal(a, b) for a, b in zip(first, second, strict=True))
+
+
+def test_order_is_a_function_of_seed_and_epoch() -> None:
+    def run(seed: int, epoch: int) -> list[Indices]:
+        return batches(SOURCE[:500], TARGET[:500], seed=seed, epoch=epoch, pairs=8, tokens=0)
+
+    before = np.random.get_state()[1].copy()  # type: ignore[index, union-attr]
+    assert same(run(1, 0), run(1, 0))
+    assert not same(run(1, 0), run(1, 1))
+    assert not same(run(1, 0), run(2, 0))
+    assert not same(run(1, 2), run(2, 1))
+    assert np.array_equal(before, np.random.get_state()[1])  # type: ignore[index]
+
+
+def test_pairs_meet_others_in_each_epoch() -> None:
+    equal = np.full(400, 7)
+    company = []
+    for epoch in range(2):
+        found = batches(equal, equal, seed=1, epoch=epoch, pairs=10, tokens=0)
+        company.append({frozenset((i, j)) for batch in found for i in batch for j in batch if i < j})
+    assert len(company[0] & company[1]) < 0.1 * len(company[0])
+
+
+def test_short_batches_do_not_come_first() -> None:
+    found = batches(SOURCE, TARGET, seed=1, epoch=0, pairs=80, tokens=0)
+    means = [TARGET[batch].mean() for batch in found]
+    assert abs(np.corrcoef(means, np.arange(len(means)))[0, 1]) < 0.2
+
+
+def test_no_limit_is_one_batch_and_no_pair_is_none() -> None:
+    assert [len(batch) for batch in batches(SOURCE[:9], TARGET[:9], seed=0, epoch=0, pairs=0, tokens=0)] == [9]
+    assert batches(SOURCE[:0], TARGET[:0], seed=0, epoch=0, pairs=4, tokens=9) == []
+
+
+def test_a_pair_over_the_limit_is_alone() -> None:
+    found = batches(np.array([3, 90, 3]), np.array([3, 90, 3]), seed=0, epoch=0, pairs=0, tokens=12)
+    assert sorted(sorted(batch.tolist()) for batch in found) == [[0, 2], [1]]
+
+
+def test_translating_takes_like_lengths_together() -> None:
+    found = ordered(np.array([5, 1, 4, 1, 5, 9]), pairs=3, tokens=10)
+    assert [batch.tolist() for batch in found] == [[1, 3], [2, 0], [4], [5]]  # three of at most 4 would be 12 positions
+
+
+def corpus(count: int, repeats: int = 1) -> list[Pair]:
+    return [Pair(f"s{i}", f"t{i}.{j}") for i in range(count) for j in range(repeats)]
+
+
+def test_equal_sources_never_cross_the_split() -> None:
+    pairs = corpus(200, repeats=3)
+    found = split(pairs, seed=1, valid_share=0.3)
+    assert sorted(found.train + found.valid) == sorted(pairs)
+    assert not {p.source for p in found.train} & {p.source for p in found.valid}
+
+
+def test_a_source_typed_in_another_form_is_the_same_source() -> None:
+    with pytest.raises(DataError, match="2 pairs with 1 distinct source"):
+        split([Pair("caf\u00e9", "1"), Pair("cafe\u0301", "2")], seed=1)
+
+
+def test_the_order_of_the_corpus_does_not_move_the_split() -> None:
+    pairs = corpus(300, repeats=2)
+    assert set(split(pairs, seed=1).valid) == set(split(pairs[::-1], seed=1).valid)
+    assert set(split(pairs, seed=1).valid) != set(split(pairs, seed=2).valid)
+
+
+def test_the_share_and_the_most_are_kept() -> None:
+    assert len(split(corpus(1_000), seed=1, valid_share=0.1, valid_max=500).valid) == 100
+    assert len(split(corpus(1_000), seed=1, valid_share=0.1, valid_max=20).valid) == 20
+    assert len(split(corpus(2), seed=1).valid) == 1
+
+
+def test_sources_repeated_more_often_than_the_share_still_split() -> None:
+    found = split(corpus(3, repeats=50), seed=1, valid_share=0.01)
+    assert (len(found.train), len(found.valid)) == (100, 50)
+
+
+@pytest.mark.parametrize("pairs", [[], corpus(1), corpus(1, repeats=9)])
+def test_nothing_can_be_held_out_of_one_source(pairs: list[Pair]) -> None:
+    with pytest.raises(DataError, match="nothing can be held out"):
+        split(pairs, seed=1)
