@@ -1,0 +1,221 @@
+"""The heat map as one SVG that needs nothing else: no script, no font file, no matplotlib; light and dark by itself.
+
+Every cell, source label and target label carries `data-s` and `data-t`, which the page in html.py listens to.
+Axes: T target tokens (rows), S source tokens (columns).
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator
+from dataclasses import dataclass
+from html import escape
+
+from rich.cells import cell_len
+
+from regarde.visualise.heatmap import Heatmap
+from regarde.visualise.labels import isolated, shorten, visible
+from regarde.visualise.scale import color, ink, share
+
+FONTS = (
+    "Inter, 'Segoe UI', 'Helvetica Neue', 'Noto Sans', 'Noto Sans Hebrew', 'Noto Sans Arabic', 'Noto Sans Devanagari', "
+    "'Noto Sans Thai', 'Noto Sans CJK JP', 'Hiragino Sans', 'Yu Gothic', 'Microsoft YaHei', 'Noto Sans Symbols2', "
+    "'DejaVu Sans', sans-serif"
+)
+
+# one constant text, so that a page can name it by its hash; scoped, because a style inside HTML reaches everything
+STYLE = f"""
+.regarde {{ font-family: {FONTS}; font-variant-numeric: tabular-nums; }}
+.regarde .paper {{ fill: #ffffff; }} .regarde text {{ fill: #1d2330; }} .regarde .faint {{ fill: #5c6470; }}
+.regarde .line {{ stroke: #1f7f7c; }}
+@media (prefers-color-scheme: dark) {{
+  .regarde .paper {{ fill: #14171d; }} .regarde text {{ fill: #e8eaee; }} .regarde .faint {{ fill: #9aa3b0; }}
+  .regarde .line {{ stroke: #4fc7b4; }}
+}}
+.regarde .light {{ fill: #ffffff; }} .regarde .dark {{ fill: #10131a; }}
+"""
+
+_PAD = 16.0
+_LONGEST_LABEL = 24  # terminal cells; the whole token is in the label's tooltip
+_ANGLE = 50.0  # degrees words lean: steep enough to stand close, flat enough to read
+_LEGEND = 120.0
+_EVERY_CELL = 10_000  # above so many cells, those that would show 0.00 are left to the ground under them
+
+
+@dataclass(frozen=True)
+class _Layout:
+    """Where things stand, in pixels: the map's upper left corner is at (left, top)."""
+
+    cell: float
+    font: float
+    left: float
+    top: float
+    width: float
+    height: float
+    leaning: bool
+
+
+def heatmap(heat: Heatmap) -> str:
+    """The map as an SVG document, which may also stand inside HTML."""
+    source = [shorten(visible(token), _LONGEST_LABEL) for token in heat.source]
+    target = [shorten(visible(token), _LONGEST_LABEL) for token in heat.target]
+    layout = _layout(heat, source, target)
+    return "".join(
+        [
+            opening(layout.width, layout.height, summary(heat)),
+            _title(heat.title),
+            _source_labels(heat, source, layout),
+            _target_labels(heat, target, layout),
+            *_cells(heat, layout),
+            _legend(heat, layout),
+            "</svg>\n",
+        ]
+    )
+
+
+def opening(width: float, height: float, summary: str) -> str:
+    """The start of a document: its size, its style and the paper it is drawn on."""
+    return (
+        f'<svg xmlns="http://www.w3.org/2000/svg" class="regarde" viewBox="0 0 {width:.0f} {height:.0f}" '
+        f'width="{width:.0f}" height="{height:.0f}" role="img" aria-label="{clean(summary)}" '
+        f'font-family="sans-serif" font-size="13"><style>{STYLE}</style>'
+        f'<rect class="paper" width="100%" height="100%" rx="8" fill="#ffffff"/>'
+    )
+
+
+def summary(heat: Heatmap) -> str:
+    """One line that says what the picture shows, for those who do not see it."""
+    return f"{heat.title or 'Attention'}: {len(heat.target)} target by {len(heat.source)} source tokens"
+
+
+def clean(text: str) -> str:
+    """Free text, such as a title, for XML: visible, escaped, its spaces left as they are."""
+    return escape(isolated(visible(text).replace("␣", " "))) if text else ""
+
+
+def label(shown: str, token: str, attributes: str) -> str:
+    """One token's text, with the whole token as its tooltip where it was cut."""
+    whole = visible(token)
+    tooltip = f"<title>{escape(isolated(whole))}</title>" if whole != shown else ""
+    return f"<text {attributes}>{tooltip}{escape(isolated(shown))}</text>"
+
+
+def extent(shown: str, font: float) -> float:
+    """About how many pixels a label takes; no font is at hand to ask, so a generous one is assumed."""
+    return cell_len(shown) * font * 0.6
+
+
+def _layout(heat: Heatmap, source: list[str], target: list[str]) -> _Layout:
+    longest = max(len(source), len(target), 1)
+    cell = min(max(840 / longest, 14.0), 34.0)
+    font = min(14.0, cell * 0.66)
+    leaning = any(extent(shown, font) > cell * 1.1 for shown in source)
+    lean = math.radians(_ANGLE)
+    tall = (
+        max((extent(shown, font) for shown in source), default=0.0) * math.sin(lean) + font if leaning else font * 1.4
+    )
+    left = _PAD + max((extent(shown, font) for shown in target), default=0.0) + font * 0.6
+    top = _PAD + (26 if heat.title else 0) + tall
+    overhang = max(
+        ((s + 0.5) * cell + extent(shown, font) * math.cos(lean) * leaning for s, shown in enumerate(source)),
+        default=0.0,
+    )
+    right = max(len(source) * cell, overhang, _LEGEND + 60, extent(heat.title, 15.0) + _PAD - left)
+    height = top + len(target) * cell + 44
+    return _Layout(cell, font, left, top, left + right + _PAD, height, leaning)
+
+
+def _title(title: str) -> str:
+    return f'<text x="{_PAD:.0f}" y="{_PAD + 13:.0f}" font-size="15" font-weight="600">{clean(title)}</text>' * bool(
+        title
+    )
+
+
+def _source_labels(heat: Heatmap, shown: list[str], layout: _Layout) -> str:
+    texts = []
+    y = layout.top - layout.font * 0.5
+    for s, (token, text) in enumerate(zip(heat.source, shown, strict=True)):
+        x = layout.left + (s + 0.5) * layout.cell
+        if layout.leaning:
+            x += layout.font * 0.3  # the foot of a leaning word, not its edge, stands over the column
+            place = f'transform="translate({x:.1f} {y:.1f}) rotate(-{_ANGLE:.0f})"'
+        else:
+            place = f'x="{x:.1f}" y="{y:.1f}" text-anchor="middle"'
+        texts.append(label(text, token, f'data-s="{s}" {place}'))
+    return f'<g class="source" font-size="{layout.font:.1f}">{"".join(texts)}</g>'
+
+
+def _target_labels(heat: Heatmap, shown: list[str], layout: _Layout) -> str:
+    x = layout.left - layout.font * 0.6
+    texts = [
+        label(
+            text, token, f'data-t="{t}" x="{x:.1f}" y="{layout.top + (t + 0.5) * layout.cell + layout.font * 0.35:.1f}"'
+        )
+        for t, (token, text) in enumerate(zip(heat.target, shown, strict=True))
+    ]
+    return f'<g class="target" font-size="{layout.font:.1f}" text-anchor="end">{"".join(texts)}</g>'
+
+
+def _cells(heat: Heatmap, layout: _Layout) -> Iterator[str]:
+    rows, columns = heat.weights.shape
+    cell, top = layout.cell, heat.top
+    gap = 1.0 if cell > 20 else 0.5
+    sparse = heat.weights.size > _EVERY_CELL
+    source, target = ([escape(isolated(visible(token))) for token in side] for side in (heat.source, heat.target))
+    yield (
+        '<g class="cells" shape-rendering="crispEdges">'
+        f'<rect x="{layout.left:.1f}" y="{layout.top:.1f}" width="{columns * cell:.1f}" '
+        f'height="{rows * cell:.1f}" fill="{color(0)}"/>'
+    )
+    for t in range(rows):
+        y = layout.top + t * cell
+        for s in range(columns):
+            weight = float(heat.weights[t, s])
+            if sparse and weight < 0.005 * top:
+                continue
+            yield (
+                f'<rect data-s="{s}" data-t="{t}" x="{layout.left + s * cell:.1f}" y="{y:.1f}" '
+                f'width="{cell - gap:.1f}" height="{cell - gap:.1f}" fill="{color(share(weight, top))}">'
+                f"<title>{source[s]} → {target[t]}: {weight:.3f}</title></rect>"
+            )
+    yield "</g>"
+    if cell > 26:
+        yield _numbers(heat, layout)
+
+
+def _numbers(heat: Heatmap, layout: _Layout) -> str:
+    """Weights written in cells large enough for them; what would read as next to nothing is left out."""
+    texts = []
+    for (t, s), weight in _enumerate(heat):
+        position = share(weight, heat.top)
+        if position >= 0.1:
+            shade = "light" if ink(position) == "#ffffff" else "dark"
+            x, y = layout.left + (s + 0.48) * layout.cell, layout.top + (t + 0.48) * layout.cell + 3.6
+            number = f"{weight:.2f}".removeprefix("0")
+            texts.append(
+                f'<text class="{shade}" data-s="{s}" data-t="{t}" fill="{ink(position)}" '
+                f'x="{x:.1f}" y="{y:.1f}">{number}</text>'
+            )
+    return f'<g font-size="10" text-anchor="middle" pointer-events="none">{"".join(texts)}</g>'
+
+
+def _enumerate(heat: Heatmap) -> Iterator[tuple[tuple[int, int], float]]:
+    rows, columns = heat.weights.shape
+    return (((t, s), float(heat.weights[t, s])) for t in range(rows) for s in range(columns))
+
+
+def _legend(heat: Heatmap, layout: _Layout) -> str:
+    """The scale as a row of small cells rather than a gradient, whose id could meet another's on the same page."""
+    steps = 24
+    y = layout.top + len(heat.target) * layout.cell + 20
+    x = layout.left + 12
+    swatches = "".join(
+        f'<rect x="{x + i * _LEGEND / steps:.1f}" y="{y - 9:.1f}" width="{_LEGEND / steps:.1f}" height="9" '
+        f'fill="{color(i / (steps - 1))}"/>'
+        for i in range(steps)
+    )
+    numbers = (
+        f'<text class="faint" x="{layout.left:.1f}" y="{y:.1f}">0</text>'
+        f'<text class="faint" x="{x + _LEGEND + 6:.1f}" y="{y:.1f}">{heat.top:g}</text>'
+    )
+    return f'<g class="legend" font-size="11"><g shape-rendering="crispEdges">{swatches}</g>{numbers}</g>'

@@ -1,0 +1,64 @@
+"""The map and its lines as SVG."""
+
+from __future__ import annotations
+
+import re
+import xml.etree.ElementTree as ET
+
+import numpy as np
+
+from regarde.visualise import Heatmap
+from regarde.visualise.lines import lines
+from regarde.visualise.scale import color
+from regarde.visualise.svg import heatmap
+
+SVG = "{http://www.w3.org/2000/svg}"
+
+
+def test_every_map_is_well_formed_xml(any_map: Heatmap) -> None:
+    for text in (heatmap(any_map), lines(any_map)):
+        assert ET.fromstring(text.encode("utf-8")).tag == f"{SVG}svg"  # strict: refuses what XML 1.0 forbids
+
+
+def test_each_cell_tells_its_weight(words: Heatmap) -> None:
+    cells = ET.fromstring(heatmap(words)).findall(f".//{SVG}rect[@data-s]")
+    assert len(cells) == words.weights.size
+    tooltips = [cell.findtext(f"{SVG}title") for cell in cells]
+    assert tooltips[0] == f"the → la: {words.weights[0, 0]:.3f}"
+
+
+def test_the_picture_needs_nothing_from_elsewhere(any_map: Heatmap) -> None:
+    text = heatmap(any_map) + lines(any_map)
+    assert set(re.findall(r"https?://[^\"'\s]+", text)) == {"http://www.w3.org/2000/svg"}
+    assert not re.search(r"url\(|@import|<script|href", text)
+
+
+def test_tokens_cannot_become_elements(hostile: Heatmap) -> None:
+    tags = {element.tag.removeprefix(SVG) for element in ET.fromstring(heatmap(hostile).encode()).iter()}
+    assert tags <= {"svg", "style", "rect", "g", "text", "title"}
+
+
+def test_everything_stands_inside_the_picture(any_map: Heatmap) -> None:
+    root = ET.fromstring(heatmap(any_map).encode())
+    width, height = float(root.attrib["width"]), float(root.attrib["height"])
+    for rect in root.findall(f".//{SVG}rect[@x]"):
+        assert float(rect.attrib["x"]) + float(rect.attrib["width"]) <= width
+        assert float(rect.attrib["y"]) + float(rect.attrib["height"]) <= height
+
+
+def test_a_very_large_map_leaves_empty_cells_to_the_ground() -> None:
+    n = 150
+    heat = Heatmap(("a",) * n, ("b",) * n, np.eye(n))
+    assert len(ET.fromstring(heatmap(heat)).findall(f".//{SVG}rect[@data-s]")) == n
+
+
+def test_lines_are_thicker_for_heavier_weights_and_missing_for_next_to_none() -> None:
+    heat = Heatmap(("a", "b", "c"), ("x",), np.array([[0.69, 0.3, 0.01]]))
+    paths = ET.fromstring(lines(heat)).findall(f".//{SVG}path")
+    thick = {path.attrib["data-s"]: float(path.attrib["stroke-width"]) for path in paths}
+    assert thick.keys() == {"0", "1"}
+    assert thick["0"] > thick["1"]
+
+
+def test_the_scale_runs_from_violet_to_yellow() -> None:
+    assert (color(0.0), color(1.0)) == ("#440154", "#fde725")
