@@ -1,7 +1,7 @@
 """TOML <-> frozen dataclasses: strict keys, bounds, nearest names, dotted overrides.
 
-A configuration is a frozen dataclass whose field types say what is allowed; its defaults are the only defaults there are.
-This module knows no model: a field typed as a union of dataclasses is a choice, told apart by their `kind`.
+A configuration is a frozen dataclass whose field types say what is allowed; its defaults are the only defaults there
+are. This module knows no model: a field typed as a union of dataclasses is a choice, told apart by their `kind`.
 
     int, float, bool, str      plain values (an int where a float is expected is taken)
     Annotated[int, Bound(…)]   the same, within bounds
@@ -51,13 +51,19 @@ Seed = Annotated[int, Bound(0, 2**63 - 1)]
 def read(path: Path) -> Table:
     """The raw tables of a TOML file."""
     try:
-        return tomllib.loads(path.read_text(encoding="utf-8"))
+        return read_text(str(path), path.read_text(encoding="utf-8"))
     except FileNotFoundError:
         raise ConfigError(f"{path}: no such file. Give the path of a TOML file.") from None
     except (OSError, UnicodeDecodeError) as error:
         raise ConfigError(f"{path}: not readable as text ({error}). Give the path of a TOML file in UTF-8.") from None
-    except tomllib.TOMLDecodeError as error:
-        raise ConfigError(f"{path}: not valid TOML: {error}.") from None
+
+
+def read_text(name: str, text: str) -> Table:
+    """The raw tables of a TOML text; `name` is what messages call it."""
+    try:
+        return tomllib.loads(text)
+    except (tomllib.TOMLDecodeError, RecursionError, ValueError) as error:
+        raise ConfigError(f"{name}: not valid TOML: {error}.") from None
 
 
 def override(table: Table, settings: Iterable[str]) -> Table:
@@ -94,7 +100,7 @@ def parse(cls: type[Config], table: Mapping[str, Any], where: str = "") -> Confi
     fields = {field.name: field for field in dataclasses.fields(cls) if field.init}  # type: ignore[arg-type]
     for key in table:
         if key not in fields:
-            raise ConfigError(_unknown(_join(where, key), key, fields, "key"))
+            raise ConfigError(unknown(_join(where, key), key, fields, "key"))
     values = {key: _check(hints[key], value, _join(where, key)) for key, value in table.items()}
     for name, field in fields.items():
         required = field.default is dataclasses.MISSING and field.default_factory is dataclasses.MISSING
@@ -108,7 +114,12 @@ def parse(cls: type[Config], table: Mapping[str, Any], where: str = "") -> Confi
 
 def dump(config: object) -> str:
     """The TOML text of a configuration, defaults included; what is None is left out."""
-    return tomli_w.dumps(as_table(config))
+    return as_text(as_table(config))
+
+
+def as_text(table: Table) -> str:
+    """The TOML text of raw tables."""
+    return tomli_w.dumps(table)
 
 
 def as_table(config: object) -> Table:
@@ -125,6 +136,14 @@ def as_table(config: object) -> Table:
     return table
 
 
+def unknown(given: str, word: str, known: Iterable[str], noun: str) -> str:
+    """The message for a word that is not on a closed list, with the nearest one that is."""
+    known = list(known)
+    near = difflib.get_close_matches(word, known, n=1, cutoff=0.5)
+    hint = f' Did you mean "{near[0]}"?' if near else ""
+    return f"{given}: unknown {noun}.{hint} Known: {', '.join(known)}."
+
+
 def _check(hint: Any, value: Any, where: str) -> Any:
     origin = typing.get_origin(hint)
     if origin is Annotated:
@@ -132,7 +151,7 @@ def _check(hint: Any, value: Any, where: str) -> Any:
     if origin is Literal:
         allowed = typing.get_args(hint)
         if value not in allowed:
-            raise ConfigError(_unknown(f"{where} = {value!r}", str(value), [str(a) for a in allowed], "value"))
+            raise ConfigError(unknown(f"{where} = {value!r}", str(value), [str(a) for a in allowed], "value"))
         return value
     if origin in (typing.Union, types.UnionType):
         return _choose([a for a in typing.get_args(hint) if a is not type(None)], value, where)
@@ -171,19 +190,12 @@ def _choose(options: list[Any], value: Any, where: str) -> Any:
     kind = value.get("kind")
     if kind not in kinds:
         given = "nothing" if kind is None else repr(kind)
-        raise ConfigError(_unknown(f"{_join(where, 'kind')} = {given}", str(kind), kinds, "kind"))
+        raise ConfigError(unknown(f"{_join(where, 'kind')} = {given}", str(kind), kinds, "kind"))
     return parse(kinds[kind], value, where)
 
 
 def _kind(option: Any) -> str:
     return str(typing.get_args(typing.get_type_hints(option)["kind"])[0])
-
-
-def _unknown(given: str, word: str, known: Iterable[str], noun: str) -> str:
-    known = list(known)
-    near = difflib.get_close_matches(word, known, n=1, cutoff=0.5)
-    hint = f' Did you mean "{near[0]}"?' if near else ""
-    return f"{given}: unknown {noun}.{hint} Known: {', '.join(known)}."
 
 
 def _value(text: str) -> Any:
@@ -201,4 +213,10 @@ def _copy(table: Mapping[str, Any]) -> Table:
     return {key: _copy(value) if isinstance(value, dict) else value for key, value in table.items()}
 
 
-_NAMES: dict[Any, str] = {int: "a whole number", float: "a number", bool: "true or false", str: "a string", list: "a list"}
+_NAMES: dict[Any, str] = {
+    int: "a whole number",
+    float: "a number",
+    bool: "true or false",
+    str: "a string",
+    list: "a list",
+}

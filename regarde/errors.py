@@ -45,3 +45,15 @@ class DiskError(RegardeError):
     """A write did not reach the disk."""
 
     exit_code = 5
+
+
+_EXTRAS = {"torch": "train", "babel": "train", "sacrebleu": "train", "jiwer": "train", "matplotlib": "plot"}
+
+
+def missing_extra(error: ModuleNotFoundError) -> Exception:
+    """One line that says how to get an optional package that is not installed; any other missing module as it is."""
+    package = (error.name or "").split(".")[0]
+    if package not in _EXTRAS:
+        return error
+    extra = _EXTRAS[package]
+    return RegardeError(f"This needs {package}, which is not installed. Get it with: pip install 'regarde[{extra}]'")

@@ -72,7 +72,7 @@ def merge(attention: ArrayLike, source_words: Sequence[int], target_words: Seque
     """Attention between words from attention between pieces.
 
     `source_words[s]` is the word that piece s belongs to, -1 for none, such as an end of sentence. A word receives what
-    all its pieces receive (a sum over source pieces) and gives what its pieces give on average (a mean over target ones).
+    all its pieces receive (a sum over source pieces) and gives what its pieces give on average (a mean).
     """
     weights = _checked(attention)
     if weights.shape != (len(target_words), len(source_words)):
@@ -104,7 +104,7 @@ def parse_pharaoh(text: str) -> list[Link]:
 
 
 def gold_mass(attention: ArrayLike, gold: Iterable[Link]) -> GoldMass:
-    """The share of each target row's attention that lies on its gold source columns, averaged over the rows with gold."""
+    """The share of each target row's attention that lies on its gold source columns, averaged over such rows."""
     weights = _checked(attention)
     T, S = weights.shape
     columns: dict[int, set[int]] = defaultdict(set)
@@ -130,7 +130,8 @@ def _membership(words: Sequence[int], dtype: np.dtype[Any]) -> Weights:
     indices = np.asarray(words, dtype=np.int64)
     if (indices < -1).any():
         raise UsageError(f"Word index {indices.min()}: expected 0 or more, or -1 for a piece of no word.")
-    return (indices[:, None] == np.arange(indices.max(initial=-1) + 1)).astype(dtype)
+    member: Weights = (indices[:, None] == np.arange(indices.max(initial=-1) + 1)).astype(dtype)
+    return member
 
 
 def _checked(attention: ArrayLike) -> Weights:

@@ -7,12 +7,15 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from regarde.errors import UsageError
+
+if TYPE_CHECKING:
+    from regarde.translate import Translation
 
 
 @dataclass(frozen=True, eq=False)
@@ -23,6 +26,14 @@ class Heatmap:
     target: tuple[str, ...]
     weights: NDArray[np.floating[Any]]
     title: str = ""
+
+    @classmethod
+    def of(cls, translation: Translation) -> Heatmap:
+        """A translation's attention, each row beside the token it explains."""
+        if translation.explained is None:
+            raise UsageError("This model has no attention, so there is nothing to draw.")
+        title = f"{translation.source} → {translation.text}"
+        return cls(translation.source_tokens, translation.tokens, translation.explained, title)
 
     def __post_init__(self) -> None:
         expected = (len(self.target), len(self.source))

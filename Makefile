@@ -1,0 +1,37 @@
+# Two commands on a fresh machine: `make demo` and `make test`. Both set up a local environment with pip.
+PYTHON ?= python3
+VENV := .venv
+BIN := $(VENV)/bin
+
+.PHONY: demo test slow lint clean
+
+demo: $(VENV)/demo
+	$(BIN)/regarde demo
+
+test: $(VENV)/test
+	$(BIN)/ruff check .
+	$(BIN)/ruff format --check .
+	$(BIN)/mypy
+	$(BIN)/pytest -m "not slow"
+
+slow: $(VENV)/test
+	$(BIN)/pytest -m slow
+
+lint: $(VENV)/test
+	$(BIN)/ruff check --fix .
+	$(BIN)/ruff format .
+	$(BIN)/mypy
+
+$(VENV)/demo: pyproject.toml | $(BIN)/python
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check --editable '.[train]'
+	@touch $@
+
+$(VENV)/test: pyproject.toml | $(BIN)/python
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check --editable '.[test]'
+	@touch $@ $(VENV)/demo
+
+$(BIN)/python:
+	$(PYTHON) -m venv $(VENV)
+
+clean:
+	rm -rf $(VENV) build dist *.egg-info .mypy_cache .pytest_cache .ruff_cache .hypothesis

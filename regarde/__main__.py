@@ -1,0 +1,5 @@
+"""`python -m regarde` is `regarde`."""
+
+from regarde.cli.main import run
+
+run()

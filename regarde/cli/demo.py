@@ -1,0 +1,77 @@
+"""`regarde demo`: train a small RNNsearch on dates, then look at what it learned."""
+
+from __future__ import annotations
+
+import shutil
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from regarde.cli.streams import write
+
+STEPS = 600
+DEPARTURES = """\
+A small RNNsearch (Bahdanau, Cho, Bengio 2015). The equations are the paper's; what differs:
+  sizes       embeddings 64, hidden 128, alignment 128, maxout 64   (paper: 620, 1000, 1000, 500)
+  optimiser   Adam at 0.002 with a cosine schedule                  (paper: Adadelta)
+  start       torch's initialisation                                (paper: orthogonal and small Gaussians)
+  dropout     0.1                                                   (paper: none)
+"""
+
+
+def demo(
+    out: Annotated[Path, typer.Option(help="The run folder; a number is added where it exists.")] = Path("runs/dates"),
+) -> None:
+    """Train a small RNNsearch on written dates in 31 languages, and draw what its attention looks at. About a minute.
+
+    Example: regarde demo
+    """
+    from regarde.alignment.links import Link
+    from regarde.cli.display import TrainingDisplay
+    from regarde.cli.show import coloured
+    from regarde.data.datasets import DATASETS
+    from regarde.evaluation.attention import attention_quality
+    from regarde.evaluation.metrics import exact_match
+    from regarde.training.prepare import prepare
+    from regarde.training.start import compose, default_folder, start
+    from regarde.visualise import Heatmap, save
+    from regarde.visualise.terminal import heatmap
+
+    write([DEPARTURES, "\n"])
+    settings = [f"training.steps={STEPS}", "training.valid_every=150", 'source_language="mul"']
+    prepared = prepare(compose({"name": "dates"}, settings=settings))
+    write([f"{note}\n" for note in prepared.notes])
+    path = out if not out.exists() else default_folder(out.name)
+    with TrainingDisplay(STEPS) as display:
+        run = start(prepared, path, display)
+    model = run.load()
+
+    write([f"\nTrained {run.outcome.parameters:,} parameters in {run.outcome.seconds:.0f} s.\n"])
+    test = list(DATASETS["dates"].split("test"))
+    found = model.translate([example.source for example in test])
+    right = exact_match([translation.text for translation in found], [example.target for example in test])
+    quality = attention_quality(found, [[Link(*link) for link in example.links] for example in test])
+    write(
+        [
+            f"On {len(test):,} dates it has never seen: {right:.1%} exactly right, and {quality.mass:.1%} of the\n"
+            "attention for the digits lies on the characters they come from.\n\n"
+        ]
+    )
+    for sentence in ("mercredi 3 mars 1999", "2024年2月29日", "יום שני, 20 ביולי 1969"):
+        translation = model.translate(sentence)
+        chart = Heatmap.of(translation)
+        write([f"{sentence}  ->  {translation.text}\n"])
+        write([heatmap(chart, width=shutil.get_terminal_size().columns, color=coloured()), "\n\n"])
+    picture = path / "plots" / "alignment.svg"
+    picture.parent.mkdir(exist_ok=True)
+    save(Heatmap.of(model.translate("mercredi 3 mars 1999")), picture)
+    write(
+        [
+            f"The model is in {path}, a picture of the first alignment in {picture}. Try next:\n"
+            f'  echo "7. März 2023" | regarde translate {path}\n'
+            f'  regarde show {path} "14 juillet 1789" --html alignment.html\n'
+            f"  regarde train reverse\n"
+            f"  regarde train my.tsv        (source TAB target, line by line)\n"
+        ]
+    )

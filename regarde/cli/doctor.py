@@ -1,0 +1,73 @@
+"""`regarde doctor`: what is installed, what is missing and what to do about it."""
+
+from __future__ import annotations
+
+import importlib.metadata
+import json
+import os
+import platform
+import sys
+from typing import Annotated
+
+import typer
+
+from regarde.cli.streams import write
+
+PACKAGES = {
+    "numpy": "",
+    "sentencepiece": "",
+    "safetensors": "",
+    "torch": "train",
+    "babel": "train",
+    "sacrebleu": "train",
+    "jiwer": "train",
+    "matplotlib": "plot",
+}
+
+
+def doctor(as_json: Annotated[bool, typer.Option("--json", help="For programs.")] = False) -> None:
+    """Say what is installed, what is missing, and how to get it.
+
+    Example: regarde doctor
+    """
+    import regarde
+
+    found = {name: _version(name) for name in PACKAGES}
+    facts = {
+        "regarde": regarde.__version__,
+        "python": platform.python_version(),
+        "system": f"{platform.system()} {platform.machine()}",
+        "cores": len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count(),
+        "terminal": f"{sys.stdout.encoding}, {'a terminal' if sys.stdout.isatty() else 'not a terminal'}",
+    }
+    if as_json:
+        write([json.dumps(facts | {"packages": found}) + "\n"])
+        return
+    lines = [f"{name:<14} {value}" for name, value in facts.items()]
+    for name, version in found.items():
+        remedy = (
+            f"missing: pip install 'regarde[{PACKAGES[name]}]'" if PACKAGES[name] else "missing: pip install regarde"
+        )
+        lines.append(f"{name:<14} {version or remedy}")
+    lines.append(f"{'engine':<14} {_engine(found['torch'])}")
+    write([f"{line}\n" for line in lines])
+
+
+def _version(name: str) -> str | None:
+    try:
+        return importlib.metadata.version(name)
+    except importlib.metadata.PackageNotFoundError:
+        return None
+
+
+def _engine(torch_version: str | None) -> str:
+    if torch_version is None:
+        return "none: training and translating need torch"
+    import torch
+
+    devices = [
+        "cpu",
+        *(["cuda"] if torch.cuda.is_available() else []),
+        *(["mps"] if torch.backends.mps.is_available() else []),
+    ]
+    return f"torch on {', '.join(devices)}, {torch.get_num_threads()} threads"

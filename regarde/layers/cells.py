@@ -1,0 +1,128 @@
+"""Recurrent cells, and running one over a sentence.
+
+Axes: B batch, S positions, I input size, H hidden size, G gate pre-activations (3H or 4H), K state size.
+A cell's whole state is one tensor (B, K), of which `output` is the part that others see; so a stack of cells, a beam of
+stacks and a checkpoint of beams are all plain tensors. Inputs are linear in the gates: `share(i, x)` gives the i-th
+input's share of all gates, for one step or for all steps at once, and a step adds the shares up.
+"""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Sequence
+from typing import ClassVar, Literal
+
+import torch
+from torch import Tensor, nn
+
+
+class Cell(nn.Module, ABC):
+    """One step of recurrence: forward(shares, state) -> state."""
+
+    gates: ClassVar[int]  # blocks of H in the pre-activations
+    blocks: ClassVar[int]  # blocks of H in the state
+
+    def __init__(self, inputs: Sequence[int], hidden: int) -> None:
+        super().__init__()
+        self.hidden = hidden
+        self.W = nn.ModuleList(nn.Linear(size, self.gates * hidden, bias=i == 0) for i, size in enumerate(inputs))
+
+    @property
+    def state_size(self) -> int:
+        return self.blocks * self.hidden
+
+    def share(self, i: int, x: Tensor) -> Tensor:
+        """What input i contributes to every gate.  (…, I) -> (…, G)"""
+        share: Tensor = self.W[i](x)
+        return share
+
+    def output(self, state: Tensor) -> Tensor:
+        """What the cell shows to the outside.  (…, K) -> (…, H)"""
+        return state[..., : self.hidden]
+
+    @abstractmethod
+    def recurrent(self) -> list[Tensor]:
+        """The square matrices that act on the state, for those who initialise them."""
+
+    @abstractmethod
+    def forward(self, shares: Tensor, state: Tensor) -> Tensor:
+        """(B, G), (B, K) -> (B, K)"""
+
+
+class GRU(Cell):
+    """The GRU of Bahdanau et al. 2015, appendix A.1.1: the reset gate acts BEFORE the recurrent product.
+
+        r  = sigmoid(W_r x + U_r s)         z = sigmoid(W_z x + U_z s)
+        s~ = tanh(W x + U [r o s])          s = (1 - z) o s_prev + z o s~
+
+    torch's GRU applies r after U and swaps the sense of z. Gate order: r, z, candidate.
+    """
+
+    gates = 3
+    blocks = 1
+
+    def __init__(self, inputs: Sequence[int], hidden: int) -> None:
+        super().__init__(inputs, hidden)
+        self.U_gates = nn.Linear(hidden, 2 * hidden, bias=False)
+        self.U = nn.Linear(hidden, hidden, bias=False)
+
+    def recurrent(self) -> list[Tensor]:
+        return [*self.U_gates.weight.chunk(2), self.U.weight]
+
+    def forward(self, shares: Tensor, state: Tensor) -> Tensor:
+        for_gates, for_candidate = shares[..., : 2 * self.hidden], shares[..., 2 * self.hidden :]
+        reset, update = torch.sigmoid(for_gates + self.U_gates(state)).chunk(2, dim=-1)
+        candidate = torch.tanh(for_candidate + self.U(reset * state))
+        return torch.lerp(state, candidate, update)
+
+
+class LSTM(Cell):
+    """The LSTM of Sutskever et al. 2014 (Graves 2013, without peepholes).
+
+        i, f, o = sigmoid(W x + U h)        g = tanh(W x + U h)
+        c = f o c_prev + i o g              h = o o tanh(c)
+
+    The state is [h; c], the output h. Gate order: i, f, o, g.
+    """
+
+    gates = 4
+    blocks = 2
+
+    def __init__(self, inputs: Sequence[int], hidden: int) -> None:
+        super().__init__(inputs, hidden)
+        self.U = nn.Linear(hidden, 4 * hidden, bias=False)
+
+    def recurrent(self) -> list[Tensor]:
+        return list(self.U.weight.chunk(4))
+
+    def forward(self, shares: Tensor, state: Tensor) -> Tensor:
+        h, c = state.chunk(2, dim=-1)
+        total = shares + self.U(h)
+        keep, forget, show = torch.sigmoid(total[..., : 3 * self.hidden]).chunk(3, dim=-1)
+        c = forget * c + keep * torch.tanh(total[..., 3 * self.hidden :])
+        return torch.cat((show * torch.tanh(c), c), dim=-1)
+
+
+CellName = Literal["gru", "lstm"]
+CELLS: dict[str, type[Cell]] = {"gru": GRU, "lstm": LSTM}
+
+
+def run(cell: Cell, shares: Tensor, mask: Tensor, state: Tensor, *, backwards: bool = False) -> tuple[Tensor, Tensor]:
+    """The cell over a whole sentence; padding passes the state on unchanged.
+
+    (B, S, G), (B, S), (B, K) -> outputs (B, S, H), the state after the last token (B, K)
+    """
+    steps = list(zip(shares.unbind(1), mask.unsqueeze(-1).unbind(1), strict=True))
+    outputs = []
+    for share, is_token in reversed(steps) if backwards else steps:
+        state = torch.where(is_token, cell(share, state), state)
+        outputs.append(cell.output(state))
+    return torch.stack(outputs[::-1] if backwards else outputs, dim=1), state
+
+
+def reversed_tokens(x: Tensor, mask: Tensor) -> Tensor:
+    """Each sentence back to front, its EOS and its padding left where they are; its own inverse.  (B, S, …)"""
+    words = mask.sum(dim=1, keepdim=True) - 1  # (B, 1) without EOS
+    position = torch.arange(mask.shape[1], device=mask.device).expand_as(mask)  # (B, S)
+    order = torch.where(position < words, words - 1 - position, position)
+    return x.gather(1, order.reshape(*order.shape, *[1] * (x.dim() - 2)).expand_as(x))

@@ -1,0 +1,21 @@
+"""ids -> vectors, with dropout. The padding row stays zero.  (B, T) -> (B, T, E)"""
+
+from __future__ import annotations
+
+from torch import Tensor, nn
+
+from regarde.text.vocabulary import PAD
+
+
+class Embedding(nn.Module):
+    """One vector per vocabulary entry."""
+
+    def __init__(self, vocabulary: int, size: int, dropout: float = 0.0) -> None:
+        super().__init__()
+        self.size = size
+        self.table = nn.Embedding(vocabulary, size, padding_idx=PAD)
+        self.dropout = nn.Dropout(dropout)
+
+    def forward(self, ids: Tensor) -> Tensor:
+        vectors: Tensor = self.dropout(self.table(ids))
+        return vectors

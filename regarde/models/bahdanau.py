@@ -1,0 +1,181 @@
+"""RNNsearch: Bahdanau, Cho, Bengio 2015, "Neural Machine Translation by Jointly Learning to Align and Translate".
+
+Axes: B batch, S source, T target, V vocabulary, E embedding, H hidden, D = 2H annotations, A alignment size.
+
+Attention stands BETWEEN two steps of the decoder:   s_{i-1} -> a_i -> c_i -> s_i
+
+    encoder (A.2.1)    h_j = [->h_j ; <-h_j]                                       both directions share one embedding
+    start   (A.2.2)    s_0 = tanh(W_s <-h_1)
+    score   (A.1.2)    e_ij = v . tanh(W_a s_{i-1} + U_a h_j)                       U_a h_j once per sentence
+    context (5, 6)     a_i = softmax(e_i),  c_i = sum_j a_ij h_j
+    state   (A.2.2)    s_i = GRU([e(y_{i-1}); c_i], s_{i-1})                        c_i enters both gates and candidate
+    readout (A.2.2)    t_i = maxout(U_o s_{i-1} + V_o e(y_{i-1}) + C_o c_i),  p(y_i) = softmax(W_o t_i)
+
+Equation 4 writes s_i where the appendix writes s_{i-1} in the readout: `readout = "current"` against "previous".
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import Literal
+
+import torch
+from torch import Tensor, nn
+
+from regarde.attention.mechanisms import Attention, AttentionConfig, GlobalConfig, Memory
+from regarde.attention.scores import AdditiveConfig
+from regarde.config import Share, Size
+from regarde.data.batch import Source
+from regarde.layers import CELLS, Cell, CellName, Embedding, Maxout, run
+from regarde.models.interface import Decoded, Decoder, Encoder, Encoding, Model, State
+
+ReadoutState = Literal["previous", "current"]
+
+
+@dataclass(frozen=True, eq=False)
+class RecurrentState(State):
+    """s_{i-1}, beside the attention so far."""
+
+    cell: Tensor  # (B, K)
+
+
+class BidirectionalEncoder(Encoder):
+    """h_j = [->h_j ; <-h_j]; the decoder starts from <-h_1."""
+
+    def __init__(self, embedding: Embedding, forwards: Cell, backwards: Cell) -> None:
+        super().__init__()
+        self.embedding = embedding
+        self.forwards = forwards
+        self.backwards = backwards
+
+    def forward(self, source: Source) -> Encoding:
+        embedded = self.embedding(source.ids)  # (B, S, E)
+        rest = embedded.new_zeros(len(embedded), self.forwards.state_size)
+        ahead, _ = run(self.forwards, self.forwards.share(0, embedded), source.mask, rest)
+        back, final = run(self.backwards, self.backwards.share(0, embedded), source.mask, rest, backwards=True)
+        return Encoding(
+            source=source,
+            states=torch.cat((ahead, back), dim=-1),  # (B, S, 2H)
+            final=self.backwards.output(final),  # (B, H) <-h_1
+        )
+
+
+class AttendBeforeDecoder(Decoder[RecurrentState, Memory]):
+    """Attention, then the cell, then the readout."""
+
+    def __init__(
+        self,
+        embedding: Embedding,
+        attention: Attention,
+        start: nn.Linear,
+        cell: Cell,
+        readout: Maxout,
+        readout_state: ReadoutState,
+        dropout: float,
+        vocabulary: nn.Linear,
+    ) -> None:
+        super().__init__()
+        self.embedding = embedding
+        self.attention = attention
+        self.W_s = start
+        self.cell = cell
+        self.readout = readout
+        self.readout_state = readout_state
+        self.dropout = nn.Dropout(dropout)
+        self.W_o = vocabulary
+
+    def remember(self, encoding: Encoding) -> Memory:
+        return self.attention.remember(encoding.states, encoding.source.mask)
+
+    def start(self, encoding: Encoding) -> RecurrentState:
+        shown = torch.tanh(self.W_s(encoding.final))  # (B, H)
+        hidden_part = shown.new_zeros(len(shown), self.cell.state_size - self.cell.hidden)  # an LSTM's c starts at rest
+        S = encoding.source.ids.shape[1]
+        past = shown.new_zeros(len(shown), 1, self.attention.heads, 0, S)
+        return RecurrentState(past=past, cell=torch.cat((shown, hidden_part), dim=-1))
+
+    def step(self, previous: Tensor, state: RecurrentState, memory: Memory) -> tuple[Tensor, RecurrentState]:
+        embedded = self.embedding(previous)  # (B, E)
+        after, context = self.advance(self.cell.share(0, embedded), state, memory)
+        return self.say(embedded, context, state.cell, after.cell), after
+
+    def forward(self, previous: Tensor, encoding: Encoding) -> Decoded:
+        embedded = self.embedding(previous)  # (B, T, E)
+        memory, state = self.remember(encoding), self.start(encoding)
+        states, contexts = [state.cell], []
+        for share in self.cell.share(0, embedded).unbind(1):
+            state, context = self.advance(share, state, memory)
+            states.append(state.cell)
+            contexts.append(context)
+        before, after = torch.stack(states[:-1], dim=1), torch.stack(states[1:], dim=1)  # (B, T, K)
+        logits = self.say(embedded, torch.stack(contexts, dim=1), before, after)
+        return Decoded(logits=logits, attention=state.past)
+
+    def advance(self, share: Tensor, state: RecurrentState, memory: Memory) -> tuple[RecurrentState, Tensor]:
+        """s_{i-1} -> a_i -> c_i -> s_i.  Gives the state s_i and the context c_i (B, D)"""
+        query = self.cell.output(state.cell).unsqueeze(1)  # (B, 1, H)
+        context, weights = self.attention(query, memory, state.past[:, 0])  # (B, 1, D), (B, N, 1, S)
+        context = context.squeeze(1)
+        cell = self.cell(share + self.cell.share(1, context), state.cell)
+        return RecurrentState(past=torch.cat((state.past, weights.unsqueeze(1)), dim=3), cell=cell), context
+
+    def say(self, embedded: Tensor, context: Tensor, before: Tensor, after: Tensor) -> Tensor:
+        """The readout, for one step or for all.  (…, E), (…, D), (…, K), (…, K) -> (…, V)"""
+        shown = self.cell.output(before if self.readout_state == "previous" else after)
+        logits: Tensor = self.W_o(self.dropout(self.readout(shown, embedded, context)))
+        return logits
+
+
+@dataclass(frozen=True)
+class BahdanauConfig:
+    """RNNsearch; the defaults are the paper's."""
+
+    kind: Literal["bahdanau"] = "bahdanau"
+    embedding: Size = 620
+    hidden: Size = 1000
+    maxout: Size = 500
+    cell: CellName = "gru"
+    attention: AttentionConfig = field(default_factory=lambda: GlobalConfig(score=AdditiveConfig(size=1000)))
+    readout: ReadoutState = "previous"
+    dropout: Share = 0.0  # on embeddings and readout; the paper has none
+    init: Literal["paper", "torch"] = "paper"
+
+    def build(self, source_vocabulary: int, target_vocabulary: int) -> Model:
+        E, H, D = self.embedding, self.hidden, 2 * self.hidden
+        cell = CELLS[self.cell]
+        encoder = BidirectionalEncoder(
+            Embedding(source_vocabulary, E, self.dropout), forwards=cell([E], H), backwards=cell([E], H)
+        )
+        decoder = AttendBeforeDecoder(
+            embedding=Embedding(target_vocabulary, E, self.dropout),
+            attention=self.attention.build(query=H, state=D),
+            start=nn.Linear(H, H),
+            cell=cell([E, D], H),
+            readout=Maxout([H, E, D], self.maxout),
+            readout_state=self.readout,
+            dropout=self.dropout,
+            vocabulary=nn.Linear(self.maxout, target_vocabulary),
+        )
+        if self.init == "paper":
+            initialise(encoder, decoder)
+        return Model(encoder, decoder)
+
+
+@torch.no_grad()
+def initialise(encoder: BidirectionalEncoder, decoder: AttendBeforeDecoder) -> None:
+    """Appendix B.1: recurrent matrices orthogonal, W_a and U_a N(0, .001^2), v_a and biases 0, the rest N(0, .01^2)."""
+    for name, parameter in [*encoder.named_parameters(), *decoder.named_parameters()]:
+        if name.endswith("bias"):
+            nn.init.zeros_(parameter)
+        else:
+            nn.init.normal_(parameter, std=0.01)
+    for cell in (encoder.forwards, encoder.backwards, decoder.cell):
+        for square in cell.recurrent():
+            square.copy_(nn.init.orthogonal_(torch.empty_like(square)))
+    for name, parameter in decoder.attention.named_parameters():
+        if name.split(".")[-1] == "v":
+            nn.init.zeros_(parameter)  # attention starts uniform
+        else:
+            nn.init.normal_(parameter, std=0.001)
+    for embedding in (encoder.embedding, decoder.embedding):
+        embedding.table.weight[0].zero_()  # padding

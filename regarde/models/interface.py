@@ -1,0 +1,97 @@
+"""What every model promises. Search, training and tests see nothing else of a model.
+
+Axes: B batch, S source, T target, V vocabulary, D encoder states, L attention layers, N heads.
+
+    encoding      = model.encode(source)                              # once per sentence
+    memory        = model.decoder.remember(encoding)                  # once per sentence
+    state         = model.decoder.start(encoding)
+    logits, state = model.decoder.step(previous, state, memory)       # one word at a time
+    decoded       = model(batch)                                      # all words at once: the same computation
+
+A stage takes a frozen bundle and returns a frozen bundle; nothing computed is left on `self`. A state carries `past`,
+the attention so far, so whoever reorders states reorders attention with them.
+"""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from dataclasses import dataclass
+from typing import Any, Generic, TypeVar
+
+from torch import Tensor, nn
+
+from regarde.data.batch import Batch, Batched, Source
+
+
+@dataclass(frozen=True, eq=False)
+class Encoding(Batched):
+    """The source after the encoder."""
+
+    source: Source
+    states: Tensor  # (B, S, D)
+    final: Tensor  # (B, …) what the decoder starts from; each pair of encoder and decoder agrees on its shape
+
+
+@dataclass(frozen=True, eq=False)
+class State(Batched):
+    """The decoder between two words."""
+
+    past: Tensor  # (B, L, N, t, S) attention of the t steps so far; L = N = 0 for a model without attention
+
+
+@dataclass(frozen=True, eq=False)
+class Decoded(Batched):
+    """The decoder's answer to a whole target."""
+
+    logits: Tensor  # (B, T, V)
+    attention: Tensor  # (B, L, N, T, S)
+
+
+class Encoder(nn.Module, ABC):
+    @abstractmethod
+    def forward(self, source: Source) -> Encoding: ...
+
+
+StateT = TypeVar("StateT", bound=State)
+MemoryT = TypeVar("MemoryT", bound=Batched)
+
+
+class Decoder(nn.Module, ABC, Generic[StateT, MemoryT]):
+    offset: int = 0
+    """Row t of the attention explains target word t - offset (Luong et al. 2015, footnote 14)."""
+
+    @abstractmethod
+    def remember(self, encoding: Encoding) -> MemoryT:
+        """What depends on the source alone, computed once and handed to every step."""
+
+    @abstractmethod
+    def start(self, encoding: Encoding) -> StateT:
+        """Before the first word."""
+
+    @abstractmethod
+    def step(self, previous: Tensor, state: StateT, memory: MemoryT) -> tuple[Tensor, StateT]:
+        """One word on.  (B,) -> logits (B, V)"""
+
+    @abstractmethod
+    def forward(self, previous: Tensor, encoding: Encoding) -> Decoded:
+        """Teacher forcing: all words at once.  (B, T) -> logits (B, T, V)"""
+
+
+class Model(nn.Module):
+    """An encoder and a decoder that agree on `Encoding`."""
+
+    def __init__(self, encoder: Encoder, decoder: Decoder[Any, Any]) -> None:
+        super().__init__()
+        self.encoder = encoder
+        self.decoder = decoder
+
+    def encode(self, source: Source) -> Encoding:
+        encoding: Encoding = self.encoder(source)
+        return encoding
+
+    def forward(self, batch: Batch) -> Decoded:
+        decoded: Decoded = self.decoder(batch.previous, self.encode(batch.source))
+        return decoded
+
+    def parameter_count(self) -> int:
+        return sum(parameter.numel() for parameter in self.parameters())

@@ -1,0 +1,28 @@
+"""decoder -> search: greedy, beam, sampling. A search knows two verbs of a state, `repeat` and `select`.
+
+search = Beam(size=5)
+hypotheses = search(model, encoding)      # for each sentence, the best first
+"""
+
+from __future__ import annotations
+
+from regarde.search.beam import Beam
+from regarde.search.hypothesis import Hypothesis
+from regarde.search.rules import Rules
+from regarde.search.single import Greedy, Sampling
+
+Search = Greedy | Beam | Sampling
+
+__all__ = ["Beam", "Greedy", "Hypothesis", "Rules", "Sampling", "Search", "adjusted"]
+
+
+def adjusted(search: Search, *, beam: int | None = None, n_best: int = 1) -> Search:
+    """The same search made wider or narrower; several answers need a beam at least as wide, 5 unless said."""
+    if beam is None:
+        if n_best == search.n_best:
+            return search
+        beam = max(search.width, n_best, 5 if n_best > 1 else 1)
+    if beam == 1 and n_best == 1:
+        return Greedy(rules=search.rules)
+    alpha = search.alpha if isinstance(search, Beam) else Beam.alpha
+    return Beam(size=beam, n_best=n_best, alpha=alpha, rules=search.rules)

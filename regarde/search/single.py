@@ -1,0 +1,127 @@
+"""One hypothesis at a time per row: greedy search and sampling are the same walk with another choice of the next word.
+
+Axes: B rows, V vocabulary, t steps so far.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from typing import Annotated, ClassVar, Literal
+
+import numpy as np
+import torch
+from torch import Tensor
+
+from regarde.config import Bound, Count, Positive, Seed, Share
+from regarde.models.interface import Encoding, Model
+from regarde.search.hypothesis import Hypothesis
+from regarde.search.rules import Rules
+from regarde.text.vocabulary import BOS, EOS
+
+Choice = Callable[[Tensor, list[int]], Tensor]
+"""(B, V) log-probabilities and each row's number -> (B,) the chosen words."""
+
+
+@dataclass(frozen=True)
+class Greedy:
+    """The likeliest word at each step."""
+
+    kind: Literal["greedy"] = "greedy"
+    rules: Rules = field(default_factory=Rules)
+
+    n_best: ClassVar[int] = 1
+    width: ClassVar[int] = 1  # hypotheses kept side by side for a sentence
+
+    def __call__(self, model: Model, encoding: Encoding) -> list[list[Hypothesis]]:
+        walked = walk(model, encoding, self.rules, lambda scores, _: scores.argmax(dim=-1))
+        return [[hypothesis] for hypothesis in walked]
+
+
+@dataclass(frozen=True)
+class Sampling:
+    """Words drawn from the model's own distribution; what comes out depends on the seed and the sentence alone.
+
+    top_k = 0 and top_p = 1 sample from the whole vocabulary (ancestral sampling); top_p is nucleus sampling
+    (Holtzman et al. 2020).
+    """
+
+    kind: Literal["sampling"] = "sampling"
+    n_best: Annotated[int, Bound(1, 100)] = 1  # how many samples; best first
+    top_k: Count = 0
+    top_p: Share = 1.0
+    temperature: Positive = 1.0
+    seed: Seed = 1
+    rules: Rules = field(default_factory=Rules)
+
+    @property
+    def width(self) -> int:
+        return self.n_best
+
+    def __call__(self, model: Model, encoding: Encoding) -> list[list[Hypothesis]]:
+        sentences = [ids[mask].tolist() for ids, mask in zip(encoding.source.ids, encoding.source.mask, strict=True)]
+        dice = [np.random.default_rng([self.seed, n, *ids]) for ids in sentences for n in range(self.n_best)]
+
+        def choose(scores: Tensor, numbers: list[int]) -> Tensor:
+            cumulated = self.narrowed(scores).double().softmax(dim=-1).cumsum(dim=-1)  # (B, V)
+            thrown = torch.tensor([[dice[number].random()] for number in numbers], dtype=torch.float64)
+            drawn = torch.searchsorted(cumulated, thrown.to(scores.device) * cumulated[:, -1:], right=True)
+            return drawn.squeeze(1).clamp_max(scores.shape[1] - 1)
+
+        walked = walk(model, encoding.repeat(self.n_best), self.rules, choose)
+        groups = [walked[i : i + self.n_best] for i in range(0, len(walked), self.n_best)]
+        return [sorted(group, key=lambda hypothesis: -hypothesis.score) for group in groups]
+
+    def narrowed(self, scores: Tensor) -> Tensor:
+        """Log-probabilities with everything outside top-k and nucleus at -inf.  (B, V) -> (B, V)"""
+        scores = scores / self.temperature
+        if self.top_k:
+            least = scores.topk(min(self.top_k, scores.shape[-1]), dim=-1).values[:, -1:]
+            scores = scores.masked_fill(scores < least, float("-inf"))
+        if self.top_p < 1:
+            ordered, order = scores.softmax(dim=-1).sort(dim=-1, descending=True)
+            before = ordered.cumsum(dim=-1) - ordered  # the word that crosses top_p still belongs to the nucleus
+            outside = torch.zeros_like(order, dtype=torch.bool).scatter(1, order, before >= max(self.top_p, 1e-9))
+            scores = scores.masked_fill(outside, float("-inf"))
+        return scores
+
+
+@torch.no_grad()
+def walk(model: Model, encoding: Encoding, rules: Rules, choose: Choice) -> list[Hypothesis]:
+    """Step until every row has said EOS or reached its limit; rows that are done leave the batch."""
+    decoder = model.decoder
+    lengths = encoding.source.lengths
+    longest = rules.longest(lengths).tolist()
+    state, memory = decoder.start(encoding), decoder.remember(encoding)
+    numbers = list(range(len(longest)))  # the sentence of each row still walking
+    said: list[list[int]] = [[] for _ in numbers]
+    token_scores: list[list[float]] = [[] for _ in numbers]
+    done: list[Hypothesis | None] = [None] * len(numbers)
+    previous = torch.full_like(lengths, BOS)
+    step = 0
+    while numbers:
+        logits, state = decoder.step(previous, state, memory)
+        scores = rules.log_probabilities(logits, step)
+        previous = choose(scores, numbers)
+        chosen_scores = scores.gather(1, previous.unsqueeze(1)).squeeze(1).tolist()
+        step += 1
+        staying = []
+        for row, (number, word) in enumerate(zip(numbers, previous.tolist(), strict=True)):
+            said[number].append(word)
+            token_scores[number].append(chosen_scores[row])
+            if word != EOS and step < longest[number]:
+                staying.append(row)
+                continue
+            heads = state.past[row, ..., : int(lengths[number])]
+            done[number] = Hypothesis(
+                ids=tuple(said[number]),
+                token_scores=np.asarray(token_scores[number], dtype=np.float32),
+                score=float(np.sum(token_scores[number])),
+                heads=heads.cpu().numpy().copy(),
+                finished=word == EOS,
+            )
+        if len(staying) < len(numbers):
+            rows = torch.tensor(staying, dtype=torch.long, device=previous.device)
+            numbers = [numbers[row] for row in staying]
+            previous, state, memory = previous[rows], state.select(rows), memory.select(rows)
+    return [hypothesis for hypothesis in done if hypothesis is not None]

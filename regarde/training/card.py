@@ -1,0 +1,35 @@
+"""The model card: what a model is, in words, for whoever finds its folder."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from regarde.models.interface import Model
+from regarde.training.recipe import Recipe
+
+if TYPE_CHECKING:
+    from regarde.training.trainer import Validation
+
+
+def model_card(recipe: Recipe, model: Model, validation: Validation) -> str:
+    """Markdown for the folder's README.md."""
+    data = recipe.data
+    name = data.name or f"{data.source} and {data.target}"
+    languages = f"{recipe.source_language or 'not stated'} -> {recipe.target_language or 'not stated'}"
+    return f"""# A {recipe.model.kind} model trained with Regarde
+
+| | |
+|---|---|
+| model | {recipe.model.kind}, {model.parameter_count():,} parameters |
+| languages | {languages} |
+| source tokens | {recipe.text.source.kind} |
+| target tokens | {recipe.text.target.kind} |
+| data | {name} (SHA-256 of the training pairs {data.sha256[:16]}…) |
+| trained | {validation.step:,} of {recipe.training.steps:,} steps, seed {recipe.training.seed} |
+| validation | loss {validation.loss:.4f}, {validation.metric.show(validation.value)} |
+
+    regarde translate THIS_FOLDER < sentences.txt
+    regarde show THIS_FOLDER "a sentence"
+
+config.toml holds every setting; manifest.json the SHA-256 of each file.
+"""

@@ -1,0 +1,166 @@
+"""From what the user gave to what the trainer needs: read, infer what was not said, and say what was inferred."""
+
+from __future__ import annotations
+
+import hashlib
+import math
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+
+import numpy as np
+from numpy.typing import NDArray
+
+from regarde import config
+from regarde.config import Table
+from regarde.data import sampling
+from regarde.data.corpus import File, Pair, Report, read_pairs, read_parallel
+from regarde.data.datasets import DATASETS
+from regarde.data.encoded import EncodedPairs
+from regarde.errors import DataError, UsageError
+from regarde.text import Text, infer
+from regarde.training import recipe as recipes
+from regarde.training.recipe import DataConfig, Recipe
+
+FEWEST_PAIRS = 2
+SAMPLE = 20_000  # pairs looked at to choose tokenizers
+FEWEST_STEPS, MOST_STEPS = 2_000, 20_000  # of a run whose length was left to us
+
+
+@dataclass(frozen=True)
+class Prepared:
+    """A resolved recipe, its tokens, and a line for each thing that was inferred."""
+
+    recipe: Recipe
+    text: Text
+    train: EncodedPairs
+    valid: EncodedPairs
+    valid_pairs: list[Pair]
+    notes: list[str]
+
+
+def prepare(tables: Table) -> Prepared:
+    """Read the data a recipe names and fill in what it leaves open."""
+    notes: list[str] = []
+    recipes.parse(tables)  # mistakes in what was given are said before any data is read
+    data = config.parse(DataConfig, tables.get("data", {}), "data")
+    train_pairs, valid_pairs = _read(data, _seed(tables), notes)
+    tables = _infer(tables, train_pairs, notes)
+    recipe = recipes.parse(tables)
+    text = recipe.text.train(train_pairs)
+    train = _encode(train_pairs, text, data, "training", notes)
+    valid = _encode(valid_pairs, text, data, "validation", notes)
+    recipe = _lengths(recipe, tables, train, notes)
+    digest = replace(recipe.data, sha256=_digest(train_pairs))
+    notes.append(f"vocabularies: {len(text.source):,} source, {len(text.target):,} target")
+    return Prepared(replace(recipe, data=digest), text, train, valid, valid_pairs, notes)
+
+
+def _seed(tables: Table) -> int:
+    return recipes.parse(tables).training.seed
+
+
+def _read(data: DataConfig, seed: int, notes: list[str]) -> tuple[list[Pair], list[Pair]]:
+    report = Report()
+    pairs = list(_training_pairs(data, report))
+    if data.name in DATASETS and not data.source:
+        valid = [Pair(e.source, e.target) for e in DATASETS[data.name].split("valid")]
+        notes.append(f"data: {data.name}, {len(pairs):,} pairs to learn from, {len(valid):,} to validate on")
+        return pairs, valid
+    notes.append(f"data: {report.summary()}")
+    if len(pairs) < FEWEST_PAIRS:
+        raise DataError(f"{len(pairs)} pair in the data: training needs at least {FEWEST_PAIRS}. Give more data.")
+    if len({pair.target for pair in pairs}) == 1:
+        notes.append("warning: all targets are equal, so there is nothing to learn but that one answer")
+    if data.valid:
+        held_report = Report()
+        valid = list(_read_files(data.valid, data, held_report))
+        notes.append(f"validation: {held_report.summary()}")
+        return pairs, valid
+    train, valid = sampling.split(pairs, seed=seed)
+    notes.append(f"validation: {len(valid):,} pairs held out, {len(train):,} left to learn from")
+    return train, valid
+
+
+def _training_pairs(data: DataConfig, report: Report) -> Iterator[Pair]:
+    if data.source or data.target:
+        if not (data.source and data.target) or data.name:
+            raise UsageError("Expected DATA, or both --source and --target. Give one or the other.")
+        return read_parallel(Path(data.source), Path(data.target), on_error=data.on_error, report=report)
+    if data.name in DATASETS:
+        return (Pair(e.source, e.target) for e in DATASETS[data.name].split("train"))
+    if not data.name:
+        raise UsageError(f"No data given. Give a file, --source and --target, or one of: {', '.join(DATASETS)}.")
+    if data.name != "-" and not Path(data.name).exists():
+        raise DataError(f"{data.name}: no such file or data set. Embedded: {', '.join(DATASETS)}.")
+    return _read_files([data.name], data, report)
+
+
+def _read_files(names: Sequence[str], data: DataConfig, report: Report) -> Iterator[Pair]:
+    if len(names) == 2:
+        return read_parallel(Path(names[0]), Path(names[1]), on_error=data.on_error, report=report)
+    files: list[File] = ["-" if name == "-" else Path(name) for name in names]
+    return read_pairs(files, columns=data.columns or None, on_error=data.on_error, report=report)
+
+
+def _infer(tables: Table, pairs: Sequence[Pair], notes: list[str]) -> Table:
+    """Tokenizers, by looking at each side; the metric, by the target's tokenizer."""
+    inferred: Table = {"text": {}, "training": {}}
+    given_text, given_training = tables.get("text", {}), tables.get("training", {})
+    for side, texts in (("source", [p.source for p in pairs[:SAMPLE]]), ("target", [p.target for p in pairs[:SAMPLE]])):
+        if side not in given_text:
+            guess = infer(texts)
+            inferred["text"][side] = config.as_table(guess.config)
+            notes.append(f"{side}: {guess.reason}")
+    if "metric" not in given_training:
+        kind = (inferred["text"] | given_text)["target"]["kind"]
+        inferred["training"]["metric"] = "bleu" if kind == "sentencepiece" else "exact_match"
+    return config.merge(inferred, tables)
+
+
+def _encode(pairs: Sequence[Pair], text: Text, data: DataConfig, purpose: str, notes: list[str]) -> EncodedPairs:
+    encoded = EncodedPairs.of(pairs, text, max_source=data.max_source, max_target=data.max_target)
+    limits = f"data.max_source = {data.max_source}, data.max_target = {data.max_target}"
+    if not len(encoded):
+        raise DataError(f"All {len(pairs):,} {purpose} pairs are over the length limits ({limits}). Raise the limits.")
+    if encoded.dropped:
+        notes.append(f"{purpose}: {len(encoded):,} pairs kept, {encoded.dropped:,} over the length limits ({limits})")
+    return encoded
+
+
+def _lengths(recipe: Recipe, tables: Table, train: EncodedPairs, notes: list[str]) -> Recipe:
+    """How long a translation may grow and how long to train, from the data."""
+    if "rules" not in tables.get("search", {}):
+        ratio = float(np.max(train.targets.lengths / train.sources.lengths))
+        rules = replace(recipe.search.rules, max_ratio=max(2.0, math.ceil(ratio * 1.2)))
+        recipe = replace(recipe, search=replace(recipe.search, rules=rules))
+    training = recipe.training
+    batches = len(epoch(recipe, train, 0))
+    if not training.steps:
+        steps = training.epochs * batches
+        if "epochs" not in tables.get("training", {}):
+            steps = min(max(steps, FEWEST_STEPS), MOST_STEPS)
+        recipe = replace(recipe, training=replace(training, steps=max(1, steps)))
+    steps = recipe.training.steps
+    notes.append(f"training: {steps:,} steps, {steps / batches:.1f} epochs of {batches:,} batches")
+    return recipe
+
+
+def epoch(recipe: Recipe, train: EncodedPairs, number: int) -> list[NDArray[np.int64]]:
+    """The batches of one epoch, as rows."""
+    training = recipe.training
+    return sampling.batches(
+        train.sources.lengths,
+        train.targets.lengths,
+        seed=training.seed,
+        epoch=number,
+        pairs=training.batch_pairs,
+        tokens=training.batch_tokens,
+    )
+
+
+def _digest(pairs: Sequence[Pair]) -> str:
+    sha = hashlib.sha256()
+    for source, target in pairs:
+        sha.update(f"{source}\t{target}\n".encode())
+    return sha.hexdigest()

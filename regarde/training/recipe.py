@@ -1,0 +1,82 @@
+"""The whole configuration of a run: what the model is, what it learns from, how it is trained.
+
+A recipe is read from TOML, laid over a preset, changed by `--set`, and saved with the run as config.toml.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from importlib import resources
+from typing import Literal
+
+from regarde import config
+from regarde.config import Count, NonNegative, Seed, Share, Size, Table
+from regarde.data.corpus import OnError
+from regarde.errors import UsageError
+from regarde.evaluation.metrics import MetricName
+from regarde.folder import Blueprint
+from regarde.training.optimiser import Adam, OptimiserConfig
+from regarde.training.schedule import Constant, ScheduleConfig
+
+
+@dataclass(frozen=True)
+class DataConfig:
+    """What the model learns from, and what is left out."""
+
+    name: str = ""  # an embedded data set, or the file that was given
+    source: str = ""  # or two line-aligned files
+    target: str = ""
+    valid: tuple[str, ...] = ()  # files for validation; none: held out of the training data
+    columns: str = ""  # of a table with more than two, for example "1+2:3"
+    on_error: OnError = "stop"
+    max_source: Count = 0  # tokens; 0 = no limit. Bahdanau et al. trained up to 30 or 50 words
+    max_target: Count = 0
+    sha256: str = ""  # of the training pairs, recorded by the run
+
+
+@dataclass(frozen=True)
+class TrainingConfig:
+    """How weights are learned."""
+
+    seed: Seed = 1
+    steps: Count = 0  # updates in all; 0: as many as `epochs` need
+    epochs: Count = 10
+    batch_pairs: Count = 64  # sentences in a batch at most
+    batch_tokens: Count = 8000  # padded positions of both sides in a batch at most
+    optimiser: OptimiserConfig = field(default_factory=Adam)
+    schedule: ScheduleConfig = field(default_factory=Constant)
+    clip: NonNegative = 1.0  # norm of the gradient; 0 = never
+    label_smoothing: Share = 0.0
+    valid_every: Size = 500  # steps
+    valid_pairs: Size = 500  # translated at each validation; the loss is taken over all
+    patience: Count = 0  # validations without a better metric before stopping; 0 = never stop early
+    metric: MetricName = "exact_match"
+    precision: Literal["float32"] = "float32"
+
+
+@dataclass(frozen=True)
+class Recipe(Blueprint):
+    """A blueprint, with its data and its training."""
+
+    data: DataConfig = field(default_factory=DataConfig)
+    training: TrainingConfig = field(default_factory=TrainingConfig)
+
+
+def presets() -> dict[str, Table]:
+    """The recipes that come with the package, by name."""
+    folder = resources.files("regarde") / "recipes"
+    files = sorted((item for item in folder.iterdir() if item.name.endswith(".toml")), key=lambda item: item.name)
+    return {item.name.removesuffix(".toml"): config.read_text(item.name, item.read_text("utf-8")) for item in files}
+
+
+def preset(name: str) -> Table:
+    """The tables of one preset."""
+    known = presets()
+    if name not in known:
+        raise UsageError(config.unknown(f"--preset {name}", name, known, "preset"))
+    return known[name]
+
+
+def parse(tables: Table) -> Recipe:
+    """A recipe from raw tables, every key checked."""
+    return config.parse(Recipe, tables)

@@ -1,0 +1,88 @@
+"""From a name to a trained model: what `regarde train` and `regarde.train` both do."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from regarde import config, folder
+from regarde.config import Table
+from regarde.training import recipe as recipes
+from regarde.training.prepare import Prepared, prepare
+from regarde.training.run import RunFolder
+from regarde.training.trainer import Outcome, Progress, Trainer, Validation, Watcher
+from regarde.translate import Translator
+
+PRESET = "rnnsearch-small"
+
+
+class Silence:
+    """Nobody watches."""
+
+    def progressed(self, progress: Progress) -> None: ...
+
+    def validated(self, validation: Validation) -> None: ...
+
+
+@dataclass(frozen=True)
+class Run:
+    """A finished run and where it lies."""
+
+    folder: Path
+    outcome: Outcome
+
+    def load(self) -> Translator:
+        return folder.load(self.folder)
+
+
+def compose(
+    data: Table, *, preset: str | None = None, recipe: Path | None = None, settings: Sequence[str] = ()
+) -> Table:
+    """What was asked for: a preset, a recipe laid over it, the data given, and each setting, the last word first."""
+    below = recipes.preset(preset or PRESET) if preset or recipe is None else {}
+    above = config.read(recipe) if recipe else {}
+    given = {"data": {key: value for key, value in data.items() if value}}
+    return config.override(config.merge(config.merge(below, above), given), settings)
+
+
+def default_folder(data: str) -> Path:
+    """runs/NAME, or the first runs/NAME-2, -3, … that is free."""
+    name = Path(data).name.split(".")[0] or "run"
+    names = (Path("runs") / (name if n == 1 else f"{name}-{n}") for n in range(1, 10_000))
+    return next(path for path in names if not path.exists())
+
+
+def train(
+    data: str | Path | None = None,
+    *,
+    source: str | Path | None = None,
+    target: str | Path | None = None,
+    valid: Sequence[str | Path] = (),
+    columns: str = "",
+    preset: str | None = None,
+    recipe: str | Path | None = None,
+    settings: Sequence[str] = (),
+    out: str | Path | None = None,
+    device: str = "cpu",
+) -> Run:
+    """Train on a data set or a file of pairs; what is not said is inferred.
+
+    run = regarde.train("my.tsv", preset="rnnsearch-small", settings=["training.steps=500"])
+    """
+    given: Table = {
+        "name": str(data or ""),
+        "source": str(source or ""),
+        "target": str(target or ""),
+        "valid": [str(path) for path in valid],
+        "columns": columns,
+    }
+    tables = compose(given, preset=preset, recipe=Path(recipe) if recipe else None, settings=settings)
+    path = Path(out) if out else default_folder(str(data or source or "run"))
+    return start(prepare(tables), path, Silence(), device=device)
+
+
+def start(prepared: Prepared, path: Path, watcher: Watcher, *, device: str = "cpu") -> Run:
+    """Train what was prepared into a new run folder."""
+    outcome = Trainer(prepared, RunFolder(path), watcher, device).train()
+    return Run(path, outcome)

@@ -1,0 +1,188 @@
+"""The whole way in one place: text -> tokens -> batch -> encoder -> attention -> decoder -> search -> text + alignment.
+
+Axes: T target tokens (EOS included), S source tokens (EOS included), L attention layers, N heads.
+"""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass, replace
+from typing import Any, Protocol, overload
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+
+from regarde.alignment.links import Link, argmax_links, merge, shift
+from regarde.data.batch import collate_source
+from regarde.data.sampling import ordered
+from regarde.errors import DataError
+from regarde.models.interface import Model
+from regarde.search import Hypothesis, Search, adjusted
+from regarde.text import EOS, NO_WORD, Text
+
+Weights = NDArray[np.floating[Any]]
+
+WINDOW = 256  # sentences looked at together, so that like lengths share a batch
+BATCH_TOKENS = 8192  # source positions in a batch, times the hypotheses kept for each
+
+
+@dataclass(frozen=True, eq=False)
+class Translation:
+    """A translation and what attention looked at for each of its tokens."""
+
+    source: str
+    text: str
+    score: float
+    source_tokens: tuple[str, ...]  # S
+    tokens: tuple[str, ...]  # T
+    token_scores: tuple[float, ...]  # T log-probabilities
+    heads: Weights  # (L, N, T, S) all attention there is; L = N = 0 for a model without
+    offset: int  # row t of the attention explains token t - offset
+    source_words: tuple[int, ...]  # S word of each token, -1 for none
+    words: tuple[int, ...]  # T
+    finished: bool = True  # False where the length limit cut it short
+    alternatives: tuple[Translation, ...] = ()  # the next best, where they were asked for
+
+    @property
+    def attention(self) -> Weights | None:
+        """(T, S): the mean over layers and heads, a row for each token including EOS; None for a model without."""
+        return self.heads.mean(axis=(0, 1)) if self.heads.shape[0] else None
+
+    @property
+    def explained(self) -> Weights | None:
+        """Attention moved by the model's own offset, so that row t speaks of token t."""
+        return None if self.attention is None else shift(self.attention, self.offset)
+
+    def links(self, threshold: float = 0.0) -> list[Link]:
+        """For each token the source token it looked at most; EOS is linked to nothing."""
+        if self.explained is None:
+            return []
+        return self._without_eos(argmax_links(self.explained, threshold=threshold))
+
+    def word_links(self, threshold: float = 0.0) -> list[Link]:
+        """The same between words: what their pieces looked at, merged."""
+        if self.explained is None:
+            return []
+        return argmax_links(merge(self.explained, self.source_words, self.words), threshold=threshold)
+
+    def _without_eos(self, links: list[Link]) -> list[Link]:
+        S, T = len(self.source_tokens) - 1, len(self.tokens) - self.finished
+        return [link for link in links if link.source < S and link.target < T]
+
+    def __str__(self) -> str:
+        return self.text
+
+    def _repr_html_(self) -> str:
+        from regarde.visualise.heatmap import Heatmap  # a notebook asks; nobody else pays for pictures
+        from regarde.visualise.html import fragment
+
+        return fragment(Heatmap.of(self))
+
+
+class Engine(Protocol):
+    """What decodes: a stream of sentences in, their hypotheses out in the same order."""
+
+    def decode(self, sources: Iterable[Sequence[int]], search: Search) -> Iterator[list[Hypothesis]]: ...
+
+
+class TorchEngine:
+    """The reference: any model, on any device torch has."""
+
+    def __init__(self, model: Model) -> None:
+        self.model = model.eval()
+        self.device = next(model.parameters()).device
+
+    @torch.no_grad()
+    def decode(self, sources: Iterable[Sequence[int]], search: Search) -> Iterator[list[Hypothesis]]:
+        stream = iter(sources)
+        while window := list(itertools.islice(stream, WINDOW)):
+            lengths = np.array([len(source) + 1 for source in window])
+            found: dict[int, list[Hypothesis]] = {}
+            for rows in ordered(lengths, pairs=WINDOW, tokens=max(1, BATCH_TOKENS // search.width)):
+                batch = collate_source([window[row] for row in rows]).to(self.device)
+                encoding = self.model.encode(batch)
+                found |= zip(rows.tolist(), search(self.model, encoding), strict=True)
+            yield from (found[row] for row in range(len(window)))
+
+
+@dataclass(frozen=True)
+class Sentence:
+    """A source on its way."""
+
+    text: str
+    ids: tuple[int, ...]
+
+
+@dataclass(frozen=True)
+class Translator:
+    """Tokenizers, an engine and a default search: all that it takes to translate."""
+
+    text: Text
+    engine: Engine
+    search: Search
+    offset: int  # of the model's attention
+    longest: int = 1000  # tokens of a source; anything longer is refused
+
+    @overload
+    def translate(  # type: ignore[overload-overlap]  # a string is a sequence of strings, but one sentence to us
+        self, sentences: str, *, beam: int | None = None, n_best: int = 1, search: Search | None = None
+    ) -> Translation: ...
+    @overload
+    def translate(
+        self, sentences: Sequence[str], *, beam: int | None = None, n_best: int = 1, search: Search | None = None
+    ) -> list[Translation]: ...
+    def translate(
+        self, sentences: str | Sequence[str], *, beam: int | None = None, n_best: int = 1, search: Search | None = None
+    ) -> Translation | list[Translation]:
+        """Translate one sentence or several; `search` says all, `beam` and `n_best` change the model's own search."""
+        chosen = search or adjusted(self.search, beam=beam, n_best=n_best)
+        several = [sentences] if isinstance(sentences, str) else sentences
+        translations = list(self.stream((self.tokens(text) for text in several), chosen))
+        return translations[0] if isinstance(sentences, str) else translations
+
+    def tokens(self, text: str) -> Sentence:
+        """text -> tokens; a sentence that is too long is refused."""
+        prepared = self.text.prepare(text)
+        ids = self.text.source.encode(prepared)
+        if len(ids) > self.longest:
+            raise DataError(
+                f"A sentence of {len(ids)} tokens: expected at most {self.longest}. Cut it into shorter ones."
+            )
+        return Sentence(prepared, tuple(ids))
+
+    def stream(self, sentences: Iterable[Sentence], search: Search) -> Iterator[Translation]:
+        """tokens -> translations, in order and as they come; nothing said gives nothing to say."""
+        waiting, decoding = itertools.tee(sentences)
+        found = self.engine.decode((sentence.ids for sentence in decoding if sentence.ids), search)
+        for sentence in waiting:
+            hypotheses = next(found) if sentence.ids else [_SILENCE]
+            best, *others = [self._finish(sentence, hypothesis) for hypothesis in hypotheses]
+            yield replace(best, alternatives=tuple(others))
+
+    def _finish(self, sentence: Sentence, hypothesis: Hypothesis) -> Translation:
+        source_ids = [*sentence.ids, EOS]
+        source, target = self.text.source, self.text.target
+        return Translation(
+            source=sentence.text,
+            text=target.decode(hypothesis.ids),
+            score=hypothesis.score,
+            source_tokens=tuple(source.pieces(source_ids)),
+            tokens=tuple(target.pieces(hypothesis.ids)),
+            token_scores=tuple(hypothesis.token_scores.tolist()),
+            heads=hypothesis.heads,
+            offset=self.offset,
+            source_words=(*source.words(sentence.ids), NO_WORD),
+            words=tuple(target.words(hypothesis.ids)),
+            finished=hypothesis.finished,
+        )
+
+
+_SILENCE = Hypothesis(
+    ids=(EOS,),
+    token_scores=np.zeros(1, dtype=np.float32),
+    score=0.0,
+    heads=np.zeros((0, 0, 1, 1), dtype=np.float32),
+    finished=True,
+)
