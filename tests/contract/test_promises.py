@@ -1,0 +1,145 @@
+"""The promises every model keeps, whatever its score, cell or options. Nothing changes: 1e-5 on scores, the same words."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import numpy as np
+import pytest
+import torch
+
+from regarde import config as configs
+from regarde import folder
+from regarde.alignment.forced import forced
+from regarde.data.batch import collate, collate_source
+from regarde.folder import Blueprint
+from regarde.models import Model, ModelConfig
+from regarde.search import Beam, Greedy, Hypothesis, Rules, Sampling, Search
+from regarde.text import TextConfig
+from regarde.training.loss import cross_entropy
+
+RULES = Rules(max_ratio=1.0, max_extra=6)
+SEARCHES: dict[str, Search] = {
+    "greedy": Greedy(rules=RULES),
+    "beam": Beam(size=3, n_best=3, rules=RULES),
+    "beam-unpenalised": Beam(size=2, n_best=2, alpha=0.0, rules=RULES),
+    "sampling": Sampling(n_best=2, seed=5, rules=RULES),
+    "nucleus": Sampling(top_k=5, top_p=0.8, temperature=1.5, rules=RULES),
+}
+Pairs = list[list[int]]
+
+
+@pytest.fixture(params=SEARCHES, scope="module")
+def search(request: pytest.FixtureRequest) -> Search:
+    return SEARCHES[request.param]
+
+
+def find(model: Model, sources: Pairs, search: Search) -> list[list[Hypothesis]]:
+    with torch.no_grad():
+        return search(model, model.encode(collate_source(sources)))
+
+
+def assert_same(found: list[Hypothesis], expected: list[Hypothesis]) -> None:
+    assert [h.ids for h in found] == [h.ids for h in expected]
+    for one, other in zip(found, expected, strict=True):
+        assert one.score == pytest.approx(other.score, abs=1e-5)
+        np.testing.assert_allclose(one.token_scores, other.token_scores, atol=1e-5)
+        assert one.heads.shape == other.heads.shape
+        np.testing.assert_allclose(one.heads, other.heads, atol=1e-5)
+
+
+@torch.no_grad()
+def test_stepping_equals_teacher_forcing(model: Model, sources: Pairs, targets: Pairs) -> None:
+    batch = collate(sources, targets)
+    decoded = model(batch)
+    encoding = model.encode(batch.source)
+    memory, state = model.decoder.remember(encoding), model.decoder.start(encoding)
+    for t, previous in enumerate(batch.previous.unbind(1)):
+        logits, state = model.decoder.step(previous, state, memory)
+        torch.testing.assert_close(logits, decoded.logits[:, t], atol=1e-5, rtol=0)
+    torch.testing.assert_close(state.past, decoded.attention, atol=1e-5, rtol=0)
+
+
+@torch.no_grad()
+def test_padding_changes_nothing(model: Model, sources: Pairs, targets: Pairs) -> None:
+    together = model(collate(sources, targets))
+    for row, (source, target) in enumerate(zip(sources, targets, strict=True)):
+        alone = model(collate([source], [target]))
+        S, T = len(source) + 1, len(target) + 1
+        torch.testing.assert_close(together.logits[row, :T], alone.logits[0], atol=1e-5, rtol=0)
+        torch.testing.assert_close(together.attention[row, ..., :T, :S], alone.attention[0], atol=1e-5, rtol=0)
+        assert (together.attention[row, ..., S:] == 0).all()
+
+
+def test_batch_size_and_order_change_nothing(model: Model, sources: Pairs, search: Search) -> None:
+    together = find(model, sources, search)
+    backwards = find(model, sources[::-1], search)[::-1]
+    for source, one, other in zip(sources, together, backwards, strict=True):
+        assert_same(one, other)
+        assert_same(one, find(model, [source], search)[0])
+
+
+def test_a_beam_of_one_equals_greedy(model: Model, sources: Pairs) -> None:
+    narrow = find(model, sources, Beam(size=1, alpha=0.0, rules=RULES))
+    for one, other in zip(narrow, find(model, sources, Greedy(rules=RULES)), strict=True):
+        assert_same(one, other)
+
+
+def test_the_attention_of_a_hypothesis_equals_forced_decoding_of_its_own_words(
+    model: Model, sources: Pairs, search: Search
+) -> None:
+    for source, hypotheses in zip(sources, find(model, sources, search), strict=True):
+        for hypothesis in hypotheses:
+            words = hypothesis.ids[:-1] if hypothesis.finished else hypothesis.ids
+            (again,) = forced(model, collate([source], [words]))
+            T = len(hypothesis.ids)
+            np.testing.assert_allclose(hypothesis.heads, again.heads[:, :, :T], atol=1e-5)
+            np.testing.assert_allclose(hypothesis.token_scores, again.token_scores[:T], atol=1e-5)
+
+
+def test_hypotheses_come_best_first_and_differ(model: Model, sources: Pairs) -> None:
+    for hypotheses in find(model, sources, Beam(size=4, n_best=4, rules=RULES)):
+        scores = [hypothesis.score for hypothesis in hypotheses]
+        assert scores == sorted(scores, reverse=True)
+        assert len({hypothesis.ids for hypothesis in hypotheses}) == len(hypotheses)
+
+
+def test_saving_and_loading_gives_the_same_output(model: Model, config: ModelConfig, tmp_path: Path) -> None:
+    text = TextConfig().train([("abcdefghi", "stuvwxy"), ("ihg", "yx")])  # 9 and 7 symbols, 4 controls each
+    assert (len(text.source), len(text.target)) == (13, 11)
+    tables = configs.as_table(Blueprint(model=config, search=Beam(size=2, n_best=2, rules=RULES)))
+    folder.save(tmp_path / "model", tables, text, model, "a card")
+    translator = folder.load(tmp_path / "model")
+    again = translator.translate(["abc", "hhgfedcb"], n_best=2)
+    sources = [text.source.encode(sentence) for sentence in ("abc", "hhgfedcb")]
+    for translation, hypotheses in zip(again, find(model, sources, translator.search), strict=True):
+        for one, other in zip([translation, *translation.alternatives], hypotheses, strict=True):
+            assert one.text == text.target.decode(other.ids)
+            assert one.score == pytest.approx(other.score, abs=1e-5)
+            np.testing.assert_allclose(one.heads, other.heads, atol=1e-5)
+
+
+def test_every_parameter_takes_part(model: Model, sources: Pairs, targets: Pairs) -> None:
+    batch = collate(sources, targets)
+    model.zero_grad()
+    cross_entropy(model(batch), batch).backward()
+    idle = [name for name, p in model.named_parameters() if p.grad is None or not p.grad.abs().sum() > 0]
+    assert idle == []
+
+
+@torch.no_grad()
+def test_attention_is_a_distribution_over_the_source(model: Model, sources: Pairs, targets: Pairs) -> None:
+    attention = model(collate(sources, targets)).attention
+    assert (attention >= 0).all()
+    torch.testing.assert_close(attention.sum(dim=-1), torch.ones(attention.shape[:-1]), atol=1e-5, rtol=0)
+
+
+def test_a_finished_hypothesis_ends_with_eos_and_no_other_holds_one(
+    model: Model, sources: Pairs, search: Search
+) -> None:
+    for source, hypotheses in zip(sources, find(model, sources, search), strict=True):
+        for hypothesis in hypotheses:
+            assert hypothesis.finished == (hypothesis.ids[-1] == 3)
+            assert 3 not in hypothesis.ids[:-1]
+            assert len(hypothesis.ids) <= len(source) + 1 + RULES.max_extra
+            assert hypothesis.heads.shape[2:] == (len(hypothesis.ids), len(source) + 1)
