@@ -5,6 +5,7 @@ Axes: T target tokens (EOS included), S source tokens (EOS included), L attentio
 
 from __future__ import annotations
 
+import html
 import itertools
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
@@ -75,6 +76,8 @@ class Translation:
         return self.text
 
     def _repr_html_(self) -> str:
+        if self.attention is None:
+            return f'<bdi dir="auto">{html.escape(self.text)}</bdi>'
         from regarde.visualise.heatmap import Heatmap  # a notebook asks; nobody else pays for pictures
         from regarde.visualise.html import fragment
 

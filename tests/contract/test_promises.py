@@ -1,4 +1,4 @@
-"""The promises every model keeps, whatever its score, cell or options. Nothing changes: 1e-5 on scores, the same words."""
+"""The promises every model keeps, whatever its score, cell or options. Nothing changes: the same words, scores to 1e-5."""
 
 from __future__ import annotations
 

@@ -1,0 +1,131 @@
+"""Search against exhaustive enumeration, and each of its rules."""
+
+from __future__ import annotations
+
+import itertools
+import math
+
+import numpy as np
+import pytest
+import torch
+
+from regarde.alignment.forced import forced
+from regarde.attention.mechanisms import GlobalConfig
+from regarde.attention.scores import AdditiveConfig
+from regarde.data.batch import collate, collate_source
+from regarde.errors import ConfigError
+from regarde.models import BahdanauConfig, Model
+from regarde.search import Beam, Greedy, Hypothesis, Rules, Sampling, adjusted
+from regarde.search.rules import length_penalty
+from regarde.training.step import seeded
+
+V = 6  # pad, unk, bos, eos and two words
+SOURCE = [4, 5, 4]
+
+
+@pytest.fixture(scope="module")
+def model() -> Model:
+    with seeded(2):
+        attention = GlobalConfig(score=AdditiveConfig(size=3))
+        model = BahdanauConfig(embedding=3, hidden=4, maxout=3, attention=attention, init="torch").build(V, V)
+        with torch.no_grad():
+            for parameter in model.parameters():
+                parameter.add_(torch.randn_like(parameter) * 0.7)
+    return model.eval()
+
+
+def find(model: Model, search: Greedy | Beam | Sampling, source: list[int] = SOURCE) -> list[Hypothesis]:
+    with torch.no_grad():
+        return search(model, model.encode(collate_source([source])))[0]
+
+
+def every_answer(model: Model, longest: int) -> dict[tuple[int, ...], float]:
+    """The log-probability of every finished answer of at most `longest` words."""
+    words = [1, 4, 5]
+    answers = [list(a) for n in range(longest + 1) for a in itertools.product(words, repeat=n)]
+    found = forced(model, collate([SOURCE] * len(answers), answers))
+    return {hypothesis.ids: hypothesis.log_probability for hypothesis in found}
+
+
+def test_a_wide_enough_beam_finds_the_best_of_all_answers(model: Model) -> None:
+    rules = Rules(max_ratio=0.0, max_extra=5)  # four words and EOS
+    answers = every_answer(model, longest=4)
+    best = sorted(answers, key=lambda ids: -answers[ids])[:3]
+    found = find(model, Beam(size=200, n_best=3, alpha=0.0, rules=rules))
+    assert [h.ids for h in found] == best
+    assert [h.score for h in found] == pytest.approx([answers[ids] for ids in best], abs=1e-4)
+
+
+def test_the_length_penalty_ranks_by_the_formula_of_wu_et_al(model: Model) -> None:
+    rules = Rules(max_ratio=0.0, max_extra=5)
+    answers = every_answer(model, longest=4)
+    ranked = {ids: score / ((5 + len(ids)) ** 0.9 / 6**0.9) for ids, score in answers.items()}
+    found = find(model, Beam(size=200, n_best=5, alpha=0.9, rules=rules))
+    assert [h.ids for h in found] == sorted(ranked, key=lambda ids: -ranked[ids])[:5]
+    assert length_penalty(1, 0.7) == 1
+
+
+def test_a_minimum_length_is_kept(model: Model) -> None:
+    for search in (Greedy, Beam, Sampling):
+        found = find(model, search(rules=Rules(min_length=7)))
+        assert all(len(h.ids) >= 8 or not h.finished for h in found)
+        assert all(3 not in h.ids[:7] for h in found)
+
+
+def test_the_length_limit_cuts_and_says_so(model: Model) -> None:
+    for search in (Greedy, Beam, Sampling):
+        (found,) = find(model, search(rules=Rules(max_ratio=0.5, max_extra=1, min_length=50)))
+        assert len(found.ids) == 3  # half of four source tokens, and one more
+        assert not found.finished
+
+
+def test_unknown_words_can_be_forbidden_and_controls_always_are(model: Model) -> None:
+    rules = Rules(min_length=20, allow_unknown=False)
+    drawn = find(model, Sampling(n_best=20, temperature=5.0, rules=rules))
+    assert {word for h in drawn for word in h.ids} <= {3, 4, 5}
+    drawn = find(model, Sampling(n_best=20, temperature=5.0, rules=Rules(min_length=20)))
+    assert {1, 4, 5} <= {word for h in drawn for word in h.ids} <= {1, 3, 4, 5}
+
+
+def test_samples_follow_the_distribution_of_the_model(model: Model) -> None:
+    drawn = find(model, Sampling(n_best=100, rules=Rules(max_ratio=0.0, max_extra=1)))
+    for seed in range(2, 12):
+        drawn += find(model, Sampling(n_best=100, seed=seed, rules=Rules(max_ratio=0.0, max_extra=1)))
+    first = np.bincount([h.ids[0] for h in drawn], minlength=V) / len(drawn)
+    with torch.no_grad():
+        logits = model(collate([SOURCE], [[]])).logits[0, 0]
+    logits[[0, 2]] = -math.inf
+    np.testing.assert_allclose(first, logits.softmax(-1).numpy(), atol=0.06)
+
+
+def test_a_sample_depends_on_seed_and_sentence_alone(model: Model) -> None:
+    rules = Rules(min_length=8)
+    one, other = (find(model, Sampling(seed=seed, temperature=3.0, rules=rules))[0].ids for seed in (1, 2))
+    assert one == find(model, Sampling(seed=1, temperature=3.0, rules=rules))[0].ids
+    assert one != other
+
+
+def test_top_1_sampling_is_greedy(model: Model) -> None:
+    greedy = find(model, Greedy())[0].ids
+    assert find(model, Sampling(top_k=1))[0].ids == greedy
+    assert find(model, Sampling(top_p=0.0))[0].ids == greedy
+
+
+def test_a_nucleus_is_the_smallest_set_that_reaches_its_mass() -> None:
+    scores = torch.tensor([[0.5, 0.2, 0.15, 0.1, 0.05]]).log()
+    kept = Sampling(top_p=0.6).narrowed(scores).isfinite()
+    assert kept.tolist() == [[True, True, False, False, False]]
+    assert Sampling(top_k=3).narrowed(scores).isfinite().sum() == 3
+
+
+def test_more_answers_than_beams_are_refused() -> None:
+    with pytest.raises(ConfigError, match=r"n_best = 4: expected at most the beam size, 3"):
+        Beam(size=3, n_best=4)
+
+
+def test_a_search_is_adjusted_and_keeps_its_rules() -> None:
+    rules = Rules(min_length=2)
+    assert adjusted(Greedy(rules=rules)) == Greedy(rules=rules)
+    assert adjusted(Greedy(rules=rules), beam=4, n_best=2) == Beam(size=4, n_best=2, rules=rules)
+    assert adjusted(Beam(size=8, alpha=0.1, rules=rules), n_best=3) == Beam(size=8, n_best=3, alpha=0.1, rules=rules)
+    assert adjusted(Beam(size=8, rules=rules), beam=1) == Greedy(rules=rules)

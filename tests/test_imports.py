@@ -1,0 +1,93 @@
+"""Imports go one way, along the data; and what must be light stays light."""
+
+from __future__ import annotations
+
+import ast
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+import regarde
+
+PACKAGE = Path(regarde.__file__).parent
+ORDER = [
+    "errors",
+    "config",
+    "text",
+    "data",
+    "attention",
+    "layers",
+    "models",
+    "search",
+    "alignment",
+    "translate",
+    "folder",
+    "evaluation",
+    "visualise",
+    "training",
+    "cli",
+]
+EXEMPT = {"__init__.py", "__main__.py"}  # the public names, which are imported lazily
+LAZY = {("translate", "visualise"), ("visualise", "visualise")}  # notebook rendering
+
+
+def part(path: Path) -> str:
+    return path.relative_to(PACKAGE).parts[0].removesuffix(".py")
+
+
+def imported(path: Path) -> set[str]:
+    """The parts of the package a file imports when it runs (not those a type checker alone sees)."""
+    tree = ast.parse(path.read_text(encoding="utf-8"))
+    for node in ast.walk(tree):
+        if isinstance(node, ast.If) and ast.unparse(node.test) == "TYPE_CHECKING":
+            node.body = []
+    names = []
+    for node in ast.walk(tree):
+        if isinstance(node, ast.ImportFrom) and node.module == "regarde":
+            names += [f"regarde.{alias.name}" for alias in node.names]
+        elif isinstance(node, ast.ImportFrom) and node.module:
+            names.append(node.module)
+        elif isinstance(node, ast.Import):
+            names += [alias.name for alias in node.names]
+    parts = [name.split(".") for name in names]
+    return {words[1] for words in parts if words[0] == "regarde" and len(words) > 1 and words[1] in ORDER}
+
+
+FILES = sorted(path for path in PACKAGE.rglob("*.py") if str(path.relative_to(PACKAGE)) not in EXEMPT)
+
+
+@pytest.mark.parametrize("path", FILES, ids=lambda path: str(path.relative_to(PACKAGE)))
+def test_imports_go_one_way(path: Path) -> None:
+    here = part(path)
+    backwards = {there for there in imported(path) if ORDER.index(there) > ORDER.index(here)}
+    assert backwards - {there for one, there in LAZY if one == here} == set()
+
+
+def test_search_sees_only_the_interface_of_models() -> None:
+    for path in (PACKAGE / "search").glob("*.py"):
+        tree = ast.parse(path.read_text(encoding="utf-8"))
+        modules = [node.module for node in ast.walk(tree) if isinstance(node, ast.ImportFrom) and node.module]
+        assert {m for m in modules if m.startswith("regarde.models")} <= {"regarde.models.interface"}, path
+
+
+LIGHT = [
+    "regarde",
+    "regarde.text",
+    "regarde.data.corpus",
+    "regarde.data.datasets",
+    "regarde.alignment.links",
+    "regarde.visualise.svg",
+    "regarde.visualise.html",
+    "regarde.visualise.terminal",
+    "regarde.cli.main",
+]
+
+
+@pytest.mark.parametrize("module", LIGHT)
+def test_light_modules_import_nothing_heavy(module: str) -> None:
+    heavy = "{'torch', 'matplotlib', 'babel', 'sacrebleu', 'jiwer'}"
+    code = f"import sys, {module}; print(sorted({heavy} & set(sys.modules)))"
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert done.stdout.strip() == "[]"
