@@ -112,10 +112,12 @@ def run(cell: Cell, shares: Tensor, mask: Tensor, state: Tensor, *, backwards: b
 
     (B, S, G), (B, S), (B, K) -> outputs (B, S, H), the state after the last token (B, K)
     """
-    steps = list(zip(shares.unbind(1), mask.unsqueeze(-1).unbind(1), strict=True))
+    unpadded = mask.all(dim=0).tolist()  # most steps of a batch of like lengths: nothing to choose there
+    steps = list(zip(shares.unbind(1), mask.unsqueeze(-1).unbind(1), unpadded, strict=True))
     outputs = []
-    for share, is_token in reversed(steps) if backwards else steps:
-        state = torch.where(is_token, cell(share, state), state)
+    for share, is_token, all_tokens in reversed(steps) if backwards else steps:
+        after = cell(share, state)
+        state = after if all_tokens else torch.where(is_token, after, state)
         outputs.append(cell.output(state))
     return torch.stack(outputs[::-1] if backwards else outputs, dim=1), state
 
