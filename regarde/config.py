@@ -15,6 +15,7 @@ from __future__ import annotations
 
 import dataclasses
 import difflib
+import math
 import tomllib
 import types
 import typing
@@ -29,6 +30,9 @@ from regarde.errors import ConfigError
 
 Config = TypeVar("Config")
 Table = dict[str, Any]
+LARGEST = 1 << 20  # bytes of a TOML file
+DEEPEST = 16  # tables within tables
+_LONGEST = 60  # characters of a value in a message
 
 
 @dataclass(frozen=True)
@@ -51,19 +55,34 @@ Seed = Annotated[int, Bound(0, 2**63 - 1)]
 def read(path: Path) -> Table:
     """The raw tables of a TOML file."""
     try:
-        return read_text(str(path), path.read_text(encoding="utf-8"))
+        with path.open("rb") as file:
+            content = file.read(LARGEST + 1)  # a device or a mistaken name may have no end
+        if len(content) > LARGEST:
+            raise ConfigError(f"{path}: larger than {LARGEST:,} bytes. Give the path of a TOML file.")
+        return read_text(str(path), content.decode("utf-8"))
     except FileNotFoundError:
         raise ConfigError(f"{path}: no such file. Give the path of a TOML file.") from None
-    except (OSError, UnicodeDecodeError) as error:
-        raise ConfigError(f"{path}: not readable as text ({error}). Give the path of a TOML file in UTF-8.") from None
+    except OSError as error:
+        raise ConfigError(f"{path}: not readable ({error.strerror}). Give the path of a TOML file.") from None
+    except UnicodeDecodeError as error:
+        where = f"byte {error.object[error.start]:#04x} at offset {error.start:,}"
+        raise ConfigError(f"{path}: not valid UTF-8 ({where}). Give the path of a TOML file.") from None
 
 
 def read_text(name: str, text: str) -> Table:
     """The raw tables of a TOML text; `name` is what messages call it."""
     try:
-        return tomllib.loads(text)
-    except (tomllib.TOMLDecodeError, RecursionError, ValueError) as error:
+        table = tomllib.loads(text)
+    except RecursionError:
+        raise ConfigError(f"{name}: nested too deep. Write it flatter.") from None
+    except ValueError as error:  # includes numbers of thousands of digits
         raise ConfigError(f"{name}: not valid TOML: {error}.") from None
+    layer: list[Any] = [table]
+    for _ in range(DEEPEST):
+        layer = [inner for value in layer if isinstance(value, dict) for inner in value.values()]
+    if layer:
+        raise ConfigError(f"{name}: nested too deep. Write it flatter.")
+    return table
 
 
 def override(table: Table, settings: Iterable[str]) -> Table:
@@ -73,12 +92,14 @@ def override(table: Table, settings: Iterable[str]) -> Table:
         path, equals, text = setting.partition("=")
         keys = path.strip().split(".")
         if not equals or not all(keys):
-            raise ConfigError(f"--set {setting}: expected path.to.key=value, for example model.hidden=256.")
+            raise ConfigError(f"--set {_cut(setting)}: expected path.to.key=value, for example model.hidden=256.")
+        if len(keys) > DEEPEST:
+            raise ConfigError(f"--set {_cut(setting)}: nested too deep. Expected a key such as model.hidden.")
         inner = table
         for key in keys[:-1]:
             inner = inner.setdefault(key, {})
             if not isinstance(inner, dict):
-                raise ConfigError(f"--set {setting}: {key} is a value, not a table. Leave out what follows it.")
+                raise ConfigError(f"--set {_cut(setting)}: {key} is a value, not a table. Leave out what follows it.")
         inner[keys[-1]] = _value(text.strip())
     return table
 
@@ -139,9 +160,9 @@ def as_table(config: object) -> Table:
 def unknown(given: str, word: str, known: Iterable[str], noun: str) -> str:
     """The message for a word that is not on a closed list, with the nearest one that is."""
     known = list(known)
-    near = difflib.get_close_matches(word, known, n=1, cutoff=0.5)
+    near = difflib.get_close_matches(word[:_LONGEST], known, n=1, cutoff=0.5)
     hint = f' Did you mean "{near[0]}"?' if near else ""
-    return f"{given}: unknown {noun}.{hint} Known: {', '.join(known)}."
+    return f"{_cut(given)}: unknown {noun}.{hint} Known: {', '.join(known)}."
 
 
 def _check(hint: Any, value: Any, where: str) -> Any:
@@ -150,34 +171,38 @@ def _check(hint: Any, value: Any, where: str) -> Any:
         return _within(hint.__metadata__, _check(hint.__origin__, value, where), where)
     if origin is Literal:
         allowed = typing.get_args(hint)
-        if value not in allowed:
-            raise ConfigError(unknown(f"{where} = {value!r}", str(value), [str(a) for a in allowed], "value"))
+        if type(value) is not str or value not in allowed:
+            shown = _shown(value)
+            raise ConfigError(unknown(f"{where} = {shown}", shown.strip("'"), [str(a) for a in allowed], "value"))
         return value
     if origin in (typing.Union, types.UnionType):
         return _choose([a for a in typing.get_args(hint) if a is not type(None)], value, where)
     if origin is tuple:
         if not isinstance(value, list):
-            raise ConfigError(f"{where} = {value!r}: expected a list.")
+            raise ConfigError(f"{where} = {_shown(value)}: expected a list.")
         return tuple(_check(typing.get_args(hint)[0], item, f"{where}[{i}]") for i, item in enumerate(value))
     if dataclasses.is_dataclass(hint):
         if not isinstance(value, dict):
-            raise ConfigError(f"{where} = {value!r}: expected a table, [{where}].")
+            raise ConfigError(f"{where} = {_shown(value)}: expected a table, [{where}].")
         return parse(typing.cast(type, hint), value, where)
     return _plain(hint, value, where)
 
 
 def _plain(hint: Any, value: Any, where: str) -> Any:
     if hint is float and type(value) is int:
-        return float(value)
+        return float(value) if abs(value) < 10**300 else math.copysign(math.inf, value)
     if type(value) is not hint:
-        raise ConfigError(f"{where} = {value!r}: expected {_NAMES[hint]}, got {_NAMES.get(type(value), 'a table')}.")
+        given = _NAMES.get(type(value), "a date or time")
+        raise ConfigError(f"{where} = {_shown(value)}: expected {_NAMES[hint]}, got {given}.")
     return value
 
 
 def _within(metadata: tuple[Any, ...], value: Any, where: str) -> Any:
     for bound in metadata:
         if isinstance(bound, Bound) and not bound.low <= value <= bound.high:
-            raise ConfigError(f"{where} = {value!r}: expected a value from {bound.low:g} to {bound.high:g}.")
+            raise ConfigError(
+                f"{where} = {_shown(value)}: expected a value from {_number(bound.low)} to {_number(bound.high)}."
+            )
     return value
 
 
@@ -185,12 +210,12 @@ def _choose(options: list[Any], value: Any, where: str) -> Any:
     if len(options) == 1:
         return _check(options[0], value, where)
     if not isinstance(value, dict):
-        raise ConfigError(f"{where} = {value!r}: expected a table, [{where}], with a kind.")
+        raise ConfigError(f"{where} = {_shown(value)}: expected a table, [{where}], with a kind.")
     kinds = {_kind(option): option for option in options}
     kind = value.get("kind")
-    if kind not in kinds:
-        given = "nothing" if kind is None else repr(kind)
-        raise ConfigError(unknown(f"{_join(where, 'kind')} = {given}", str(kind), kinds, "kind"))
+    if type(kind) is not str or kind not in kinds:
+        given = "nothing" if kind is None else _shown(kind)
+        raise ConfigError(unknown(f"{_join(where, 'kind')} = {given}", given.strip("'"), kinds, "kind"))
     return parse(kinds[kind], value, where)
 
 
@@ -200,9 +225,26 @@ def _kind(option: Any) -> str:
 
 def _value(text: str) -> Any:
     try:
-        return tomllib.loads(f"value = {text}")["value"]
-    except tomllib.TOMLDecodeError:
+        parsed = tomllib.loads(f"value = {text}")
+    except (ValueError, RecursionError):
         return text
+    return parsed["value"] if len(parsed) == 1 else text  # a second line is no second setting
+
+
+def _shown(value: Any) -> str:
+    """A value as a message shows it: never longer than a line can hold."""
+    try:
+        return _cut(repr(value))
+    except (ValueError, RecursionError):  # a number of thousands of digits, a table nested too deep
+        return "…"
+
+
+def _cut(text: str) -> str:
+    return text if len(text) <= _LONGEST else f"{text[:_LONGEST]}…"
+
+
+def _number(value: float) -> str:
+    return str(int(value)) if value == int(value) and abs(value) < 10**9 else f"{value:g}"
 
 
 def _join(where: str, key: str) -> str:
@@ -219,4 +261,5 @@ _NAMES: dict[Any, str] = {
     bool: "true or false",
     str: "a string",
     list: "a list",
+    dict: "a table",
 }

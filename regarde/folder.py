@@ -16,7 +16,7 @@ import contextlib
 import hashlib
 import json
 import os
-import tomllib
+import re
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -39,7 +39,18 @@ CONFIG = "config.toml"
 WEIGHTS = "weights.safetensors"
 CARD = "README.md"
 BESIDE = ("checkpoints", "metrics.jsonl", "train.log", "plots")  # what a run keeps next to its model
-LARGEST_TEXT = 64 << 20  # bytes of a configuration or manifest
+LARGEST_TEXT = 256 << 20  # bytes of any file but the weights
+LARGEST_MANIFEST = 1 << 20
+LARGEST_HEADER = 8 << 20  # of the weights
+_NAME = re.compile(r"[A-Za-z0-9_][A-Za-z0-9._-]{0,99}")
+
+
+@dataclass(frozen=True)
+class Entry:
+    """What the manifest promises of a file."""
+
+    bytes: int
+    sha256: str
 
 
 @dataclass(frozen=True)
@@ -75,37 +86,34 @@ def save(folder: Path, tables: config.Table, text: Text, model: Model, card: str
 def load(folder: str | Path, *, device: str = "cpu") -> Translator:
     """A translator from a model folder, verified file by file."""
     folder = Path(folder)
-    contents = verify(folder)
-    blueprint = _blueprint(folder / CONFIG, contents[CONFIG])
+    files = verify(folder)
+    blueprint = _blueprint(folder / CONFIG)
     text = load_text(blueprint.text, folder)
     with torch.device("meta"):  # shapes only: nothing is allocated before the weights have been held against them
         model = blueprint.model.build(len(text.source), len(text.target))
-    model.load_state_dict(_weights(folder / WEIGHTS, contents[WEIGHTS], model), assign=True)
+    model.load_state_dict(_weights(folder / WEIGHTS, files[WEIGHTS], model), assign=True)
     engine = TorchEngine(model.to(device))
     return Translator(text=text, engine=engine, search=blueprint.search, offset=model.decoder.offset)
 
 
-def verify(folder: Path) -> Mapping[str, bytes]:
-    """Every file of a model folder as its manifest promises it, or a FolderError that names the one that is not."""
-    files = _manifest(folder)
-    for path in sorted(folder.iterdir()):
-        known = path.name in files or path.name in (MANIFEST, *BESIDE) or path.name.startswith(".")
-        if not known:
-            raise FolderError(f"{path}: not listed in {MANIFEST}, so it is no part of the model. Move it elsewhere.")
-    contents = {}
-    for name, entry in files.items():
-        path = folder / name
-        if path.is_symlink() or not path.is_file():
-            raise FolderError(f"{path}: listed in {MANIFEST} but no regular file is there. Restore it, or train anew.")
-        if path.stat().st_size != entry["bytes"]:
-            given = f"{path.stat().st_size:,} bytes, expected {entry['bytes']:,}"
-            raise FolderError(f"{path}: {given}: cut short or changed. Restore it, or train anew.")
-        contents[name] = path.read_bytes()
-        if _entry(contents[name])["sha256"] != entry["sha256"]:
-            raise FolderError(
-                f"{path}: SHA-256 differs from {MANIFEST}: damaged or changed. Restore it, or train anew."
-            )
-    return contents
+def verify(folder: Path) -> Mapping[str, Entry]:
+    """Hold a model folder against its manifest: a FolderError names the file that is not as promised.
+
+    Weights are only held by their size here; their content is, once the configuration has said how large they may be.
+    """
+    try:
+        files = _manifest(folder)
+        for path in sorted(folder.iterdir()):
+            known = path.name in files or path.name in (MANIFEST, *BESIDE) or path.name.startswith(".")
+            if not known:
+                raise FolderError(f"{path}: not listed in {MANIFEST}, so no part of the model. Move it elsewhere.")
+        for name, entry in files.items():
+            _check_size(folder / name, entry)
+            if name != WEIGHTS:
+                _check_content(folder / name, entry, (folder / name).read_bytes())
+    except OSError as error:
+        raise FolderError(f"{error.filename}: not readable ({error.strerror}). Restore it, or train anew.") from None
+    return files
 
 
 def replace_file(path: Path, content: bytes) -> None:
@@ -126,58 +134,91 @@ def _entry(content: bytes) -> dict[str, str | int]:
     return {"bytes": len(content), "sha256": hashlib.sha256(content).hexdigest()}
 
 
-def _manifest(folder: Path) -> dict[str, dict[str, str | int]]:
+def _check_size(path: Path, entry: Entry) -> None:
+    if path.is_symlink() or not path.is_file():
+        raise FolderError(f"{path}: listed in {MANIFEST} but no regular file is there. Restore it, or train anew.")
+    size = path.stat().st_size
+    if size != entry.bytes:
+        given = f"{size:,} bytes, expected {entry.bytes:,}"
+        raise FolderError(f"{path}: {given}: cut short or changed. Restore it, or train anew.")
+    if path.name != WEIGHTS and size > LARGEST_TEXT:
+        raise FolderError(f"{path}: {size:,} bytes, expected at most {LARGEST_TEXT:,}. This is no model of ours.")
+
+
+def _check_content(path: Path, entry: Entry, content: bytes) -> None:
+    if hashlib.sha256(content).hexdigest() != entry.sha256:
+        raise FolderError(f"{path}: SHA-256 differs from {MANIFEST}: damaged or changed. Restore it, or train anew.")
+
+
+def _manifest(folder: Path) -> dict[str, Entry]:
     path = folder / MANIFEST
     if not folder.is_dir():
         raise FolderError(f"{folder}: no such folder. Give a model folder, for example one that `regarde train` made.")
-    if not path.is_file():
+    if path.is_symlink() or not path.is_file():
         raise FolderError(f"{folder}: no {MANIFEST}, so this is no model folder (or its training did not get so far).")
     try:
-        if path.stat().st_size > LARGEST_TEXT:
+        if path.stat().st_size > LARGEST_MANIFEST:
             raise ValueError
         manifest = json.loads(path.read_text(encoding="utf-8"))
-        version, files = manifest["format"], manifest["files"]
-        sound = all(
-            isinstance(entry["bytes"], int) and isinstance(entry["sha256"], str) and Path(name).name == name
-            for name, entry in files.items()
-        )
-    except (OSError, ValueError, KeyError, TypeError, AttributeError, RecursionError):
+        version = manifest["format"]
+        files = {name: Entry(entry["bytes"], entry["sha256"]) for name, entry in manifest["files"].items()}
+    except (ValueError, KeyError, TypeError, AttributeError, RecursionError):
         raise FolderError(f"{path}: not readable as a manifest. Restore it, or train anew.") from None
-    if not isinstance(version, int) or version > FORMAT:
+    if type(version) is not int or not 1 <= version <= FORMAT:
+        given = json.dumps(version)[:20]
         raise FolderError(
-            f"{path}: format {version}, this version reads up to {FORMAT}. Upgrade: pip install -U regarde."
+            f"{path}: format {given}, this version reads up to {FORMAT}. Upgrade: pip install -U regarde."
         )
-    if not sound or not {CONFIG, WEIGHTS} <= files.keys():
-        raise FolderError(f"{path}: lists no {CONFIG} or {WEIGHTS}, or not their size and SHA-256. Restore it.")
-    return dict(files)
+    for name, entry in files.items():
+        if not _NAME.fullmatch(name):
+            raise FolderError(f"{path}: lists {json.dumps(name)[:80]}, which is no plain file name. Restore it.")
+        if type(entry.bytes) is not int or type(entry.sha256) is not str:
+            raise FolderError(f"{path}: no size or SHA-256 for {name}. Restore it, or train anew.")
+    for name in (CONFIG, WEIGHTS):
+        if name not in files:
+            raise FolderError(f"{path}: lists no {name}, which every model has. Restore it, or train anew.")
+    return files
 
 
-def _blueprint(path: Path, content: bytes) -> Blueprint:
+def _blueprint(path: Path) -> Blueprint:
     try:
-        tables = tomllib.loads(content.decode("utf-8"))
-        for elsewhere in ("data", "training"):
-            tables.pop(elsewhere, None)
+        tables = config.read(path)
+    except ConfigError as error:
+        raise FolderError(f"{error} Restore it, or train anew.") from None
+    for elsewhere in ("data", "training"):
+        tables.pop(elsewhere, None)
+    try:
         return config.parse(Blueprint, tables)
-    except (ConfigError, ValueError, RecursionError) as error:
-        raise FolderError(
-            f"{path}: {error} This version cannot read the model; train anew or upgrade regarde."
-        ) from None
+    except ConfigError as error:
+        raise FolderError(f"{path}: {error} Train anew, or upgrade: pip install -U regarde.") from None
 
 
-def _weights(path: Path, content: bytes, model: Model) -> dict[str, Tensor]:
-    """The weights, of exactly the names and shapes the configuration asks for, and all of them finite."""
+def _weights(path: Path, entry: Entry, model: Model) -> dict[str, Tensor]:
+    """The weights, of exactly the names, shapes and type the configuration asks for, and all of them finite."""
+    expected = model.state_dict()
+    size = sum(tensor.numel() * tensor.element_size() for tensor in expected.values())
+    if not size < entry.bytes <= size + LARGEST_HEADER:
+        given = f"{entry.bytes:,} bytes, but the configuration asks for {size:,} and a header"
+        raise FolderError(f"{path}: {given}. Config and weights do not belong together.")
     try:
+        content = path.read_bytes()
+        _check_content(path, entry, content)
         tensors = safetensors.torch.load(content)
+    except OSError as error:
+        raise FolderError(f"{path}: not readable ({error.strerror}). Restore it, or train anew.") from None
     except (safetensors.SafetensorError, ValueError, KeyError, RuntimeError, OverflowError, MemoryError):
         raise FolderError(f"{path}: not a safetensors file. Restore it; other formats are not loaded.") from None
-    expected = {name: parameter.shape for name, parameter in model.state_dict().items()}
-    for name in expected.keys() ^ tensors.keys():
+    for name in sorted(expected.keys() ^ tensors.keys()):
         kind = "missing" if name in expected else "not part of the model"
-        raise FolderError(f"{path}: tensor {name} is {kind}. Config and weights do not belong together.")
+        raise FolderError(f"{path}: tensor {name[:80]} is {kind}. Config and weights do not belong together.")
     for name, tensor in tensors.items():
-        if tensor.shape != expected[name]:
-            given = f"{tuple(tensor.shape)}, expected {tuple(expected[name])}"
-            raise FolderError(f"{path}: tensor {name} is {given}. Config and weights do not belong together.")
+        given, wanted = _kind(tensor), _kind(expected[name])
+        if given != wanted:
+            raise FolderError(f"{path}: tensor {name} is {given}, expected {wanted}. Config and weights differ.")
         if not tensor.isfinite().all():
             raise FolderError(f"{path}: tensor {name} holds NaN or infinite values. Train anew, with a lower rate.")
     return tensors
+
+
+def _kind(tensor: Tensor) -> str:
+    return f"{str(tensor.dtype).removeprefix('torch.')} {tuple(tensor.shape)}"

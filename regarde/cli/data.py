@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import os
-import sys
 from collections.abc import Iterator
 from contextlib import suppress
 from pathlib import Path
@@ -11,6 +9,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from regarde.cli.streams import write
 from regarde.errors import DiskError, UsageError
 
 if TYPE_CHECKING:
@@ -18,13 +17,15 @@ if TYPE_CHECKING:
 
 
 def data(
-    name: Annotated[str | None, typer.Argument(help="The data set; none lists them all.")] = None,
-    split: Annotated[str | None, typer.Option(help="train, valid or test.")] = None,
+    name: Annotated[str | None, typer.Argument(metavar="NAME", help="The data set; none lists them all.")] = None,
+    split: Annotated[str | None, typer.Option(metavar="NAME", help="train, valid or test.")] = None,
     out: Annotated[
-        Path | None, typer.Option(help="Write here: a file for one --split, or a folder for all three.")
+        Path | None, typer.Option(metavar="PATH", help="Write here: a file for one --split, a folder for all three.")
     ] = None,
-    links: Annotated[bool, typer.Option("--links", help="Add the gold links, as a third column (Pharaoh).")] = False,
-    check: Annotated[bool, typer.Option("--check", help="Compare with the SHA-256 on record; print no data.")] = False,
+    links: Annotated[
+        bool, typer.Option("--links", metavar="", help="Add the gold links, as a third column (Pharaoh).")
+    ] = False,
+    check: Annotated[bool, typer.Option("--check", metavar="", help="Compare with the SHA-256 on record.")] = False,
 ) -> None:
     """The data sets that come with Regarde, as lines of source TAB target.
 
@@ -62,16 +63,7 @@ def _listing() -> Iterator[str]:
 
 
 def _print(lines: Iterator[str]) -> None:
-    """Lines to standard output, in UTF-8 whatever the terminal's encoding; a reader that leaves ends it quietly."""
-    try:
-        for line in lines:
-            sys.stdout.buffer.write(f"{line}\n".encode())
-        sys.stdout.buffer.flush()
-    except OSError as error:
-        # Python flushes once more at its end: let that go nowhere
-        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
-        if not isinstance(error, BrokenPipeError):
-            raise DiskError(f"standard output: not written ({error.strerror}). Make room.") from None
+    write(f"{line}\n" for line in lines)
 
 
 def _write_all(chosen: Dataset, folder: Path, links: bool) -> None:

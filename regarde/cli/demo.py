@@ -21,7 +21,9 @@ A small RNNsearch (Bahdanau, Cho, Bengio 2015). The equations are the paper's; w
 
 
 def demo(
-    out: Annotated[Path, typer.Option(help="The run folder; a number is added where it exists.")] = Path("runs/dates"),
+    out: Annotated[
+        Path, typer.Option(metavar="FOLDER", help="The run folder; a number is added where it exists.")
+    ] = Path("runs/dates"),
 ) -> None:
     """Train a small RNNsearch on written dates in 31 languages, and draw what its attention looks at. About a minute.
 

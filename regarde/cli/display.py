@@ -1,7 +1,8 @@
-"""Training as one watches it: a live line on a terminal, plain lines in a pipe's log, nothing on standard output."""
+"""Training as one watches it: a live line on a terminal's standard error, and nothing anywhere else."""
 
 from __future__ import annotations
 
+import io
 import sys
 from types import TracebackType
 from typing import TYPE_CHECKING, Self
@@ -18,7 +19,7 @@ class TrainingDisplay:
     """Loss, metric, tokens/s and time left while a model trains; on standard error."""
 
     def __init__(self, steps: int) -> None:
-        self.console = Console(file=sys.stderr, highlight=False)
+        self.console = Console(file=sys.stderr or io.StringIO(), highlight=False)
         self.metric = ""
         self.bar = Progress(
             TextColumn("{task.description}"),
@@ -51,4 +52,5 @@ class TrainingDisplay:
         line = (
             f"step {validation.step:>6,}  {validation.seconds:5.0f} s  valid loss {validation.loss:.4f}  {self.metric}"
         )
-        self.console.print(f"{line}{star}", soft_wrap=True)
+        if self.console.is_terminal:
+            self.console.print(f"{line}{star}", soft_wrap=True)

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import errno
+import inspect
 import os
 import sys
-from typing import Annotated
+from collections.abc import Callable
+from typing import Annotated, Any
 
-import click
 import typer
 
 import regarde
@@ -14,20 +16,23 @@ from regarde.cli.data import data
 from regarde.cli.demo import demo
 from regarde.cli.doctor import doctor
 from regarde.cli.show import show
+from regarde.cli.streams import ReaderLeft, abandon, warn
 from regarde.cli.train import train
 from regarde.cli.translate import translate
-from regarde.errors import RegardeError, missing_extra
+from regarde.errors import DiskError, RegardeError, UsageError, missing_extra
+
+INTERRUPTED = 130
+DEBUG = "REGARDE_DEBUG"  # set to anything, an unexpected error shows where it came from
+_DISK = {errno.ENOSPC, errno.EDQUOT, errno.EIO, errno.EROFS, errno.EFBIG}
+_Misuse: Any = typer.BadParameter.__mro__[1]  # click's UsageError, be it in click or in typer's own copy of click
 
 app = typer.Typer(
     name="regarde",
     help="Attentional sequence-to-sequence learning: train, translate, and see what attention looked at.",
     epilog="First steps: regarde demo",
-    no_args_is_help=True,
     pretty_exceptions_enable=False,
     context_settings={"help_option_names": ["-h", "--help"]},
 )
-for command in (demo, train, translate, show, data, doctor):
-    app.command()(command)
 
 
 def _version(wanted: bool) -> None:
@@ -36,37 +41,62 @@ def _version(wanted: bool) -> None:
         raise typer.Exit
 
 
-@app.callback()
+@app.callback(invoke_without_command=True)
 def main(
+    context: typer.Context,
     version: Annotated[
-        bool, typer.Option("--version", callback=_version, is_eager=True, help="Print the version.")
+        bool, typer.Option("--version", callback=_version, is_eager=True, metavar="", help="Print the version.")
     ] = False,
 ) -> None:
-    pass
+    if context.invoked_subcommand is None:
+        typer.echo(context.get_help())
+        raise typer.Exit(UsageError.exit_code)
+
+
+def _add(command: Callable[..., None]) -> None:
+    """The last paragraph of a command's docstring is its example and stands at the end of its help."""
+    *text, example = (" ".join(part.split()) for part in (inspect.getdoc(command) or "").split("\n\n"))
+    app.command(help="\n\n".join(text), epilog=example)(command)
+
+
+for _command in (demo, train, translate, show, data, doctor):
+    _add(_command)
 
 
 def run() -> None:
-    """Run a command; a user's mistake ends in one line and its exit code, never in a traceback."""
+    """Run a command; whatever goes wrong ends in one line and an exit code, never in a traceback."""
     try:
-        code = app(standalone_mode=False)
+        result = app(prog_name="regarde", standalone_mode=False)
+        code = result if isinstance(result, int) else 0
+    except ReaderLeft:
+        code = 0
     except RegardeError as error:
         code = _fail(str(error), error.exit_code)
-    except ModuleNotFoundError as error:
-        problem = missing_extra(error)
-        if problem is error:
+    except _Misuse as error:
+        path = error.ctx.command_path if error.ctx else "regarde"
+        code = _fail(f"{error.format_message().rstrip('.')}. See: {path} --help", UsageError.exit_code)
+    except (typer.Abort, KeyboardInterrupt):
+        code = _fail("interrupted", INTERRUPTED)
+    except Exception as error:
+        if os.environ.get(DEBUG):
             raise
-        code = _fail(str(problem), RegardeError.exit_code)
-    except click.ClickException as error:
-        code = _fail(error.format_message(), error.exit_code)
-    except (click.Abort, KeyboardInterrupt):
-        code = _fail("interrupted", 130)
-    except BrokenPipeError:
-        # the reader has left; Python flushes once more at its end: let that go nowhere
-        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
-        code = 0
-    sys.exit(code if isinstance(code, int) else 0)
+        code = _unexpected(error)
+    sys.exit(code)
+
+
+def _unexpected(error: Exception) -> int:
+    if isinstance(error, ModuleNotFoundError) and (missing := missing_extra(error)) is not error:
+        return _fail(str(missing), RegardeError.exit_code)
+    if isinstance(error, MemoryError):
+        return _fail("out of memory. Give less at a time, or a smaller model.", RegardeError.exit_code)
+    if isinstance(error, OSError) and error.strerror:
+        abandon()
+        where = f"{error.filename}: " if error.filename else ""
+        return _fail(f"{where}{error.strerror}.", DiskError.exit_code if error.errno in _DISK else 1)
+    told = f"unexpected {type(error).__name__}: {error}. This is a mistake of ours, please report it"
+    return _fail(f"{told}; {DEBUG}=1 shows where it happened.", RegardeError.exit_code)
 
 
 def _fail(message: str, code: int) -> int:
-    print(f"regarde: {' '.join(message.split())}", file=sys.stderr)
+    warn(message)
     return code

@@ -15,25 +15,32 @@ from regarde.errors import UsageError
 
 
 def show(
-    run: Annotated[Path, typer.Argument(help="A model folder, for example runs/dates.")],
-    text: Annotated[str, typer.Argument(help="The sentence.")],
-    beam: Annotated[int | None, typer.Option(min=1, max=1000, help="Beam size; 1 is greedy.")] = None,
-    png: Annotated[Path | None, typer.Option(help="Write a bitmap (needs regarde[plot]).")] = None,
-    svg: Annotated[Path | None, typer.Option(help="Write a vector picture.")] = None,
-    html: Annotated[Path | None, typer.Option(help="Write one web page that works offline.")] = None,
+    run: Annotated[Path, typer.Argument(metavar="RUN", help="A model folder, for example runs/dates.")],
+    text: Annotated[str, typer.Argument(metavar="TEXT", help="The sentence.")],
+    beam: Annotated[int | None, typer.Option(min=1, max=1000, metavar="N", help="Beam size; 1 is greedy.")] = None,
+    png: Annotated[Path | None, typer.Option(metavar="FILE", help="Write a bitmap; this needs matplotlib.")] = None,
+    svg: Annotated[Path | None, typer.Option(metavar="FILE", help="Write a vector picture.")] = None,
+    html: Annotated[Path | None, typer.Option(metavar="FILE", help="Write one web page that works offline.")] = None,
 ) -> None:
     """Translate one sentence and draw what attention looked at.
 
     Example: regarde show runs/dates "3 mars 1999" --svg dates.svg
     """
+    if not text or text.isspace():
+        raise UsageError("TEXT is blank, so there is nothing to translate or to draw. Give a sentence.")
+    for path, suffix in ((png, ".png"), (svg, ".svg"), (html, ".html")):
+        if path is not None and path.suffix.lower() != suffix:
+            raise UsageError(f"--{suffix[1:]} {path}: expected a name that ends in {suffix}.")
+
+    from regarde.data.corpus import repair
     from regarde.folder import load
     from regarde.visualise import Heatmap, save
     from regarde.visualise.terminal import heatmap
 
-    for path, suffix in ((png, ".png"), (svg, ".svg"), (html, ".html")):
-        if path is not None and path.suffix.lower() != suffix:
-            raise UsageError(f"--{suffix[1:]} {path}: expected a name that ends in {suffix}.")
-    translation = load(run).translate(text, beam=beam)
+    sentence = repair(text)
+    if sentence.replaced:
+        warn("warning: TEXT held bytes that are no text; they were replaced by U+FFFD")
+    translation = load(run).translate(sentence.text, beam=beam)
     write([f"{translation.text}\n"])
     if translation.attention is None:
         pictures = [path for path in (png, svg, html) if path]
@@ -51,4 +58,4 @@ def show(
 
 def coloured() -> bool:
     """Colour on a terminal that wants it."""
-    return sys.stdout.isatty() and "NO_COLOR" not in os.environ and os.environ.get("TERM") != "dumb"
+    return sys.stdout.isatty() and not os.environ.get("NO_COLOR") and os.environ.get("TERM") != "dumb"

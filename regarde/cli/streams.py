@@ -1,25 +1,63 @@
-"""Standard output as bytes of UTF-8, whatever the terminal's own encoding says."""
+"""Standard input and output as bytes of UTF-8, whatever the terminal's own encoding says."""
 
 from __future__ import annotations
 
+import contextlib
+import errno
+import io
+import os
 import sys
 from collections.abc import Iterable
+from typing import BinaryIO
 
-from regarde.errors import DiskError
+from regarde.errors import DataError, DiskError
 
 
-def write(chunks: Iterable[str]) -> None:
-    """Write and flush; a reader that has left ends the command quietly (see main.run)."""
-    try:
-        for chunk in chunks:
-            sys.stdout.buffer.write(chunk.encode("utf-8", errors="replace"))
-        sys.stdout.buffer.flush()
-    except BrokenPipeError:
-        raise
-    except OSError as error:
-        raise DiskError(f"standard output: not written ({error.strerror}). Free some space.") from None
+class ReaderLeft(Exception):  # noqa: N818  # not an error: `| head` has seen enough
+    """Nobody reads standard output any more; the command ends quietly (see main.run)."""
+
+
+def write(chunks: Iterable[str], out: BinaryIO | None = None) -> None:
+    """Write and flush, to standard output unless told otherwise."""
+    out = out or standard_output()
+    for chunk in chunks:
+        _put(out, chunk.encode("utf-8", errors="replace"))
+    _put(out, b"", flush=True)
 
 
 def warn(message: str) -> None:
-    """One line on standard error."""
-    print(f"regarde: {message}", file=sys.stderr)
+    """One line on standard error; whether anybody reads it is no reason to stop."""
+    if sys.stderr is not None:  # print would write to standard output
+        with contextlib.suppress(OSError):
+            print(f"regarde: {' '.join(message.split())}", file=sys.stderr, flush=True)
+
+
+def standard_output() -> BinaryIO:
+    if sys.stdout is None:
+        raise DiskError("standard output: closed, so there is nowhere to write to. Leave it open.")
+    return sys.stdout.buffer
+
+
+def standard_input() -> BinaryIO:
+    """Standard input with a buffer of its own: Python aborts if it ends while a thread still reads from sys.stdin."""
+    if sys.stdin is None:
+        raise DataError("standard input: closed, so there is nothing to read. Give a file or a pipe.")
+    return io.BufferedReader(io.FileIO(sys.stdin.fileno(), closefd=False))
+
+
+def abandon() -> None:
+    """Let what Python still holds for standard output go nowhere: it flushes once more at its end."""
+    with contextlib.suppress(OSError, AttributeError, io.UnsupportedOperation):
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+
+
+def _put(out: BinaryIO, content: bytes, flush: bool = False) -> None:
+    try:
+        out.write(content)
+        if flush:
+            out.flush()
+    except OSError as error:
+        abandon()
+        if error.errno in (errno.EPIPE, errno.ESHUTDOWN):
+            raise ReaderLeft from None
+        raise DiskError(f"standard output: not written ({error.strerror}). Free some space.") from None

@@ -20,6 +20,7 @@ from collections import Counter
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
+from itertools import zip_longest
 from pathlib import Path
 from typing import BinaryIO, Literal, NamedTuple, Protocol, cast
 
@@ -278,7 +279,9 @@ def _pairs(formats: list[tuple[File, _Format]], on_error: OnError, report: Repor
 
 def _parallel(source: Path, target: Path, on_error: OnError, report: Report) -> Iterator[Pair]:
     before = report.kept
-    for lines in zip(_lines(source), _lines(target), strict=True):
+    for lines in zip_longest(_lines(source), _lines(target)):
+        if None in lines:
+            raise DataError(f"{source}, {target}: one of them changed while it was read. Train when both are whole.")
         texts: list[str] = []
         for side, file, line in zip(Pair._fields, (source, target), lines, strict=True):
             _note(line, report)
@@ -347,6 +350,8 @@ def _lines(file: File) -> Iterator[Line]:
 def _open(file: File) -> Iterator[BinaryIO]:
     """The bytes of a file, decompressed; what goes wrong, now or while they are read, is a DataError."""
     if file == "-":
+        if sys.stdin is None:
+            raise DataError("standard input: closed, so there is nothing to read. Give a file or a pipe.")
         yield sys.stdin.buffer
         return
     try:

@@ -51,9 +51,12 @@ def prepare(tables: Table) -> Prepared:
     train = _encode(train_pairs, text, data, "training", notes)
     valid = _encode(valid_pairs, text, data, "validation", notes)
     recipe = _lengths(recipe, tables, train, notes)
-    digest = replace(recipe.data, sha256=_digest(train_pairs))
     notes.append(f"vocabularies: {len(text.source):,} source, {len(text.target):,} target")
-    return Prepared(replace(recipe, data=digest), text, train, valid, valid_pairs, notes)
+    digest = _digest(train_pairs)
+    if data.sha256 not in ("", digest):
+        notes.append("warning: these are not the training pairs that the recipe's data.sha256 speaks of")
+    recipe = replace(recipe, data=replace(recipe.data, sha256=digest))
+    return Prepared(recipe, text, train, valid, valid_pairs, notes)
 
 
 def _seed(tables: Table) -> int:
@@ -62,12 +65,9 @@ def _seed(tables: Table) -> int:
 
 def _read(data: DataConfig, seed: int, notes: list[str]) -> tuple[list[Pair], list[Pair]]:
     report = Report()
+    embedded = data.name in DATASETS and not data.source
     pairs = list(_training_pairs(data, report))
-    if data.name in DATASETS and not data.source:
-        valid = [Pair(e.source, e.target) for e in DATASETS[data.name].split("valid")]
-        notes.append(f"data: {data.name}, {len(pairs):,} pairs to learn from, {len(valid):,} to validate on")
-        return pairs, valid
-    notes.append(f"data: {report.summary()}")
+    notes.append(f"data: {data.name}, {len(pairs):,} pairs" if embedded else f"data: {report.summary()}")
     if len(pairs) < FEWEST_PAIRS:
         raise DataError(f"{len(pairs)} pair in the data: training needs at least {FEWEST_PAIRS}. Give more data.")
     if len({pair.target for pair in pairs}) == 1:
@@ -76,6 +76,10 @@ def _read(data: DataConfig, seed: int, notes: list[str]) -> tuple[list[Pair], li
         held_report = Report()
         valid = list(_read_files(data.valid, data, held_report))
         notes.append(f"validation: {held_report.summary()}")
+        return pairs, valid
+    if embedded:
+        valid = [Pair(e.source, e.target) for e in DATASETS[data.name].split("valid")]
+        notes.append(f"validation: {len(valid):,} pairs of their own")
         return pairs, valid
     train, valid = sampling.split(pairs, seed=seed)
     notes.append(f"validation: {len(valid):,} pairs held out, {len(train):,} left to learn from")

@@ -20,12 +20,23 @@ Record = dict[str, float | int | str]
 _STEP = re.compile(r"step-(\d+)")
 
 
+def refuse_existing(path: Path) -> None:
+    """An old run, or anything else that is there, is never overwritten; an empty folder is nothing."""
+    try:
+        taken = path.is_symlink() or path.exists()
+        if taken and path.is_dir():
+            taken = any(path.iterdir())
+    except OSError as error:
+        raise DiskError(f"{path}: not readable ({error.strerror}). Give another --out.") from None
+    if taken:
+        raise UsageError(f"{path}: exists already and is never overwritten. Give another --out, or move it away.")
+
+
 class RunFolder:
     """A new folder for a new run; an old run is never overwritten."""
 
     def __init__(self, path: Path) -> None:
-        if path.exists() and (not path.is_dir() or any(path.iterdir())):
-            raise UsageError(f"{path}: exists already and is never overwritten. Give another --out, or move it away.")
+        refuse_existing(path)
         self.path = path
         self.checkpoints = path / "checkpoints"
         try:
