@@ -27,7 +27,7 @@ from regarde.attention.scores import AdditiveConfig
 from regarde.config import Share, Size
 from regarde.data.batch import Source
 from regarde.layers import CELLS, Cell, CellName, Embedding, Maxout, run
-from regarde.models.interface import Decoded, Decoder, Encoder, Encoding, Model, State
+from regarde.models.interface import Decoder, Encoder, Encoding, Model, State
 
 ReadoutState = Literal["previous", "current"]
 
@@ -94,22 +94,17 @@ class AttendBeforeDecoder(Decoder[RecurrentState, Memory]):
         past = shown.new_zeros(len(shown), 1, self.attention.heads, 0, S)
         return RecurrentState(past=past, cell=torch.cat((shown, hidden_part), dim=-1))
 
-    def step(self, previous: Tensor, state: RecurrentState, memory: Memory) -> tuple[Tensor, RecurrentState]:
-        embedded = self.embedding(previous)  # (B, E)
-        after, context = self.advance(self.cell.share(0, embedded), state, memory)
-        return self.say(embedded, context, state.cell, after.cell), after
-
-    def forward(self, previous: Tensor, encoding: Encoding) -> Decoded:
+    def unroll(self, previous: Tensor, state: RecurrentState, memory: Memory) -> tuple[Tensor, RecurrentState]:
         embedded = self.embedding(previous)  # (B, T, E)
-        memory, state = self.remember(encoding), self.start(encoding)
         states, contexts = [state.cell], []
         for share in self.cell.share(0, embedded).unbind(1):
             state, context = self.advance(share, state, memory)
             states.append(state.cell)
             contexts.append(context)
-        before, after = torch.stack(states[:-1], dim=1), torch.stack(states[1:], dim=1)  # (B, T, K)
-        logits = self.say(embedded, torch.stack(contexts, dim=1), before, after)
-        return Decoded(logits=logits, attention=state.past)
+        read = states[:-1] if self.readout_state == "previous" else states[1:]
+        shown = self.cell.output(torch.stack(read, dim=1))  # (B, T, H)
+        said = self.readout(shown, embedded, torch.stack(contexts, dim=1))
+        return self.W_o(self.dropout(said)), state
 
     def advance(self, share: Tensor, state: RecurrentState, memory: Memory) -> tuple[RecurrentState, Tensor]:
         """s_{i-1} -> a_i -> c_i -> s_i.  Gives the state s_i and the context c_i (B, D)"""
@@ -118,12 +113,6 @@ class AttendBeforeDecoder(Decoder[RecurrentState, Memory]):
         context = context.squeeze(1)
         cell = self.cell(share + self.cell.share(1, context), state.cell)
         return RecurrentState(past=torch.cat((state.past, weights.unsqueeze(1)), dim=3), cell=cell), context
-
-    def say(self, embedded: Tensor, context: Tensor, before: Tensor, after: Tensor) -> Tensor:
-        """The readout, for one step or for all.  (…, E), (…, D), (…, K), (…, K) -> (…, V)"""
-        shown = self.cell.output(before if self.readout_state == "previous" else after)
-        logits: Tensor = self.W_o(self.dropout(self.readout(shown, embedded, context)))
-        return logits
 
 
 @dataclass(frozen=True)

@@ -5,8 +5,9 @@ Axes: B batch, S source, T target, V vocabulary, D encoder states, L attention l
     encoding      = model.encode(source)                              # once per sentence
     memory        = model.decoder.remember(encoding)                  # once per sentence
     state         = model.decoder.start(encoding)
-    logits, state = model.decoder.step(previous, state, memory)       # one word at a time
-    decoded       = model(batch)                                      # all words at once: the same computation
+    logits, state = model.decoder.step(previous, state, memory)       # one word on
+    logits, state = model.decoder.unroll(previous, state, memory)     # any number of words on: the same computation
+    decoded       = model(batch)                                      # a whole target from its start: teacher forcing
 
 A stage takes a frozen bundle and returns a frozen bundle; nothing computed is left on `self`. A state carries `past`,
 the attention so far, so whoever reorders states reorders attention with them.
@@ -69,12 +70,18 @@ class Decoder(nn.Module, ABC, Generic[StateT, MemoryT]):
         """Before the first word."""
 
     @abstractmethod
+    def unroll(self, previous: Tensor, state: StateT, memory: MemoryT) -> tuple[Tensor, StateT]:
+        """Any number of words on.  (B, T) -> logits (B, T, V)"""
+
     def step(self, previous: Tensor, state: StateT, memory: MemoryT) -> tuple[Tensor, StateT]:
         """One word on.  (B,) -> logits (B, V)"""
+        logits, state = self.unroll(previous.unsqueeze(1), state, memory)
+        return logits.squeeze(1), state
 
-    @abstractmethod
     def forward(self, previous: Tensor, encoding: Encoding) -> Decoded:
-        """Teacher forcing: all words at once.  (B, T) -> logits (B, T, V)"""
+        """Teacher forcing: all words of a target at once.  (B, T) -> logits (B, T, V)"""
+        logits, state = self.unroll(previous, self.start(encoding), self.remember(encoding))
+        return Decoded(logits=logits, attention=state.past)
 
 
 class Model(nn.Module):

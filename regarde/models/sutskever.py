@@ -22,7 +22,7 @@ from torch import Tensor, nn
 from regarde.config import Depth, Share, Size
 from regarde.data.batch import Batched, Source
 from regarde.layers import CELLS, Cell, CellName, Embedding, reversed_tokens, run
-from regarde.models.interface import Decoded, Decoder, Encoder, Encoding, Model, State
+from regarde.models.interface import Decoder, Encoder, Encoding, Model, State
 
 
 @dataclass(frozen=True, eq=False)
@@ -91,16 +91,7 @@ class DeepDecoder(Decoder[DeepState, Nothing]):
         B, S = encoding.source.ids.shape
         return DeepState(past=encoding.final.new_zeros(B, 0, 0, 0, S), cells=encoding.final)
 
-    def step(self, previous: Tensor, state: DeepState, memory: Nothing) -> tuple[Tensor, DeepState]:
-        logits, state = self.advance(previous.unsqueeze(1), state)
-        return logits.squeeze(1), state
-
-    def forward(self, previous: Tensor, encoding: Encoding) -> Decoded:
-        logits, state = self.advance(previous, self.start(encoding))
-        return Decoded(logits=logits, attention=state.past)
-
-    def advance(self, previous: Tensor, state: DeepState) -> tuple[Tensor, DeepState]:
-        """Any number of words on.  (B, T) -> logits (B, T, V)"""
+    def unroll(self, previous: Tensor, state: DeepState, memory: Nothing) -> tuple[Tensor, DeepState]:
         everywhere = torch.ones_like(previous, dtype=torch.bool)  # what follows padding is never looked at
         top, cells = self.stack(self.embedding(previous), everywhere, state.cells)
         B, _, _, t, S = state.past.shape
