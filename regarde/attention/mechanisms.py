@@ -1,75 +1,165 @@
-"""Where attention may look, and what it brings back. A new attention is written here only.
+"""Where attention may look, and what it brings back: score x mechanism x normaliser combine freely.
 
-Axes: B batch, T queries, S source, Q query size, D state size, N heads (one, but for multi-head attention).
+Axes: B batch, T queries, S source, Q query size, D state size, N heads.
 
-    memory = attention.remember(states, mask)              # once per sentence
-    context, weights = attention(query, memory, past)      # at each step, or for all steps at once
+    Global     all positions                                Bahdanau et al. 2015, equation 6; Luong et al. 2015, 3.1
+    LocalM     a window that moves on with each step        Luong et al. 2015, section 3.2 (monotonic alignment)
+    LocalP     a window around a predicted position         Luong et al. 2015, section 3.2 (predictive alignment)
+    Coverage   all positions, mindful of past weights       Tu et al. 2016; See et al. 2017          history.py
+    Monotonic  never back                                   Raffel et al. 2017                       history.py
+    MultiHead  several at once, each in its own projection  Vaswani et al. 2017, section 3.2.2       multihead.py
 
-Weights are a return value: (B, N, T, S), as they were before any dropout. `past` holds the weights of the steps before
-these queries, (B, N, t, S); mechanisms that depend on where attention has been (coverage, monotonic) read it.
+A new attention is one class that says its weights, one configuration, and a place in `AttentionConfig`.
 """
 
 from __future__ import annotations
 
-from abc import ABC, abstractmethod
+import math
 from dataclasses import dataclass, field
 from typing import Literal
 
+import torch
 from torch import Tensor, nn
 
-from regarde.attention.scores import AdditiveConfig, Score, ScoreConfig
-from regarde.config import Share
-from regarde.data.batch import Batched
+from regarde.attention.history import Coverage, CoverageConfig, Monotonic, MonotonicConfig
+from regarde.attention.interface import Attention, Memory, OneHead, last
+from regarde.attention.multihead import MultiHead, MultiHeadConfig
+from regarde.attention.normalisers import NORMALISERS, NormaliserName
+from regarde.attention.scores import AdditiveConfig, GeneralConfig, Score, ScoreConfig
+from regarde.config import Share, Size
+
+__all__ = [
+    "Attention",
+    "AttentionConfig",
+    "Coverage",
+    "CoverageConfig",
+    "Global",
+    "GlobalConfig",
+    "LocalM",
+    "LocalMConfig",
+    "LocalP",
+    "LocalPConfig",
+    "Memory",
+    "Monotonic",
+    "MonotonicConfig",
+    "MultiHead",
+    "MultiHeadConfig",
+]
 
 
-@dataclass(frozen=True, eq=False)
-class Memory(Batched):
-    """The source as attention sees it: what is compared, what is brought back, where there is a token."""
-
-    keys: Tensor  # (B, S, …)
-    values: Tensor  # (B, S, D)
-    mask: Tensor  # (B, S)
-
-
-class Attention(nn.Module, ABC):
-    """remember(states, mask) once per sentence, then forward(query, memory, past) -> (context, weights)."""
-
-    heads: int = 1
-
-    @abstractmethod
-    def remember(self, states: Tensor, mask: Tensor, values: Tensor | None = None) -> Memory:
-        """Compute once what depends on the source alone; `values` are the states unless given."""
-
-    @abstractmethod
-    def forward(self, query: Tensor, memory: Memory, past: Tensor | None = None) -> tuple[Tensor, Tensor]:
-        """(B, T, Q) -> context (B, T, D), weights (B, N, T, S)"""
-
-
-class Global(Attention):
+class Global(OneHead):
     """All source positions, softmax over the scores (Bahdanau et al. 2015, equation 6; Luong et al. 2015, 3.1)."""
 
-    def __init__(self, score: Score, dropout: float = 0.0) -> None:
-        super().__init__()
-        self.score = score
-        self.dropout = nn.Dropout(dropout)
+    def __init__(
+        self, score: Score, dropout: float = 0.0, normaliser: NormaliserName = "softmax", attend_eos: bool = True
+    ) -> None:
+        super().__init__(score, dropout, attend_eos)
+        self.normalise = NORMALISERS[normaliser]
 
-    def remember(self, states: Tensor, mask: Tensor, values: Tensor | None = None) -> Memory:
-        return Memory(keys=self.score.keys(states), values=states if values is None else values, mask=mask)
-
-    def forward(self, query: Tensor, memory: Memory, past: Tensor | None = None) -> tuple[Tensor, Tensor]:
-        scores = self.score(query, memory.keys)  # (B, T, S)
-        weights = scores.masked_fill(~memory.mask.unsqueeze(1), float("-inf")).softmax(dim=-1)
-        return self.dropout(weights) @ memory.values, weights.unsqueeze(1)
+    def weigh(self, query: Tensor, memory: Memory, past: Tensor | None, allowed: Tensor) -> Tensor:
+        return self.normalise(self.score(query, memory.keys), allowed)
 
 
 @dataclass(frozen=True)
 class GlobalConfig:
     kind: Literal["global"] = "global"
     score: ScoreConfig = field(default_factory=AdditiveConfig)
+    normaliser: NormaliserName = "softmax"
     dropout: Share = 0.0
+    attend_eos: bool = True
 
     def build(self, query: int, state: int) -> Attention:
-        return Global(self.score.build(query, state), self.dropout)
+        return Global(self.score.build(query, state), self.dropout, self.normaliser, self.attend_eos)
 
 
-AttentionConfig = GlobalConfig
+class LocalM(OneHead):
+    """Luong et al. 2015, section 3.2 (local-m): p_t = t, softmax within [p_t - window, p_t + window].
+
+    Past the end p_t stays on the last position, so that the window is never empty.
+    """
+
+    def __init__(
+        self,
+        score: Score,
+        window: int = 10,
+        dropout: float = 0.0,
+        normaliser: NormaliserName = "softmax",
+        attend_eos: bool = True,
+    ) -> None:
+        super().__init__(score, dropout, attend_eos)
+        self.window = window
+        self.normalise = NORMALISERS[normaliser]
+
+    def weigh(self, query: Tensor, memory: Memory, past: Tensor | None, allowed: Tensor) -> Tensor:
+        begun = 0 if past is None else past.shape[2]
+        steps = torch.arange(begun, begun + query.shape[1], device=query.device)  # (T,)
+        p = torch.minimum(steps, last(memory.mask).unsqueeze(1))  # (B, T)
+        near = _distance(p, memory.mask).abs() <= self.window
+        return self.normalise(self.score(query, memory.keys), allowed & near)
+
+
+@dataclass(frozen=True)
+class LocalMConfig:
+    kind: Literal["local-m"] = "local-m"
+    score: ScoreConfig = field(default_factory=GeneralConfig)
+    window: Size = 10
+    normaliser: NormaliserName = "softmax"
+    dropout: Share = 0.0
+    attend_eos: bool = True
+
+    def build(self, query: int, state: int) -> Attention:
+        return LocalM(self.score.build(query, state), self.window, self.dropout, self.normaliser, self.attend_eos)
+
+
+class LocalP(OneHead):
+    """Luong et al. 2015, section 3.2 (local-p), equations 9 and 10, S the number of positions one may look at:
+
+        p_t = S sigmoid(v_p . tanh(W_p q)),   a_t(s) = softmax_{within p_t +- window} . exp(-(s - p_t)^2 / 2 sigma^2)
+
+    sigma = window / 2. The product is not renormalised: a row sums to less than one. p_t stops at the last position.
+    """
+
+    def __init__(
+        self,
+        score: Score,
+        query: int,
+        window: int = 10,
+        dropout: float = 0.0,
+        normaliser: NormaliserName = "softmax",
+        attend_eos: bool = True,
+    ) -> None:
+        super().__init__(score, dropout, attend_eos)
+        self.window = window
+        self.normalise = NORMALISERS[normaliser]
+        self.W_p = nn.Linear(query, query, bias=False)
+        self.v_p = nn.Parameter(torch.empty(query).uniform_(-1, 1) / math.sqrt(query))
+
+    def weigh(self, query: Tensor, memory: Memory, past: Tensor | None, allowed: Tensor) -> Tensor:
+        share = torch.sigmoid(torch.tanh(self.W_p(query)) @ self.v_p)  # (B, T) of the way through the sentence
+        p = torch.minimum(memory.mask.sum(dim=1, keepdim=True) * share, last(memory.mask).unsqueeze(1).to(share))
+        distance = _distance(p, memory.mask)
+        weights = self.normalise(self.score(query, memory.keys), allowed & (distance.abs() <= self.window))
+        sigma = self.window / 2
+        return weights * torch.exp(-distance.square() / (2 * sigma**2))
+
+
+@dataclass(frozen=True)
+class LocalPConfig:
+    kind: Literal["local-p"] = "local-p"
+    score: ScoreConfig = field(default_factory=GeneralConfig)
+    window: Size = 10
+    normaliser: NormaliserName = "softmax"
+    dropout: Share = 0.0
+    attend_eos: bool = True
+
+    def build(self, query: int, state: int) -> Attention:
+        score = self.score.build(query, state)
+        return LocalP(score, query, self.window, self.dropout, self.normaliser, self.attend_eos)
+
+
+AttentionConfig = GlobalConfig | LocalMConfig | LocalPConfig | CoverageConfig | MonotonicConfig | MultiHeadConfig
+
+
+def _distance(p: Tensor, mask: Tensor) -> Tensor:
+    """s - p_t for each position s.  (B, T), (B, S) -> (B, T, S)"""
+    return torch.arange(mask.shape[1], device=mask.device) - p.unsqueeze(2)

@@ -1,14 +1,17 @@
 """How well does a query match each source state? One class per score of the papers; higher is better.
 
-Axes: B batch, T queries, S source, Q query size, D state size, A alignment size.
+Axes: B batch, T queries, S source, Q query size, D state size, K key size, A alignment size.
 A score is used in two parts: `keys` once per sentence, then `forward` for each query. Whatever depends on the source
 alone belongs in `keys`.
 
-    Dot        q . k                          Luong et al. 2015, section 3.1
-    ScaledDot  q . k / sqrt(Q)                Vaswani et al. 2017, equation 1
-    General    q W k                          Luong et al. 2015, section 3.1
-    Additive   v . tanh(W q + U k)            Bahdanau et al. 2015, appendix A.1.2
-    Concat     v . tanh(W [q; k])             Luong et al. 2015, section 3.1
+    Dot             q . k                              Luong et al. 2015, section 3.1
+    ScaledDot       q . k / sqrt(Q)                    Vaswani et al. 2017, equation 1
+    General         q W k                              Luong et al. 2015, section 3.1
+    Additive        v . tanh(W q + U k)                Bahdanau et al. 2015, appendix A.1.2
+    NormedAdditive  g v/|v| . tanh(W q + U k + b)      Salimans & Kingma 2016, as tf/nmt applies it to GNMT
+    Concat          v . tanh(W [q; k])                 Luong et al. 2015, section 3.1
+    Location        W q                                Luong et al. 2015, equation 8
+    Gaussian        -|q - k|^2 / 2 w^2                 Nadaraya 1964, Watson 1964: kernel regression
 """
 
 from __future__ import annotations
@@ -20,29 +23,37 @@ from typing import Literal
 
 import torch
 from torch import Tensor, nn
+from torch.nn import functional
 
-from regarde.config import Size
+from regarde.config import Positive, Size
 from regarde.errors import ConfigError
 
 
 class Score(nn.Module, ABC):
     """keys(states) once per sentence, then forward(query, keys) -> scores."""
 
+    content: bool = True
+    """Does it look at the keys? If not, the weights belong to the word being predicted (Luong, footnote 14)."""
+
+    def __init__(self, width: int) -> None:
+        super().__init__()
+        self.width = width  # K, of the keys
+
     def keys(self, states: Tensor) -> Tensor:
-        """What of the source the score needs, computed once.  (B, S, D) -> (B, S, …)"""
+        """What of the source the score needs, computed once.  (B, S, D) -> (B, S, K)"""
         return states
 
     @abstractmethod
     def forward(self, query: Tensor, keys: Tensor) -> Tensor:
-        """(B, T, Q), (B, S, …) -> (B, T, S)"""
+        """(B, T, Q), (B, S, K) -> (B, T, S); -inf where no weight may go"""
 
 
 class Dot(Score):
     """Luong et al. 2015, section 3.1 (dot): q . k"""
 
     def __init__(self, query: int, state: int) -> None:
-        super().__init__()
-        _need_equal(query, state)
+        super().__init__(width=state)
+        _need_equal("A dot product", query, state)
 
     def forward(self, query: Tensor, keys: Tensor) -> Tensor:
         return query @ keys.transpose(1, 2)  # (B, T, S)
@@ -52,8 +63,8 @@ class ScaledDot(Score):
     """Vaswani et al. 2017, equation 1: q . k / sqrt(Q), so that wide queries do not saturate the softmax."""
 
     def __init__(self, query: int, state: int) -> None:
-        super().__init__()
-        _need_equal(query, state)
+        super().__init__(width=state)
+        _need_equal("A dot product", query, state)
         self.scale = 1.0 / math.sqrt(query)
 
     def forward(self, query: Tensor, keys: Tensor) -> Tensor:
@@ -64,7 +75,7 @@ class General(Score):
     """Luong et al. 2015, section 3.1 (general): q W k"""
 
     def __init__(self, query: int, state: int) -> None:
-        super().__init__()
+        super().__init__(width=query)
         self.W = nn.Linear(state, query, bias=False)
 
     def keys(self, states: Tensor) -> Tensor:
@@ -79,7 +90,7 @@ class Additive(Score):
     """Bahdanau et al. 2015, appendix A.1.2: v . tanh(W q + U k)"""
 
     def __init__(self, query: int, state: int, size: int) -> None:
-        super().__init__()
+        super().__init__(width=size)
         self.W = nn.Linear(query, size, bias=False)
         self.U = nn.Linear(state, size, bias=False)
         self.v = nn.Parameter(torch.empty(size).uniform_(-1, 1) / math.sqrt(size))
@@ -92,25 +103,94 @@ class Additive(Score):
         return torch.tanh(self.W(query).unsqueeze(2) + keys.unsqueeze(1)) @ self.v  # (B, T, S, A) -> (B, T, S)
 
 
+class NormedAdditive(Score):
+    """The additive score with v kept apart as its length and its direction: g v/|v| . tanh(W q + U k + b)
+
+    Weight normalisation (Salimans & Kingma 2016), which tf/nmt offers for GNMT.
+    """
+
+    def __init__(self, query: int, state: int, size: int) -> None:
+        super().__init__(width=size)
+        self.W = nn.Linear(query, size)
+        self.U = nn.Linear(state, size, bias=False)
+        self.g = nn.Parameter(torch.tensor(1.0 / math.sqrt(size)))
+        self.direction = nn.Parameter(torch.empty(size).uniform_(-1, 1) / math.sqrt(size))
+
+    def keys(self, states: Tensor) -> Tensor:
+        keys: Tensor = self.U(states)
+        return keys  # (B, S, A)
+
+    def forward(self, query: Tensor, keys: Tensor) -> Tensor:
+        v = self.g * self.direction / torch.linalg.vector_norm(self.direction)
+        return torch.tanh(self.W(query).unsqueeze(2) + keys.unsqueeze(1)) @ v  # (B, T, S)
+
+
 class Concat(Score):
     """Luong et al. 2015, section 3.1 (concat): v . tanh(W [q; k])
 
     One matrix over the concatenation; its two halves meet query and state apart, so that the state's half is computed
-    once per sentence.
+    once per sentence. The paper's own runs fixed that half to the identity (section 5.3): `identity`.
     """
 
-    def __init__(self, query: int, state: int, size: int) -> None:
-        super().__init__()
+    def __init__(self, query: int, state: int, size: int, identity: bool = False) -> None:
+        super().__init__(width=size)
+        if identity and size != state:
+            remedy = f"Set size to {state}, or identity to false."
+            raise ConfigError(f"Concat with identity needs size = state size, got size={size}, state={state}. {remedy}")
         self.query_size = query
-        self.W = nn.Linear(query + state, size, bias=False)
+        self.identity = identity
+        self.W = nn.Linear(query if identity else query + state, size, bias=False)
         self.v = nn.Parameter(torch.empty(size).uniform_(-1, 1) / math.sqrt(size))
 
     def keys(self, states: Tensor) -> Tensor:
-        return states @ self.W.weight[:, self.query_size :].T  # (B, S, A)
+        return states if self.identity else states @ self.W.weight[:, self.query_size :].T  # (B, S, A)
 
     def forward(self, query: Tensor, keys: Tensor) -> Tensor:
         asked = query @ self.W.weight[:, : self.query_size].T  # (B, T, A)
         return torch.tanh(asked.unsqueeze(2) + keys.unsqueeze(1)) @ self.v  # (B, T, S)
+
+
+class Location(Score):
+    """Luong et al. 2015, equation 8 (location): W q, one score per position; what stands there is not looked at.
+
+    W knows `length` positions: shorter sentences use the first of them, in longer ones the rest gets no weight.
+    """
+
+    content = False
+
+    def __init__(self, query: int, length: int) -> None:
+        super().__init__(width=0)
+        self.W = nn.Linear(query, length, bias=False)
+
+    def keys(self, states: Tensor) -> Tensor:
+        return states[..., :0]  # (B, S, 0): nothing but how many there are
+
+    def forward(self, query: Tensor, keys: Tensor) -> Tensor:
+        S, length = keys.shape[1], self.W.out_features
+        scores = query @ self.W.weight[:S].T  # (B, T, min(S, length))
+        return functional.pad(scores, (0, max(S - length, 0)), value=-torch.inf)  # (B, T, S)
+
+
+class Gaussian(Score):
+    """The logarithm of a Gaussian kernel: -|q - k|^2 / 2 w^2, its bandwidth w fixed, or learned from `width` on.
+
+    Under a softmax it makes attention the kernel regression of Nadaraya 1964 and Watson 1964.
+    """
+
+    def __init__(self, query: int, state: int, width: float = 1.0, learned: bool = True) -> None:
+        super().__init__(width=state)
+        _need_equal("A distance", query, state)
+        self.start = width
+        # log(w / start): w stays positive, and starts right whatever range a model draws its parameters from
+        self.log_w = nn.Parameter(torch.zeros(())) if learned else None
+
+    @property
+    def bandwidth(self) -> Tensor | float:
+        return self.start if self.log_w is None else self.start * self.log_w.exp()
+
+    def forward(self, query: Tensor, keys: Tensor) -> Tensor:
+        squares = (query.unsqueeze(2) - keys.unsqueeze(1)).square().sum(dim=-1)  # (B, T, S)
+        return -squares / (2 * self.bandwidth**2)
 
 
 @dataclass(frozen=True)
@@ -147,17 +227,55 @@ class AdditiveConfig:
 
 
 @dataclass(frozen=True)
-class ConcatConfig:
-    kind: Literal["concat"] = "concat"
+class NormedAdditiveConfig:
+    kind: Literal["normed-additive"] = "normed-additive"
     size: Size = 1000
 
     def build(self, query: int, state: int) -> Score:
-        return Concat(query, state, self.size)
+        return NormedAdditive(query, state, self.size)
 
 
-ScoreConfig = DotConfig | ScaledDotConfig | GeneralConfig | AdditiveConfig | ConcatConfig
+@dataclass(frozen=True)
+class ConcatConfig:
+    kind: Literal["concat"] = "concat"
+    size: Size = 1000
+    identity: bool = False
+
+    def build(self, query: int, state: int) -> Score:
+        return Concat(query, state, self.size, self.identity)
 
 
-def _need_equal(query: int, state: int) -> None:
+@dataclass(frozen=True)
+class LocationConfig:
+    kind: Literal["location"] = "location"
+    length: Size = 50
+
+    def build(self, query: int, state: int) -> Score:
+        return Location(query, self.length)
+
+
+@dataclass(frozen=True)
+class GaussianConfig:
+    kind: Literal["gaussian"] = "gaussian"
+    width: Positive = 1.0
+    learned: bool = True
+
+    def build(self, query: int, state: int) -> Score:
+        return Gaussian(query, state, self.width, self.learned)
+
+
+ScoreConfig = (
+    DotConfig
+    | ScaledDotConfig
+    | GeneralConfig
+    | AdditiveConfig
+    | NormedAdditiveConfig
+    | ConcatConfig
+    | LocationConfig
+    | GaussianConfig
+)
+
+
+def _need_equal(what: str, query: int, state: int) -> None:
     if query != state:
-        raise ConfigError(f"A dot product needs equal sizes, got query={query}, state={state}. Use General.")
+        raise ConfigError(f"{what} needs equal sizes, got query={query}, state={state}. Use General.")

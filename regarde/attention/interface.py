@@ -1,0 +1,99 @@
+"""What every attention promises, and what those with one head share.
+
+Axes: B batch, T queries, S source, Q query size, D state size, K key size, N heads (one, but for multi-head attention).
+
+    memory = attention.remember(states, mask)              # once per sentence
+    context, weights = attention(query, memory, past)      # at each step, or for all steps at once
+
+Weights are a return value: (B, N, T, S), as they were before any dropout. `past` holds the weights of the steps before
+these queries, (B, N, t, S): coverage and monotonic attention read where attention has been, local-m how many steps ago
+it began. A row may sum to less than one (local-p, monotonic); where there is no token, a weight is exactly zero.
+"""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from dataclasses import dataclass
+
+import torch
+from torch import Tensor, nn
+
+from regarde.attention.scores import Score
+from regarde.data.batch import Batched
+
+
+@dataclass(frozen=True, eq=False)
+class Memory(Batched):
+    """The source as attention sees it: what is compared, what is brought back, where one may look."""
+
+    keys: Tensor  # (B, S, K); with several heads (B, N, S, K)
+    values: Tensor  # (B, S, D); with several heads (B, N, S, D / N)
+    mask: Tensor  # (B, S)
+
+
+class Attention(nn.Module, ABC):
+    """remember(states, mask) once per sentence, then forward(query, memory, past) -> (context, weights)."""
+
+    heads: int = 1
+    score: Score
+
+    @property
+    def content(self) -> bool:
+        """Do the weights depend on what is looked at, or on the query alone?"""
+        return self.score.content
+
+    @abstractmethod
+    def remember(self, states: Tensor, mask: Tensor, values: Tensor | None = None) -> Memory:
+        """Compute once what depends on the source alone; `values` are the states unless given."""
+
+    @abstractmethod
+    def forward(
+        self, query: Tensor, memory: Memory, past: Tensor | None = None, allowed: Tensor | None = None
+    ) -> tuple[Tensor, Tensor]:
+        """(B, T, Q) -> context (B, T, D), weights (B, N, T, S)
+
+        `allowed` (B or 1, T, S), True where a query may look, bars more than the memory's mask: later words, say.
+        """
+
+
+class OneHead(Attention):
+    """Everything but the weights themselves, which `weigh` gives."""
+
+    def __init__(self, score: Score, dropout: float, attend_eos: bool) -> None:
+        super().__init__()
+        self.score = score
+        self.dropout = nn.Dropout(dropout)
+        self.attend_eos = attend_eos
+
+    def remember(self, states: Tensor, mask: Tensor, values: Tensor | None = None) -> Memory:
+        return Memory(
+            keys=self.score.keys(states),
+            values=states if values is None else values,
+            mask=mask if self.attend_eos else without_last(mask),
+        )
+
+    def forward(
+        self, query: Tensor, memory: Memory, past: Tensor | None = None, allowed: Tensor | None = None
+    ) -> tuple[Tensor, Tensor]:
+        weights = self.weigh(query, memory, past, both(memory.mask, allowed))
+        return self.dropout(weights) @ memory.values, weights.unsqueeze(1)
+
+    @abstractmethod
+    def weigh(self, query: Tensor, memory: Memory, past: Tensor | None, allowed: Tensor) -> Tensor:
+        """(B, T, Q) -> weights (B, T, S), zero where not allowed (B, 1 or T, S)"""
+
+
+def both(mask: Tensor, allowed: Tensor | None) -> Tensor:
+    """Where there is a token and one may look.  (B, S), (B or 1, T, S) -> (B, 1 or T, S)"""
+    return mask.unsqueeze(1) if allowed is None else mask.unsqueeze(1) & allowed
+
+
+def without_last(mask: Tensor) -> Tensor:
+    """The mask without each sentence's last token, its EOS, unless there is no other.  (B, S) -> (B, S)"""
+    others = mask & (torch.arange(mask.shape[1], device=mask.device) != last(mask).unsqueeze(1))
+    return torch.where(others.any(dim=1, keepdim=True), others, mask)
+
+
+def last(mask: Tensor) -> Tensor:
+    """The position of each sentence's last token.  (B, S) -> (B,)"""
+    return (mask * torch.arange(mask.shape[1], device=mask.device)).amax(dim=1)

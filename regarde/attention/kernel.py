@@ -1,0 +1,48 @@
+"""The smallest example of attention: kernel regression (Nadaraya 1964, Watson 1964).
+
+Axes: M places asked about, n pairs known, X size of x, Y size of y.
+
+    y(x) = sum_i K(x, x_i) y_i / sum_j K(x, x_j),   K(x, x') = exp(-|x - x'|^2 / 2 w^2)
+
+The question x is a query, the known x_i are keys, their y_i values, and the kernel's weights are attention: a softmax
+over the Gaussian score. Nothing is learned but, if asked for, the bandwidth w.
+
+    regression = KernelRegression(x, y, width=0.5)
+    predicted, weights = regression(torch.linspace(0, 5, 50).unsqueeze(1))    # (50, 1) -> (50, Y), (50, n)
+"""
+
+from __future__ import annotations
+
+import torch
+from torch import Tensor, nn
+
+from regarde.attention.mechanisms import Global
+from regarde.attention.scores import Gaussian
+
+
+class KernelRegression(nn.Module):
+    """The mean of the known y_i, weighed by how near their x_i lie."""
+
+    x: Tensor  # (n, X)
+    y: Tensor  # (n, Y)
+
+    def __init__(self, x: Tensor, y: Tensor, width: float = 1.0, learned: bool = False) -> None:
+        super().__init__()
+        self.register_buffer("x", x)
+        self.register_buffer("y", y)
+        self.attention = Global(Gaussian(x.shape[1], x.shape[1], width, learned))
+
+    def forward(self, x: Tensor) -> tuple[Tensor, Tensor]:
+        """(M, X) -> predicted (M, Y), weights (M, n)"""
+        return self._attend(x, self.x.new_ones(len(x), len(self.x), dtype=torch.bool))
+
+    def left_out(self) -> tuple[Tensor, Tensor]:
+        """Each known place predicted from the others: what to fit the bandwidth by.  -> (n, Y), (n, n)"""
+        n = len(self.x)
+        return self._attend(self.x, ~torch.eye(n, dtype=torch.bool, device=self.x.device))
+
+    def _attend(self, x: Tensor, allowed: Tensor) -> tuple[Tensor, Tensor]:
+        everywhere = torch.ones(1, len(self.x), dtype=torch.bool, device=self.x.device)
+        memory = self.attention.remember(self.x.unsqueeze(0), everywhere, values=self.y.unsqueeze(0))
+        predicted, weights = self.attention(x.unsqueeze(0), memory, allowed=allowed.unsqueeze(0))
+        return predicted.squeeze(0), weights.squeeze((0, 1))
