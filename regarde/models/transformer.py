@@ -1,0 +1,203 @@
+"""The Transformer: Vaswani et al. 2017, "Attention Is All You Need".
+
+Axes: B batch, S source, T words, t words before them, V vocabulary, D model size, L decoder layers, N heads.
+
+    input    (3.4, 3.5, 5.4)   x = dropout(sqrt(D) e(word) + p(position))
+    encoder  (3.1)             blocks of self-attention and feed-forward                      layers/blocks.py
+    decoder  (3.1)             blocks of causal self-attention, attention over the encoder's top, feed-forward
+    output   (3.4)             p(y) = softmax(E x), E the matrix of embeddings; no bias
+
+All words of a target are computed at once in training. In search a state keeps the keys and values of the words said,
+so that a step computes one word. `past` holds what every head of every decoder layer looked at in the source;
+self-attention, which looks at words of its own side, is no part of it.
+
+With pre-norm, nothing normalises what the last block adds, so that encoder and decoder each end in a norm of their own.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from functools import partial
+from typing import Literal, cast
+
+import torch
+from torch import Tensor, nn
+from torch.nn import functional
+
+from regarde.config import Depth, Share, Size
+from regarde.data.batch import Batched, Source
+from regarde.errors import ConfigError
+from regarde.layers.blocks import DecoderBlock, EncoderBlock, Norm, Shape
+from regarde.layers.embedding import Embedding
+from regarde.layers.positions import Positions, PositionsName, positions
+from regarde.models.interface import Decoder, Encoder, Encoding, Model, State
+
+Embed = Callable[[Tensor], Tensor]
+"""(B, T) -> (B, T, D)"""
+
+
+@dataclass(frozen=True, eq=False)
+class CachedState(State):
+    """The keys and values of the words so far, in every layer, beside the attention so far."""
+
+    said: Tensor  # (B, L, t, 2D)
+
+
+@dataclass(frozen=True, eq=False)
+class SourceMemory(Batched):
+    """The keys and values of the source, for every decoder layer."""
+
+    kept: Tensor  # (B, L, S, 2D)
+    mask: Tensor  # (B, S)
+
+
+class Input(nn.Module):
+    """Words and their places: sqrt(D) e(word) + p(position), then dropout."""
+
+    def __init__(self, embed: Embed, where: Positions, dropout: float) -> None:
+        super().__init__()
+        self.embed = embed
+        self.where = where
+        self.dropout = nn.Dropout(dropout)
+
+    def forward(self, ids: Tensor, first: int) -> Tensor:
+        """(B, T) -> (B, T, D); the first word stands at position `first`"""
+        x = self.embed(ids)
+        placed: Tensor = self.dropout(self.where.place(x * math.sqrt(x.shape[-1]), first))
+        return placed
+
+
+class TransformerEncoder(Encoder):
+    """Encoder blocks, one above the other. Nothing is handed on but their top: `final` is empty."""
+
+    def __init__(self, entry: Input, blocks: list[EncoderBlock], norm: nn.Module) -> None:
+        super().__init__()
+        self.entry = entry
+        self.blocks = nn.ModuleList(blocks)
+        self.norm = norm
+
+    def forward(self, source: Source) -> Encoding:
+        x = self.entry(source.ids, 0)  # (B, S, D)
+        turn = partial(self.entry.where.turn, first=0)
+        for block in self.blocks:
+            x = block(x, source.mask, turn)
+        return Encoding(source=source, states=self.norm(x), final=x.new_zeros(len(x), 0))
+
+
+class TransformerDecoder(Decoder[CachedState, SourceMemory]):
+    """Decoder blocks, one above the other, each looking at the encoder's top."""
+
+    def __init__(self, entry: Input, blocks: list[DecoderBlock], norm: nn.Module, vocabulary: Embed) -> None:
+        super().__init__()
+        self.entry = entry
+        self.blocks = cast(Sequence[DecoderBlock], nn.ModuleList(blocks))  # a ModuleList forgets what it holds
+        self.norm = norm
+        self.vocabulary = vocabulary
+
+    def remember(self, encoding: Encoding) -> SourceMemory:
+        kept = [block.cross.remember(encoding.states) for block in self.blocks]
+        return SourceMemory(kept=torch.stack(kept, dim=1), mask=encoding.source.mask)
+
+    def start(self, encoding: Encoding) -> CachedState:
+        B, S, D = encoding.states.shape
+        L, N = len(self.blocks), self.blocks[0].cross.heads
+        return CachedState(
+            past=encoding.states.new_zeros(B, L, N, 0, S), said=encoding.states.new_zeros(B, L, 0, 2 * D)
+        )
+
+    def unroll(self, previous: Tensor, state: CachedState, memory: SourceMemory) -> tuple[Tensor, CachedState]:
+        t = state.said.shape[2]
+        x = self.entry(previous, t)  # (B, T, D)
+        turn = partial(self.entry.where.turn, first=t)
+        said, weights = [], []
+        for layer, block in enumerate(self.blocks):
+            advanced = block(x, state.said[:, layer], memory.kept[:, layer], memory.mask, turn)
+            x = advanced.x
+            said.append(advanced.said)
+            weights.append(advanced.weights)
+        past = torch.cat((state.past, torch.stack(weights, dim=1)), dim=3)  # (B, L, N, t + T, S)
+        return self.vocabulary(self.norm(x)), CachedState(past=past, said=torch.stack(said, dim=1))
+
+
+def tied(embedding: Embedding, x: Tensor) -> Tensor:
+    """E x: how near x comes to the vector of each word.  (B, T, D) -> (B, T, V)"""
+    return functional.linear(x, embedding.table.weight)
+
+
+@dataclass(frozen=True)
+class TransformerConfig:
+    """The Transformer; the defaults are the paper's base model."""
+
+    kind: Literal["transformer"] = "transformer"
+    size: Size = 512
+    layers: Depth = 6
+    decoder_layers: Depth | None = None  # where they are not as many as the encoder's
+    heads: Size = 8
+    feed_forward: Size = 2048
+    norm: Norm = "post"
+    positions: PositionsName = "sinusoidal"
+    longest: Size = 1024  # tokens; of learned positions only
+    tying: Literal["none", "two-way", "three-way"] = "three-way"  # E of target and output; of the source too
+    dropout: Share = 0.1  # on the output of each sub-layer and on the sums of embeddings and positions
+    attention_dropout: Share = 0.0  # on attention weights; the paper names none
+    init: Literal["xavier", "torch"] = "xavier"
+
+    def __post_init__(self) -> None:
+        if self.size % self.heads:
+            given = f"size = {self.size}, heads = {self.heads}"
+            raise ConfigError(f"{given}: expected a size that its heads divide. Change one of them.")
+        if self.positions == "sinusoidal" and self.size % 2:
+            raise ConfigError(f"size = {self.size}: sinusoidal positions need an even size. Use {self.size + self.heads}.")
+        if self.positions == "rotary" and self.size // self.heads % 2:
+            given = f"size = {self.size}, heads = {self.heads}"
+            raise ConfigError(f"{given}: rotary positions need an even size / heads. Use size = {2 * self.size}.")
+
+    def build(self, source_vocabulary: int, target_vocabulary: int) -> Model:
+        if self.tying == "three-way" and source_vocabulary != target_vocabulary:
+            given = f"{source_vocabulary:,} source and {target_vocabulary:,} target words"
+            raise ConfigError(
+                f"model.tying = 'three-way' needs one vocabulary, got {given}. "
+                "Use --set text.shared=true, or --set model.tying=two-way."
+            )
+        D = self.size
+        shape = Shape(D, self.heads, self.feed_forward, self.norm, self.dropout, self.attention_dropout)
+        words = Embedding(target_vocabulary, D)
+        # A tied matrix belongs to the decoder's entry; others borrow it, so that it is counted and saved once.
+        source_words = words.forward if self.tying == "three-way" else Embedding(source_vocabulary, D)
+        output = nn.Linear(D, target_vocabulary, bias=False) if self.tying == "none" else partial(tied, words)
+        encoder = TransformerEncoder(
+            self._entry(source_words), [EncoderBlock(shape) for _ in range(self.layers)], self._last_norm()
+        )
+        blocks = [DecoderBlock(shape) for _ in range(self.decoder_layers or self.layers)]
+        decoder = TransformerDecoder(self._entry(words), blocks, self._last_norm(), output)
+        model = Model(encoder, decoder)
+        initialise(model, xavier=self.init == "xavier")
+        return model
+
+    def _entry(self, embed: Embed) -> Input:
+        return Input(embed, positions(self.positions, self.longest, self.size), self.dropout)
+
+    def _last_norm(self) -> nn.Module:
+        return nn.LayerNorm(self.size) if self.norm == "pre" else nn.Identity()
+
+
+@torch.no_grad()
+def initialise(model: Model, *, xavier: bool) -> None:
+    """The paper is silent; this is what its authors' code does.
+
+    Embeddings N(0, 1 / D), so that sqrt(D) e is of size 1 and so are the logits of a tied output. Matrices Xavier
+    uniform, those that lie fused in one each by itself, and biases 0; or else both as torch makes them.
+    """
+    fused = {"W_qkv": 3, "W_kv": 2}
+    for name, module in model.named_modules():
+        if isinstance(module, nn.Embedding):
+            nn.init.normal_(module.weight, std=module.embedding_dim**-0.5)
+            if module.padding_idx is not None:
+                module.weight[module.padding_idx].zero_()
+        elif isinstance(module, nn.Linear) and xavier:
+            for matrix in module.weight.chunk(fused.get(name.split(".")[-1], 1)):
+                nn.init.xavier_uniform_(matrix)
+            if module.bias is not None:
+                nn.init.zeros_(module.bias)
