@@ -1,7 +1,24 @@
-"""What encoders and decoders are made of: embeddings, recurrent cells, the readout."""
+"""What encoders and decoders are made of: embeddings, recurrent cells and stacks of them, the readout."""
 
-from regarde.layers.cells import CELLS, GRU, Cell, CellName, reversed_tokens, run
+from regarde.layers.cells import CELLS, GRU, LSTM, Cell, CellName, Simple, TorchGRU, reversed_tokens, run
 from regarde.layers.embedding import Embedding
+from regarde.layers.initial import quiet_padding, uniform
 from regarde.layers.readout import Maxout
+from regarde.layers.stack import Stack
 
-__all__ = ["CELLS", "GRU", "Cell", "CellName", "Embedding", "Maxout", "reversed_tokens", "run"]
+__all__ = [
+    "CELLS",
+    "GRU",
+    "LSTM",
+    "Cell",
+    "CellName",
+    "Embedding",
+    "Maxout",
+    "Simple",
+    "Stack",
+    "TorchGRU",
+    "quiet_padding",
+    "reversed_tokens",
+    "run",
+    "uniform",
+]

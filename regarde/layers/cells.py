@@ -103,8 +103,52 @@ class LSTM(Cell):
         return torch.cat((show * torch.tanh(c), c), dim=-1)
 
 
-CellName = Literal["gru", "lstm"]
-CELLS: dict[str, type[Cell]] = {"gru": GRU, "lstm": LSTM}
+class TorchGRU(Cell):
+    """The GRU as torch and cuDNN have it (Cho et al. 2014, version 3): the reset gate acts AFTER the recurrent product.
+
+        r = sigmoid(W_r x + U_r s)          z = sigmoid(W_z x + U_z s)
+        s~ = tanh(W x + r o (U s + b))      s = z o s_prev + (1 - z) o s~
+
+    Gate order: r, z, candidate.
+    """
+
+    gates = 3
+    blocks = 1
+
+    def __init__(self, inputs: Sequence[int], hidden: int) -> None:
+        super().__init__(inputs, hidden)
+        self.U_gates = nn.Linear(hidden, 2 * hidden, bias=False)
+        self.U = nn.Linear(hidden, hidden)
+
+    def recurrent(self) -> list[Tensor]:
+        return [*self.U_gates.weight.chunk(2), self.U.weight]
+
+    def forward(self, shares: Tensor, state: Tensor) -> Tensor:
+        for_gates, for_candidate = shares[..., : 2 * self.hidden], shares[..., 2 * self.hidden :]
+        reset, keep = torch.sigmoid(for_gates + self.U_gates(state)).chunk(2, dim=-1)
+        candidate = torch.tanh(for_candidate + reset * self.U(state))
+        return torch.lerp(candidate, state, keep)
+
+
+class Simple(Cell):
+    """The simple recurrent network of Elman 1990: s = tanh(W x + U s)"""
+
+    gates = 1
+    blocks = 1
+
+    def __init__(self, inputs: Sequence[int], hidden: int) -> None:
+        super().__init__(inputs, hidden)
+        self.U = nn.Linear(hidden, hidden, bias=False)
+
+    def recurrent(self) -> list[Tensor]:
+        return [self.U.weight]
+
+    def forward(self, shares: Tensor, state: Tensor) -> Tensor:
+        return torch.tanh(shares + self.U(state))
+
+
+CellName = Literal["simple", "gru", "torch-gru", "lstm"]
+CELLS: dict[str, type[Cell]] = {"simple": Simple, "gru": GRU, "torch-gru": TorchGRU, "lstm": LSTM}
 
 
 def run(cell: Cell, shares: Tensor, mask: Tensor, state: Tensor, *, backwards: bool = False) -> tuple[Tensor, Tensor]:

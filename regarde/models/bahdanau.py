@@ -25,9 +25,9 @@ from torch import Tensor, nn
 from regarde.attention.mechanisms import Attention, AttentionConfig, GlobalConfig, Memory
 from regarde.attention.scores import AdditiveConfig
 from regarde.config import Share, Size
-from regarde.data.batch import Source
-from regarde.layers import CELLS, Cell, CellName, Embedding, Maxout, run
-from regarde.models.interface import Decoder, Encoder, Encoding, Model, State
+from regarde.layers import CELLS, Cell, CellName, Embedding, Maxout, quiet_padding
+from regarde.models.encoders import BidirectionalConfig, Common, EncoderConfig, RecurrentEncoder
+from regarde.models.interface import Decoder, Encoding, Model, State
 
 ReadoutState = Literal["previous", "current"]
 
@@ -39,27 +39,6 @@ class RecurrentState(State):
     cell: Tensor  # (B, K)
 
 
-class BidirectionalEncoder(Encoder):
-    """h_j = [->h_j ; <-h_j]; the decoder starts from <-h_1."""
-
-    def __init__(self, embedding: Embedding, forwards: Cell, backwards: Cell) -> None:
-        super().__init__()
-        self.embedding = embedding
-        self.forwards = forwards
-        self.backwards = backwards
-
-    def forward(self, source: Source) -> Encoding:
-        embedded = self.embedding(source.ids)  # (B, S, E)
-        rest = embedded.new_zeros(len(embedded), self.forwards.state_size)
-        ahead, _ = run(self.forwards, self.forwards.share(0, embedded), source.mask, rest)
-        back, final = run(self.backwards, self.backwards.share(0, embedded), source.mask, rest, backwards=True)
-        return Encoding(
-            source=source,
-            states=torch.cat((ahead, back), dim=-1),  # (B, S, 2H)
-            final=self.backwards.output(final),  # (B, H) <-h_1
-        )
-
-
 class AttendBeforeDecoder(Decoder[RecurrentState, Memory]):
     """Attention, then the cell, then the readout."""
 
@@ -68,6 +47,7 @@ class AttendBeforeDecoder(Decoder[RecurrentState, Memory]):
         embedding: Embedding,
         attention: Attention,
         start: nn.Linear,
+        last: slice,
         cell: Cell,
         readout: Maxout,
         readout_state: ReadoutState,
@@ -78,6 +58,7 @@ class AttendBeforeDecoder(Decoder[RecurrentState, Memory]):
         self.embedding = embedding
         self.attention = attention
         self.W_s = start
+        self.last = last
         self.cell = cell
         self.readout = readout
         self.readout_state = readout_state
@@ -88,7 +69,7 @@ class AttendBeforeDecoder(Decoder[RecurrentState, Memory]):
         return self.attention.remember(encoding.states, encoding.source.mask)
 
     def start(self, encoding: Encoding) -> RecurrentState:
-        shown = torch.tanh(self.W_s(encoding.final))  # (B, H)
+        shown = torch.tanh(self.W_s(encoding.final[:, -1, self.last]))  # (B, H) from <-h_1
         hidden_part = shown.new_zeros(len(shown), self.cell.state_size - self.cell.hidden)  # an LSTM's c starts at rest
         S = encoding.source.ids.shape[1]
         past = shown.new_zeros(len(shown), 1, self.attention.heads, 0, S)
@@ -124,22 +105,23 @@ class BahdanauConfig:
     hidden: Size = 1000
     maxout: Size = 500
     cell: CellName = "gru"
+    encoder: EncoderConfig = field(default_factory=BidirectionalConfig)
     attention: AttentionConfig = field(default_factory=lambda: GlobalConfig(score=AdditiveConfig(size=1000)))
     readout: ReadoutState = "previous"
     dropout: Share = 0.0  # on embeddings and readout; the paper has none
     init: Literal["paper", "torch"] = "paper"
 
     def build(self, source_vocabulary: int, target_vocabulary: int) -> Model:
-        E, H, D = self.embedding, self.hidden, 2 * self.hidden
-        cell = CELLS[self.cell]
-        encoder = BidirectionalEncoder(
-            Embedding(source_vocabulary, E, self.dropout), forwards=cell([E], H), backwards=cell([E], H)
-        )
+        E, H = self.embedding, self.hidden
+        embedding = Embedding(source_vocabulary, E, self.dropout)
+        encoder = self.encoder.build(embedding, Common(H, 1, self.cell, self.dropout))
+        D = encoder.size
         decoder = AttendBeforeDecoder(
             embedding=Embedding(target_vocabulary, E, self.dropout),
             attention=self.attention.build(query=H, state=D),
-            start=nn.Linear(H, H),
-            cell=cell([E, D], H),
+            start=nn.Linear(encoder.last.stop - encoder.last.start, H),
+            last=encoder.last,
+            cell=CELLS[self.cell]([E, D], H),
             readout=Maxout([H, E, D], self.maxout),
             readout_state=self.readout,
             dropout=self.dropout,
@@ -151,20 +133,21 @@ class BahdanauConfig:
 
 
 @torch.no_grad()
-def initialise(encoder: BidirectionalEncoder, decoder: AttendBeforeDecoder) -> None:
+def initialise(encoder: RecurrentEncoder, decoder: AttendBeforeDecoder) -> None:
     """Appendix B.1: recurrent matrices orthogonal, W_a and U_a N(0, .001^2), v_a and biases 0, the rest N(0, .01^2)."""
     for name, parameter in [*encoder.named_parameters(), *decoder.named_parameters()]:
         if name.endswith("bias"):
             nn.init.zeros_(parameter)
         else:
             nn.init.normal_(parameter, std=0.01)
-    for cell in (encoder.forwards, encoder.backwards, decoder.cell):
-        for square in cell.recurrent():
-            square.copy_(nn.init.orthogonal_(torch.empty_like(square)))
+    for part in [*encoder.modules(), *decoder.modules()]:
+        if isinstance(part, Cell):
+            for square in part.recurrent():
+                square.copy_(nn.init.orthogonal_(torch.empty_like(square)))
     for name, parameter in decoder.attention.named_parameters():
         if name.split(".")[-1] == "v":
             nn.init.zeros_(parameter)  # attention starts uniform
         else:
             nn.init.normal_(parameter, std=0.001)
-    for embedding in (encoder.embedding, decoder.embedding):
-        embedding.table.weight[0].zero_()  # padding
+    for side in (encoder, decoder):
+        quiet_padding(side)

@@ -1,60 +1,162 @@
-"""Every model the contract is held against: each score, cell and option there is, in tiny and unequal sizes.
+"""Every model the contract is held against.
 
-A new score, cell or option that appears in a configuration's type is covered here without a new test.
+Placement, mechanism, score, normaliser, cell and encoder combine freely. All of them would be thousands; a covering set
+has every PAIR of choices in at least one model. A new choice that appears in a configuration's type is covered here
+without a new test. docs/combinations.md lists the set (a test keeps it current).
 """
 
 from __future__ import annotations
 
+import itertools
 import typing
+from collections.abc import Callable
 
 import pytest
 import torch
 
-from regarde.attention.mechanisms import GlobalConfig
-from regarde.attention.scores import DotConfig, ScaledDotConfig, ScoreConfig
+from regarde.attention.mechanisms import AttentionConfig
+from regarde.attention.normalisers import NORMALISERS
+from regarde.attention.scores import ScoreConfig
+from regarde.errors import ConfigError
 from regarde.layers.cells import CELLS
-from regarde.models import BahdanauConfig, Model, ModelConfig, SutskeverConfig
+from regarde.models import (
+    BahdanauConfig,
+    ChoConfig,
+    ConditionalConfig,
+    GNMTConfig,
+    LuongConfig,
+    Model,
+    ModelConfig,
+    SutskeverConfig,
+    TransformerConfig,
+)
+from regarde.models.encoders import BidirectionalConfig, BottomBidirectionalConfig, EncoderConfig, UnidirectionalConfig
 from regarde.training.step import seeded
 
-SOURCE_VOCABULARY, TARGET_VOCABULARY = 13, 11
-NEEDS_EQUAL_SIZES = (DotConfig, ScaledDotConfig)  # a bidirectional encoder's states are twice as wide as the query
+VOCABULARY = 13, 11  # source, target
+H = 6  # query and states: equal, so that dot products are possible
+SIZES: dict[str, object] = {"size": 7, "length": 8, "window": 2, "heads": 3, "noise": 0.0}
+
+MECHANISMS = {config.kind: config for config in typing.get_args(AttentionConfig)}
+SCORES = {config.kind: config for config in typing.get_args(ScoreConfig)}
+ENCODERS: dict[str, EncoderConfig] = {
+    "unidirectional": UnidirectionalConfig(layers=2, hidden=H),
+    "bidirectional": BidirectionalConfig(layers=2, hidden=H // 2),
+    "bottom-bidirectional": BottomBidirectionalConfig(layers=3, hidden=H),
+}
+PLACEMENTS: dict[str, Callable[..., ModelConfig]] = {
+    "before (bahdanau)": lambda **o: BahdanauConfig(embedding=5, hidden=H, maxout=4, init="torch", **o),
+    "inside (conditional)": lambda **o: ConditionalConfig(embedding=5, hidden=H, maxout=4, **o),
+    "after (luong)": lambda **o: LuongConfig(embedding=5, hidden=H, layers=2, init="torch", start="project", **o),
+    "after, not fed (luong)": lambda **o: LuongConfig(
+        embedding=5, hidden=H, layers=2, init="torch", start="project", feeding=False, **o
+    ),
+    "bottom (gnmt)": lambda **o: GNMTConfig(embedding=5, hidden=H, layers=3, init="torch", start="project", **o),
+}
+FACTORS: dict[str, list[str]] = {
+    "placement": list(PLACEMENTS),
+    "mechanism": list(MECHANISMS),
+    "score": list(SCORES),
+    "normaliser": list(NORMALISERS),
+    "cell": list(CELLS),
+    "encoder": list(ENCODERS),
+    "eos": ["attended", "not attended"],
+}
+Combination = tuple[str, ...]
 
 
-def _score(config: type) -> ScoreConfig:
-    sizes = {"size": 6} if "size" in config.__dataclass_fields__ else {}
-    return config(**sizes)
+def configure(combination: Combination) -> ModelConfig:
+    """The configuration of a combination; a ConfigError where it is impossible."""
+    placement, mechanism, score, normaliser, cell, encoder, eos = combination
+    scored = _filled(SCORES[score], {})
+    options = {"score": scored, "normaliser": normaliser, "attend_eos": eos == "attended"}
+    attention = _filled(MECHANISMS[mechanism], options)
+    return PLACEMENTS[placement](cell=cell, encoder=ENCODERS[encoder], attention=attention)
 
 
-def _bahdanau(**options: object) -> BahdanauConfig:
-    return BahdanauConfig(**{"embedding": 5, "hidden": 7, "maxout": 4, "init": "torch", **options})
+def _filled(config: type, options: dict[str, object]) -> typing.Any:
+    known = {**SIZES, **options}
+    return config(**{name: known[name] for name in config.__dataclass_fields__ if name in known})
 
 
-def _sutskever(**options: object) -> SutskeverConfig:
-    return SutskeverConfig(**{"embedding": 5, "hidden": 7, "layers": 2, "init": "torch", **options})
+def possible(combination: Combination) -> bool:
+    try:
+        configure(combination).build(*VOCABULARY)
+    except ConfigError:
+        return False
+    return True
+
+
+def covering_set() -> list[Combination]:
+    """Combinations in which every possible pair of choices occurs, found greedily and always the same."""
+    names = list(FACTORS)
+    choices = [[(name, choice) for choice in FACTORS[name]] for name in names]
+    open_pairs = {pair for a, b in itertools.combinations(choices, 2) for pair in itertools.product(a, b)}
+    chosen: list[Combination] = []
+    while open_pairs:
+        (one, first), (other, second) = min(open_pairs)
+        best: Combination | None = None
+        gain = 0
+        for combination in _candidates(names, {one: first, other: second}):
+            new = len(open_pairs & _pairs(names, combination))
+            if new > gain and possible(combination):
+                best, gain = combination, new
+        if best is None:  # no model can have both: coverage cannot read a location score, for example
+            open_pairs.discard(((one, first), (other, second)))
+            continue
+        chosen.append(best)
+        open_pairs -= _pairs(names, best)
+    return chosen
+
+
+def _candidates(names: list[str], fixed: dict[str, str]) -> list[Combination]:
+    """Every choice of the other factors, thinned to a few hundred by a fixed stride."""
+    everything = list(itertools.product(*([fixed[n]] if n in fixed else FACTORS[n] for n in names)))
+    return everything[:: max(1, len(everything) // 400)]
+
+
+def _pairs(names: list[str], combination: Combination) -> set[tuple[tuple[str, str], tuple[str, str]]]:
+    return set(itertools.combinations(zip(names, combination, strict=True), 2))
+
+
+COMBINATIONS = covering_set()
+
+
+def _transformer(**options: object) -> TransformerConfig:
+    small = {"size": 12, "layers": 2, "heads": 3, "feed_forward": 10, "tying": "two-way", "dropout": 0.0}
+    return TransformerConfig(**{**small, **options})
 
 
 CONFIGS: dict[str, ModelConfig] = {
+    **{" · ".join(combination): configure(combination) for combination in COMBINATIONS},
     **{
-        f"bahdanau-{config.kind}": _bahdanau(attention=GlobalConfig(score=_score(config)))
-        for config in typing.get_args(ScoreConfig)
-        if config not in NEEDS_EQUAL_SIZES
+        f"sutskever {cell}": SutskeverConfig(embedding=5, hidden=7, layers=2, cell=cell, init="torch") for cell in CELLS
     },
-    **{f"bahdanau-{cell}": _bahdanau(cell=cell) for cell in CELLS},
-    "bahdanau-readout-current": _bahdanau(readout="current"),
-    "bahdanau-paper-init": _bahdanau(init="paper"),
-    **{f"sutskever-{cell}": _sutskever(cell=cell) for cell in CELLS},
-    "sutskever-forward": _sutskever(reverse=False),
-    "sutskever-deep": _sutskever(layers=4),
+    "sutskever forward": SutskeverConfig(
+        embedding=5, hidden=7, layers=2, init="torch", encoder=UnidirectionalConfig(reverse=False)
+    ),
+    "sutskever deep, residual": SutskeverConfig(embedding=5, hidden=7, layers=4, init="torch", residual_from=2),
+    "stacked bidirectional": SutskeverConfig(
+        embedding=5, hidden=7, layers=2, init="torch", encoder=BidirectionalConfig(layers=2), start="project"
+    ),
+    "cho": ChoConfig(embedding=5, hidden=7, maxout=4, init="torch"),
+    "bahdanau readout current": BahdanauConfig(embedding=5, hidden=7, maxout=4, init="torch", readout="current"),
+    "bahdanau as the paper starts it": BahdanauConfig(embedding=5, hidden=7, maxout=4),
+    "transformer": _transformer(),
+    "transformer pre-norm": _transformer(norm="pre"),
+    "transformer learned positions": _transformer(positions="learned", longest=40),
+    "transformer rotary": _transformer(positions="rotary"),
+    "transformer untied": _transformer(tying="none"),
 }
 
 
 def build(config: ModelConfig) -> Model:
     """A model with weights large enough for its words to differ."""
     with seeded(3):
-        model = config.build(SOURCE_VOCABULARY, TARGET_VOCABULARY)
+        model = config.build(*VOCABULARY)
         with torch.no_grad():
             for parameter in model.parameters():
-                parameter.add_(torch.randn_like(parameter) * 0.5)
+                parameter.add_(torch.randn_like(parameter) * 0.4)
     return model.eval()
 
 
@@ -66,6 +168,16 @@ def config(request: pytest.FixtureRequest) -> ModelConfig:
 @pytest.fixture(scope="session")
 def model(config: ModelConfig) -> Model:
     return build(config)
+
+
+@pytest.fixture(scope="session")
+def combinations() -> list[Combination]:
+    return COMBINATIONS
+
+
+@pytest.fixture(scope="session")
+def factors() -> dict[str, list[str]]:
+    return FACTORS
 
 
 @pytest.fixture(scope="session")

@@ -53,11 +53,11 @@ class Paper:
         ahead, back = [], []
         s = np.zeros(H)
         for x in e:
-            s = self.gru("encoder.forwards", [x], s)
+            s = self.gru("encoder.layers.0.forwards", [x], s)
             ahead.append(s)
         s = np.zeros(H)
         for x in reversed(e):
-            s = self.gru("encoder.backwards", [x], s)
+            s = self.gru("encoder.layers.0.backwards", [x], s)
             back.insert(0, s)
         return np.array([np.concatenate(pair) for pair in zip(ahead, back, strict=True)]), back[0]
 
@@ -108,7 +108,7 @@ def test_equation_4_reads_out_the_current_state() -> None:
 @torch.no_grad()
 def test_the_decoder_starts_from_the_backward_state_of_the_first_word(model: Model) -> None:
     encoding = model.encode(collate([SOURCE], [TARGET]).source)
-    torch.testing.assert_close(encoding.final, encoding.states[:, 0, H:])
+    torch.testing.assert_close(encoding.final[:, -1, model.encoder.last], encoding.states[:, 0, H:])
     start = torch.tanh(model.decoder.W_s(encoding.states[:, 0, H:]))
     torch.testing.assert_close(model.decoder.start(encoding).cell, start)
 
@@ -166,7 +166,7 @@ def untrained() -> Model:
 
 
 def test_recurrent_matrices_are_orthogonal(untrained: Model) -> None:
-    for cell in (untrained.encoder.forwards, untrained.encoder.backwards, untrained.decoder.cell):
+    for cell in (*untrained.encoder.layers[0].children(), untrained.decoder.cell):
         for square in cell.recurrent():
             torch.testing.assert_close(square @ square.T, torch.eye(50), atol=1e-5, rtol=0)
 

@@ -9,6 +9,7 @@ import torch
 from regarde.data.batch import collate
 from regarde.layers.cells import reversed_tokens
 from regarde.models import Model, SutskeverConfig
+from regarde.models.encoders import UnidirectionalConfig
 from regarde.training.schedule import Halving
 from regarde.training.step import seeded
 
@@ -40,7 +41,7 @@ def paper(model: Model, source: list[int], target: list[int]) -> np.ndarray:
     def read(side: str, word: int) -> np.ndarray:
         x = p[f"{side}.embedding.table.weight"][word]
         for layer in range(LAYERS):
-            state[layer] = lstm(p, f"{side}.stack.cells.{layer}", x, *state[layer])
+            state[layer] = lstm(p, f"{side}.stack.layers.{layer}", x, *state[layer])
             x = state[layer][0]
         return x
 
@@ -83,12 +84,13 @@ def test_there_is_no_attention() -> None:
 
 def test_the_defaults_are_the_sizes_of_the_paper() -> None:
     config = SutskeverConfig()
-    assert (config.layers, config.hidden, config.embedding, config.reverse) == (4, 1000, 1000, True)
+    assert (config.layers, config.hidden, config.embedding) == (4, 1000, 1000)
+    assert config.encoder == UnidirectionalConfig(layers=0, reverse=True)
 
 
 def test_every_parameter_starts_uniform_within_008() -> None:
     with seeded(1):
-        model = SutskeverConfig(embedding=30, hidden=40, layers=2).build(50, 60)
+        model = SutskeverConfig(embedding=30, hidden=40).build(50, 60)
     for parameter in model.parameters():
         assert parameter.abs().max() <= 0.08
     assert model.decoder.W.weight.std().item() == pytest.approx(0.08 / 3**0.5, rel=0.05)

@@ -1,0 +1,113 @@
+"""Cells one above the other: dropout between them, residual connections from a layer on.
+
+Axes: B batch, T positions, L layers, H hidden, K state size, G gate pre-activations.
+
+    x_1 = input,  h_l = cell_l(x_l),  x_{l+1} = h_l                for l < residual_from
+                                      x_{l+1} = h_l + x_l          for l >= residual_from (Wu et al. 2016, equation 6)
+
+Dropout is on what passes between layers (Zaremba et al. 2014); variational dropout draws one mask for a whole sentence
+(Gal and Ghahramani 2016).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+
+import torch
+from torch import Tensor, nn
+
+from regarde.layers.cells import CELLS, Cell, run
+
+Noise = Sequence[Tensor | None]
+"""One dropout mask (B, H) for the input of each layer, or None for fresh dropout at each step."""
+
+
+class Stack(nn.Module):
+    """`cells[0]` takes what the caller gives it; each other cell takes the one below and, if given, a context."""
+
+    def __init__(
+        self, cells: Iterable[Cell], *, dropout: float = 0.0, variational: bool = False, residual_from: int = 0
+    ) -> None:
+        super().__init__()
+        self.layers = nn.ModuleList(cells)
+        self.dropout = nn.Dropout(dropout)
+        self.variational = variational
+        self.residual_from = residual_from or len(self.layers) + 1
+
+    @classmethod
+    def of(
+        cls,
+        cell: str,
+        inputs: Sequence[int],
+        hidden: int,
+        layers: int,
+        *,
+        context: int = 0,
+        dropout: float = 0.0,
+        variational: bool = False,
+        residual_from: int = 0,
+    ) -> Stack:
+        """A stack of equal cells; `context` is the size of what enters every layer above the first, 0 for nothing."""
+        above = [hidden, context] if context else [hidden]
+        cells = [CELLS[cell](inputs if layer == 0 else above, hidden) for layer in range(layers)]
+        return cls(cells, dropout=dropout, variational=variational, residual_from=residual_from)
+
+    @property
+    def cells(self) -> list[Cell]:
+        return [layer for layer in self.layers if isinstance(layer, Cell)]
+
+    @property
+    def hidden(self) -> int:
+        return self.cells[0].hidden
+
+    @property
+    def state_size(self) -> int:
+        return self.cells[0].state_size
+
+    def rest(self, like: Tensor) -> Tensor:
+        """All cells at zero, for the batch of `like`.  -> (B, L, K)"""
+        return like.new_zeros(len(like), len(self.layers), self.state_size)
+
+    def noise(self, like: Tensor) -> Noise:
+        """What variational dropout multiplies with through one sentence."""
+        if not self.variational:
+            return [None] * len(self.layers)
+        return [self.dropout(like.new_ones(len(like), self.hidden)) for _ in self.layers]
+
+    def forward(self, x: Tensor, mask: Tensor, start: Tensor) -> tuple[Tensor, Tensor]:
+        """A whole sentence, layer by layer.  (B, T, I), (B, T), (B, L, K) -> top (B, T, H), final states (B, L, K)"""
+        noise = self.noise(x)
+        finals = []
+        for layer, cell in enumerate(self.cells):
+            below = x
+            if layer:
+                x = self._drop(x, None if noise[layer] is None else noise[layer].unsqueeze(1))  # type: ignore[union-attr]
+            x, final = run(cell, cell.share(0, x), mask, start[:, layer])
+            finals.append(final)
+            if layer + 1 >= self.residual_from:
+                x = x + below
+        return x, torch.stack(finals, dim=1)
+
+    def step(
+        self, shares: Tensor, states: Tensor, noise: Noise, context: Tensor | None = None
+    ) -> tuple[Tensor, Tensor]:
+        """One step through all layers.  The first layer's shares (B, G), (B, L, K) -> top (B, H), states (B, L, K)"""
+        after = []
+        x = shares.new_empty(0)
+        for layer, cell in enumerate(self.cells):
+            below = x
+            if layer:
+                x = self._drop(x, noise[layer])
+                shares = cell.share(0, x)
+                if context is not None:
+                    shares = shares + cell.share(1, context)
+            state = cell(shares, states[:, layer])
+            after.append(state)
+            x = cell.output(state)
+            if layer and layer + 1 >= self.residual_from:
+                x = x + below
+        return x, torch.stack(after, dim=1)
+
+    def _drop(self, x: Tensor, noise: Tensor | None) -> Tensor:
+        dropped: Tensor = self.dropout(x) if noise is None else x * noise
+        return dropped

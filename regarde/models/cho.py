@@ -1,0 +1,175 @@
+"""The RNN encoder-decoder: Cho et al. 2014, "Learning Phrase Representations using RNN Encoder-Decoder".
+
+Axes: B batch, S source, T target, V vocabulary, E embedding, H hidden.
+
+One summary of the source enters EVERY step of the decoder, its gates and its output (appendix A):
+
+    encoder   r = sigmoid(W_r e(x) + U_r h)      z = sigmoid(W_z e(x) + U_z h)
+              h~ = tanh(W e(x) + U [r o h])      h = z o h_prev + (1 - z) o h~         z KEEPS, opposite to Bahdanau
+    summary   c = tanh(V h_S),  h'_0 = tanh(V' c)
+    decoder   r' = sigmoid(W'_r e(y) + U'_r h' + C_r c)        z' = sigmoid(W'_z e(y) + U'_z h' + C_z c)
+              h~' = tanh(W' e(y) + r' o [U' h' + C c])         h' = z' o h'_prev + (1 - z') o h~'
+    readout   s = maxout(O_h h' + O_y e(y) + O_c c),  p(y_t) = softmax(G s)
+
+The encoder's reset gate acts before the recurrent product, the decoder's after it, and over the context too.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Literal
+
+import torch
+from torch import Tensor, nn
+
+from regarde.config import Share, Size
+from regarde.data.batch import Batched, Source
+from regarde.layers import GRU, Embedding, Maxout, quiet_padding, run
+from regarde.models.interface import Decoder, Encoder, Encoding, Model, State
+
+
+class KeepingGRU(GRU):
+    """The encoder's cell: Bahdanau's GRU with the update gate the other way round."""
+
+    def forward(self, shares: Tensor, state: Tensor) -> Tensor:
+        for_gates, for_candidate = shares[..., : 2 * self.hidden], shares[..., 2 * self.hidden :]
+        reset, keep = torch.sigmoid(for_gates + self.U_gates(state)).chunk(2, dim=-1)
+        candidate = torch.tanh(for_candidate + self.U(reset * state))
+        return torch.lerp(candidate, state, keep)
+
+
+class SummaryGRU(nn.Module):
+    """The decoder's cell: the reset gate acts on the state's and the summary's share of the candidate."""
+
+    def __init__(self, embedding: int, summary: int, hidden: int) -> None:
+        super().__init__()
+        self.hidden = hidden
+        self.W = nn.Linear(embedding, 3 * hidden)
+        self.C = nn.Linear(summary, 3 * hidden, bias=False)
+        self.U = nn.Linear(hidden, 3 * hidden, bias=False)
+
+    def forward(self, from_word: Tensor, from_summary: Tensor, state: Tensor) -> Tensor:
+        """(B, 3H), (B, 3H), (B, H) -> (B, H)"""
+        gated = from_summary + self.U(state)
+        cut = 2 * self.hidden
+        reset, keep = torch.sigmoid(from_word[..., :cut] + gated[..., :cut]).chunk(2, dim=-1)
+        candidate = torch.tanh(from_word[..., cut:] + reset * gated[..., cut:])
+        return torch.lerp(candidate, state, keep)
+
+
+@dataclass(frozen=True, eq=False)
+class SummaryState(State):
+    """h'_{t-1}"""
+
+    hidden: Tensor  # (B, H)
+
+
+@dataclass(frozen=True, eq=False)
+class Summary(Batched):
+    """c, and its share of every gate."""
+
+    c: Tensor  # (B, H)
+    share: Tensor  # (B, 3H)
+
+
+class ChoEncoder(Encoder):
+    """One direction, one layer; its last state is all that is kept."""
+
+    def __init__(self, embedding: Embedding, cell: KeepingGRU) -> None:
+        super().__init__()
+        self.embedding = embedding
+        self.cell = cell
+
+    def forward(self, source: Source) -> Encoding:
+        embedded = self.embedding(source.ids)
+        rest = embedded.new_zeros(len(embedded), self.cell.hidden)
+        states, final = run(self.cell, self.cell.share(0, embedded), source.mask, rest)
+        return Encoding(source=source, states=states, final=final)
+
+
+class ChoDecoder(Decoder[SummaryState, Summary]):
+    """The summary at every step."""
+
+    def __init__(
+        self,
+        embedding: Embedding,
+        cell: SummaryGRU,
+        summary: nn.Linear,
+        start: nn.Linear,
+        readout: Maxout,
+        dropout: float,
+        vocabulary: nn.Linear,
+    ) -> None:
+        super().__init__()
+        self.embedding = embedding
+        self.cell = cell
+        self.V = summary
+        self.V_start = start
+        self.readout = readout
+        self.dropout = nn.Dropout(dropout)
+        self.G = vocabulary
+
+    def remember(self, encoding: Encoding) -> Summary:
+        c = torch.tanh(self.V(encoding.final))
+        return Summary(c=c, share=self.cell.C(c))
+
+    def start(self, encoding: Encoding) -> SummaryState:
+        B, S = encoding.source.ids.shape
+        c = torch.tanh(self.V(encoding.final))
+        return SummaryState(past=c.new_zeros(B, 0, 0, 0, S), hidden=torch.tanh(self.V_start(c)))
+
+    def unroll(self, previous: Tensor, state: SummaryState, memory: Summary) -> tuple[Tensor, SummaryState]:
+        embedded = self.embedding(previous)  # (B, T, E)
+        hidden, states = state.hidden, []
+        for from_word in self.cell.W(embedded).unbind(1):
+            hidden = self.cell(from_word, memory.share, hidden)
+            states.append(hidden)
+        everywhere = memory.c.unsqueeze(1).expand(-1, len(states), -1)  # (B, T, H)
+        said = self.readout(torch.stack(states, dim=1), embedded, everywhere)
+        B, _, _, t, S = state.past.shape
+        past = state.past.new_zeros(B, 0, 0, t + len(states), S)
+        return self.G(self.dropout(said)), SummaryState(past=past, hidden=hidden)
+
+
+@dataclass(frozen=True)
+class ChoConfig:
+    """The RNN encoder-decoder; the defaults are the paper's."""
+
+    kind: Literal["cho"] = "cho"
+    embedding: Size = 100
+    hidden: Size = 1000
+    maxout: Size = 500
+    dropout: Share = 0.0  # on embeddings and readout; the paper has none
+    init: Literal["paper", "torch"] = "paper"
+
+    def build(self, source_vocabulary: int, target_vocabulary: int) -> Model:
+        E, H = self.embedding, self.hidden
+        encoder = ChoEncoder(Embedding(source_vocabulary, E, self.dropout), KeepingGRU([E], H))
+        decoder = ChoDecoder(
+            embedding=Embedding(target_vocabulary, E, self.dropout),
+            cell=SummaryGRU(E, H, H),
+            summary=nn.Linear(H, H),
+            start=nn.Linear(H, H),
+            readout=Maxout([H, E, H], self.maxout),
+            dropout=self.dropout,
+            vocabulary=nn.Linear(self.maxout, target_vocabulary),
+        )
+        if self.init == "paper":
+            recurrent = [*encoder.cell.recurrent(), *decoder.cell.U.weight.chunk(3)]
+            initialise([encoder, decoder], recurrent)
+        return Model(encoder, decoder)
+
+
+@torch.no_grad()
+def initialise(parts: Sequence[nn.Module], recurrent: Sequence[Tensor]) -> None:
+    """Section 4.1: recurrent matrices orthogonal (the left singular vectors of white noise), the rest N(0, .01^2)."""
+    for part in parts:
+        for name, parameter in part.named_parameters():
+            if name.endswith("bias"):
+                nn.init.zeros_(parameter)
+            else:
+                nn.init.normal_(parameter, std=0.01)
+        quiet_padding(part)
+    for square in recurrent:
+        square.copy_(nn.init.orthogonal_(torch.empty_like(square)))

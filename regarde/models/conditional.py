@@ -1,0 +1,112 @@
+"""The conditional GRU: attention INSIDE the cell (Sennrich et al. 2017, "Nematus", section 2.1).
+
+Axes: B batch, S source, T target, V vocabulary, E embedding, H hidden, D = 2H annotations.
+
+Two transitions with attention between them:   s_{i-1} -> s'_i -> a_i -> c_i -> s_i
+
+    start     s_0  = tanh(W_s mean_j h_j)
+    first     s'_i = cell_1(e(y_{i-1}), s_{i-1})
+    context   c_i  = attend(s'_i, h)
+    second    s_i  = cell_2(c_i, s'_i)
+    readout   t_i  = maxout(U_o s_i + V_o e(y_{i-1}) + C_o c_i),  p(y_i) = softmax(W_o t_i)
+
+Nematus reads out through tanh; the readout here is Bahdanau's maxout, over the current state.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import Literal
+
+import torch
+from torch import Tensor, nn
+
+from regarde.attention.mechanisms import Attention, AttentionConfig, GlobalConfig, Memory
+from regarde.attention.scores import AdditiveConfig
+from regarde.config import Share, Size
+from regarde.layers import CELLS, Cell, CellName, Embedding, Maxout
+from regarde.models.bahdanau import RecurrentState
+from regarde.models.encoders import BidirectionalConfig, Common, EncoderConfig
+from regarde.models.interface import Decoder, Encoding, Model
+
+
+class AttendInsideDecoder(Decoder[RecurrentState, Memory]):
+    """The first transition, attention, the second transition, the readout."""
+
+    def __init__(
+        self,
+        embedding: Embedding,
+        attention: Attention,
+        start: nn.Linear,
+        first: Cell,
+        second: Cell,
+        readout: Maxout,
+        dropout: float,
+        vocabulary: nn.Linear,
+    ) -> None:
+        super().__init__()
+        self.embedding = embedding
+        self.attention = attention
+        self.W_s = start
+        self.first = first
+        self.second = second
+        self.readout = readout
+        self.dropout = nn.Dropout(dropout)
+        self.W_o = vocabulary
+
+    def remember(self, encoding: Encoding) -> Memory:
+        return self.attention.remember(encoding.states, encoding.source.mask)
+
+    def start(self, encoding: Encoding) -> RecurrentState:
+        mask = encoding.source.mask.unsqueeze(-1).to(encoding.states.dtype)  # (B, S, 1)
+        mean = (encoding.states * mask).sum(dim=1) / mask.sum(dim=1)  # (B, D)
+        shown = torch.tanh(self.W_s(mean))
+        rest = shown.new_zeros(len(shown), self.first.state_size - self.first.hidden)  # an LSTM's c starts at rest
+        past = shown.new_zeros(len(shown), 1, self.attention.heads, 0, mask.shape[1])
+        return RecurrentState(past=past, cell=torch.cat((shown, rest), dim=-1))
+
+    def unroll(self, previous: Tensor, state: RecurrentState, memory: Memory) -> tuple[Tensor, RecurrentState]:
+        embedded = self.embedding(previous)  # (B, T, E)
+        past, cell = state.past, state.cell
+        states, contexts = [], []
+        for share in self.first.share(0, embedded).unbind(1):
+            half = self.first(share, cell)  # s'_i
+            context, weights = self.attention(self.first.output(half).unsqueeze(1), memory, past[:, 0])
+            context = context.squeeze(1)
+            cell = self.second(self.second.share(0, context), half)
+            past = torch.cat((past, weights.unsqueeze(1)), dim=3)
+            states.append(self.second.output(cell))
+            contexts.append(context)
+        said = self.readout(torch.stack(states, dim=1), embedded, torch.stack(contexts, dim=1))
+        return self.W_o(self.dropout(said)), RecurrentState(past=past, cell=cell)
+
+
+@dataclass(frozen=True)
+class ConditionalConfig:
+    """Attention inside the cell; sizes as Nematus has them by default."""
+
+    kind: Literal["conditional"] = "conditional"
+    embedding: Size = 512
+    hidden: Size = 1024
+    maxout: Size = 512
+    cell: CellName = "gru"
+    encoder: EncoderConfig = field(default_factory=BidirectionalConfig)
+    attention: AttentionConfig = field(default_factory=lambda: GlobalConfig(score=AdditiveConfig(size=1024)))
+    dropout: Share = 0.0  # on embeddings and readout
+
+    def build(self, source_vocabulary: int, target_vocabulary: int) -> Model:
+        E, H = self.embedding, self.hidden
+        embedding = Embedding(source_vocabulary, E, self.dropout)
+        encoder = self.encoder.build(embedding, Common(H, 1, self.cell, self.dropout))
+        D = encoder.size
+        decoder = AttendInsideDecoder(
+            embedding=Embedding(target_vocabulary, E, self.dropout),
+            attention=self.attention.build(query=H, state=D),
+            start=nn.Linear(D, H),
+            first=CELLS[self.cell]([E], H),
+            second=CELLS[self.cell]([D], H),
+            readout=Maxout([H, E, D], self.maxout),
+            dropout=self.dropout,
+            vocabulary=nn.Linear(self.maxout, target_vocabulary),
+        )
+        return Model(encoder, decoder)

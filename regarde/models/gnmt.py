@@ -1,0 +1,123 @@
+"""GNMT: Wu et al. 2016, "Google's Neural Machine Translation System".
+
+Axes: B batch, S source, T target, V vocabulary, E embedding, H hidden, D states, L layers, K state size of a cell.
+
+Attention is asked by the BOTTOM decoder layer's output of the PREVIOUS step, and its context goes to EVERY layer, so
+that all layers can run at once on eight devices (section 3):
+
+    encoder (3.2)   layer 1 reads both ways, layers 2 … 8 one way, residual from the third
+    align   (4)     s_j = MLP(y_{i-1}, x_j),  p_j = softmax(s_j),  a_i = sum_j p_j x_j
+    decoder         h^1_i = LSTM([e(y_{i-1}); a_i]),  h^l_i = LSTM([x^l_i; a_i]),  x^{l+1} = h^l + x^l from the third on
+    readout         p(y_i) = softmax(W x^{L+1}_i)
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import Literal
+
+import torch
+from torch import Tensor, nn
+
+from regarde.attention.mechanisms import Attention, AttentionConfig, GlobalConfig, Memory
+from regarde.attention.scores import AdditiveConfig
+from regarde.config import Depth, Share, Size
+from regarde.layers import CellName, Embedding, Stack, uniform
+from regarde.models.encoders import (
+    STARTS,
+    BottomBidirectionalConfig,
+    Common,
+    Copy,
+    EncoderConfig,
+    Project,
+    ResidualFrom,
+    StartName,
+)
+from regarde.models.interface import Decoder, Encoding, Model
+from regarde.models.sutskever import DeepState
+
+
+class GNMTDecoder(Decoder[DeepState, Memory]):
+    """Attention asked from below, its context into every layer."""
+
+    def __init__(
+        self,
+        embedding: Embedding,
+        bridge: Copy | Project,
+        stack: Stack,
+        attention: Attention,
+        vocabulary: nn.Linear,
+    ) -> None:
+        super().__init__()
+        self.embedding = embedding
+        self.bridge = bridge
+        self.stack = stack
+        self.attention = attention
+        self.W = vocabulary
+
+    def remember(self, encoding: Encoding) -> Memory:
+        return self.attention.remember(encoding.states, encoding.source.mask)
+
+    def start(self, encoding: Encoding) -> DeepState:
+        B, S = encoding.source.ids.shape
+        past = encoding.states.new_zeros(B, 1, self.attention.heads, 0, S)
+        return DeepState(past=past, cells=self.bridge(encoding.final))
+
+    def unroll(self, previous: Tensor, state: DeepState, memory: Memory) -> tuple[Tensor, DeepState]:
+        embedded = self.embedding(previous)  # (B, T, E)
+        bottom, noise = self.stack.cells[0], self.stack.noise(embedded)
+        past, cells = state.past, state.cells
+        tops = []
+        for share in bottom.share(0, embedded).unbind(1):
+            query = bottom.output(cells[:, 0]).unsqueeze(1)  # (B, 1, H) of the step before
+            context, weights = self.attention(query, memory, past[:, 0])
+            context = context.squeeze(1)
+            top, cells = self.stack.step(share + bottom.share(1, context), cells, noise, context)
+            past = torch.cat((past, weights.unsqueeze(1)), dim=3)
+            tops.append(top)
+        return self.W(self.stack.dropout(torch.stack(tops, dim=1))), DeepState(past=past, cells=cells)
+
+
+@dataclass(frozen=True)
+class GNMTConfig:
+    """Bottom-layer attention; the defaults are the paper's."""
+
+    kind: Literal["gnmt"] = "gnmt"
+    embedding: Size = 1024
+    hidden: Size = 1024
+    layers: Depth = 8
+    cell: CellName = "lstm"
+    encoder: EncoderConfig = field(default_factory=BottomBidirectionalConfig)
+    start: StartName = "copy"  # the paper does not say
+    attention: AttentionConfig = field(default_factory=lambda: GlobalConfig(score=AdditiveConfig(size=1024)))
+    residual_from: ResidualFrom = 3  # of the decoder
+    dropout: Share = 0.2  # on embeddings, between layers and before the softmax
+    variational: bool = False  # one dropout mask for a whole sentence
+    init: Literal["paper", "torch"] = "paper"
+
+    def build(self, source_vocabulary: int, target_vocabulary: int) -> Model:
+        E, H = self.embedding, self.hidden
+        embedding = Embedding(source_vocabulary, E, self.dropout)
+        common = Common(self.hidden, self.layers, self.cell, self.dropout, self.variational)
+        encoder = self.encoder.build(embedding, common)
+        stack = Stack.of(
+            self.cell,
+            [E, encoder.size],
+            H,
+            self.layers,
+            context=encoder.size,
+            dropout=self.dropout,
+            variational=self.variational,
+            residual_from=self.residual_from,
+        )
+        decoder = GNMTDecoder(
+            embedding=Embedding(target_vocabulary, E, self.dropout),
+            bridge=STARTS[self.start](encoder.final_shape, (self.layers, stack.state_size)),
+            stack=stack,
+            attention=self.attention.build(query=H, state=encoder.size),
+            vocabulary=nn.Linear(H, target_vocabulary),
+        )
+        model = Model(encoder, decoder)
+        if self.init == "paper":
+            uniform(model, 0.04)  # section 8.2
+        return model

@@ -1,0 +1,162 @@
+"""Effective attention: Luong, Pham, Manning 2015, "Effective Approaches to Attention-based Neural Machine Translation".
+
+Axes: B batch, S source, T target, V vocabulary, E embedding, H hidden, D states, L layers, K state size of a cell.
+
+Attention stands AFTER the step of the decoder:   h_t -> a_t -> c_t -> h~_t
+
+    stack   (2)    h_t = LSTM^L([e(y_{t-1}); h~_{t-1}])          input feeding (3.3): the last h~ enters the next step
+    align   (3)    a_t = align(h_t, h_s)                         global or local, any score (3.1, 3.2)
+    context        c_t = sum_s a_ts h_s
+    readout (5, 6) h~_t = tanh(W_c [c_t; h_t]),  p(y_t) = softmax(W_s h~_t)
+
+Weights computed after the step belong to the word just read for content scores and to the word just said for location
+scores (footnote 14); `offset` says which.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import Literal
+
+import torch
+from torch import Tensor, nn
+
+from regarde.attention.mechanisms import Attention, AttentionConfig, GlobalConfig, Memory
+from regarde.attention.scores import GeneralConfig
+from regarde.config import Depth, Share, Size
+from regarde.layers import CellName, Embedding, Stack, uniform
+from regarde.models.encoders import (
+    STARTS,
+    Common,
+    Copy,
+    EncoderConfig,
+    Project,
+    ResidualFrom,
+    StartName,
+    UnidirectionalConfig,
+)
+from regarde.models.interface import Decoder, Encoding, Model, State
+
+
+@dataclass(frozen=True, eq=False)
+class FedState(State):
+    """Every cell of the stack, and what is fed into the next step."""
+
+    cells: Tensor  # (B, L, K)
+    feed: Tensor  # (B, H) h~_{t-1}; of no width without input feeding
+
+
+class AttendAfterDecoder(Decoder[FedState, Memory]):
+    """The stack, then attention, then the readout."""
+
+    def __init__(
+        self,
+        embedding: Embedding,
+        bridge: Copy | Project,
+        stack: Stack,
+        attention: Attention,
+        combine: nn.Linear,
+        feeding: bool,
+        offset: int,
+        vocabulary: nn.Linear,
+    ) -> None:
+        super().__init__()
+        self.embedding = embedding
+        self.bridge = bridge
+        self.stack = stack
+        self.attention = attention
+        self.W_c = combine
+        self.feeding = feeding
+        self.offset = offset
+        self.W_s = vocabulary
+
+    def remember(self, encoding: Encoding) -> Memory:
+        return self.attention.remember(encoding.states, encoding.source.mask)
+
+    def start(self, encoding: Encoding) -> FedState:
+        B, S = encoding.source.ids.shape
+        return FedState(
+            past=encoding.states.new_zeros(B, 1, self.attention.heads, 0, S),
+            cells=self.bridge(encoding.final),
+            feed=encoding.states.new_zeros(B, self.stack.hidden if self.feeding else 0),
+        )
+
+    def unroll(self, previous: Tensor, state: FedState, memory: Memory) -> tuple[Tensor, FedState]:
+        embedded = self.embedding(previous)  # (B, T, E)
+        attentional, state = self.feed(embedded, state, memory) if self.feeding else self.sweep(embedded, state, memory)
+        return self.W_s(self.stack.dropout(attentional)), state
+
+    def feed(self, embedded: Tensor, state: FedState, memory: Memory) -> tuple[Tensor, FedState]:
+        """Word by word, each h~ entering the next step.  (B, T, E) -> h~ (B, T, H)"""
+        bottom, noise = self.stack.cells[0], self.stack.noise(embedded)
+        past, cells, fed = state.past, state.cells, state.feed
+        said = []
+        for share in bottom.share(0, embedded).unbind(1):
+            top, cells = self.stack.step(share + bottom.share(1, fed), cells, noise)
+            fed, weights = self.attend(top.unsqueeze(1), memory, past)
+            fed = fed.squeeze(1)
+            past = torch.cat((past, weights.unsqueeze(1)), dim=3)
+            said.append(fed)
+        return torch.stack(said, dim=1), FedState(past=past, cells=cells, feed=fed)
+
+    def sweep(self, embedded: Tensor, state: FedState, memory: Memory) -> tuple[Tensor, FedState]:
+        """Without feeding nothing depends on the words said: the stack, then attention, over all words at once."""
+        everywhere = torch.ones(embedded.shape[:2], dtype=torch.bool, device=embedded.device)
+        top, cells = self.stack(embedded, everywhere, state.cells)
+        said, weights = self.attend(top, memory, state.past)
+        past = torch.cat((state.past, weights.unsqueeze(1)), dim=3)
+        return said, FedState(past=past, cells=cells, feed=state.feed)
+
+    def attend(self, top: Tensor, memory: Memory, past: Tensor) -> tuple[Tensor, Tensor]:
+        """h_t -> a_t -> c_t -> h~_t.  (B, T, H) -> h~ (B, T, H), weights (B, N, T, S)"""
+        context, weights = self.attention(top, memory, past[:, 0])
+        return torch.tanh(self.W_c(torch.cat((context, top), dim=-1))), weights
+
+
+@dataclass(frozen=True)
+class LuongConfig:
+    """Attention after the step; the defaults are the paper's, with its best global score that needs no equal sizes."""
+
+    kind: Literal["luong"] = "luong"
+    embedding: Size = 1000
+    hidden: Size = 1000
+    layers: Depth = 4
+    cell: CellName = "lstm"
+    encoder: EncoderConfig = field(default_factory=UnidirectionalConfig)
+    start: StartName = "copy"
+    attention: AttentionConfig = field(default_factory=lambda: GlobalConfig(score=GeneralConfig(), attend_eos=False))
+    feeding: bool = True
+    residual_from: ResidualFrom = 0  # of the decoder
+    dropout: Share = 0.2  # on embeddings, between layers and before the softmax
+    variational: bool = False  # one dropout mask for a whole sentence
+    init: Literal["paper", "torch"] = "paper"
+
+    def build(self, source_vocabulary: int, target_vocabulary: int) -> Model:
+        E, H = self.embedding, self.hidden
+        embedding = Embedding(source_vocabulary, E, self.dropout)
+        common = Common(self.hidden, self.layers, self.cell, self.dropout, self.variational)
+        encoder = self.encoder.build(embedding, common)
+        stack = Stack.of(
+            self.cell,
+            [E, H] if self.feeding else [E],
+            H,
+            self.layers,
+            dropout=self.dropout,
+            variational=self.variational,
+            residual_from=self.residual_from,
+        )
+        attention = self.attention.build(query=H, state=encoder.size)
+        decoder = AttendAfterDecoder(
+            embedding=Embedding(target_vocabulary, E, self.dropout),
+            bridge=STARTS[self.start](encoder.final_shape, (self.layers, stack.state_size)),
+            stack=stack,
+            attention=attention,
+            combine=nn.Linear(encoder.size + H, H, bias=False),
+            feeding=self.feeding,
+            offset=1 if attention.content else 0,
+            vocabulary=nn.Linear(H, target_vocabulary),
+        )
+        model = Model(encoder, decoder)
+        if self.init == "paper":
+            uniform(model, 0.1)  # section 4.1
+        return model
