@@ -69,7 +69,7 @@ class Monotonic(OneHead):
 
     e_s = score(q, k_s) + r, with r learned from `start` on, and in training + N(0, noise^2), which drives p to 0 or 1.
 
-        training    a_i(s) = p_s sum_{k <= s} a_{i-1}(k) prod_{k <= l < s} (1 - p_l),   a_0 = (1, 0, …)   equation 10
+        training    a_i(s) = p_s sum_{k <= s} a_{i-1}(k) prod_{k <= l < s} (1 - p_l),   a_0 = (1, 0, …)   equation 9
         otherwise   weight 1 on the first s from the last stop on with p_s >= 1/2                        algorithm 1
 
     Whoever walks past the end brings back nothing: in training that share of the weight is gone for good; otherwise the

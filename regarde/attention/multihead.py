@@ -44,7 +44,7 @@ class MultiHead(Attention):
         self.normalise = NORMALISERS[normaliser]
         self.attend_eos = attend_eos
         self.W_q = nn.Linear(query, state, bias=bias)
-        self.W_k = nn.Linear(state, state, bias=bias)
+        self.W_k = nn.Linear(state, state, bias=bias) if score.content else nn.Identity()  # or it would be inert
         self.W_v = nn.Linear(state, state, bias=bias)
         self.W_o = nn.Linear(state, state, bias=bias)
 

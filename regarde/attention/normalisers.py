@@ -37,8 +37,9 @@ def sparsemax(scores: Tensor, allowed: Tensor) -> Tensor:
     ranks = torch.arange(1, z.shape[-1] + 1, dtype=z.dtype, device=z.device)
     sums = ordered.cumsum(dim=-1)
     support = (1 + ranks * ordered > sums).sum(dim=-1, keepdim=True)  # how many get weight: they come first
+    support = support.clamp(min=1)  # NaN compares with nothing, and must come through
     tau = (sums.gather(-1, support - 1) - 1) / support
-    return (z - tau).clamp(min=0.0).masked_fill(~open_, 0.0)
+    return torch.relu(z - tau).masked_fill(~open_, 0.0)
 
 
 NORMALISERS: dict[NormaliserName, Normaliser] = {"softmax": softmax, "sparsemax": sparsemax}

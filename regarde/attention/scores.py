@@ -121,7 +121,7 @@ class NormedAdditive(Score):
         return keys  # (B, S, A)
 
     def forward(self, query: Tensor, keys: Tensor) -> Tensor:
-        v = self.g * self.direction / torch.linalg.vector_norm(self.direction)
+        v: Tensor = self.g * self.direction / torch.linalg.vector_norm(self.direction)
         return torch.tanh(self.W(query).unsqueeze(2) + keys.unsqueeze(1)) @ v  # (B, T, S)
 
 
