@@ -145,14 +145,15 @@ class TransformerConfig:
     init: Literal["xavier", "torch"] = "xavier"
 
     def __post_init__(self) -> None:
+        given = f"size = {self.size}, heads = {self.heads}"
         if self.size % self.heads:
-            given = f"size = {self.size}, heads = {self.heads}"
             raise ConfigError(f"{given}: expected a size that its heads divide. Change one of them.")
         if self.positions == "sinusoidal" and self.size % 2:
-            raise ConfigError(f"size = {self.size}: sinusoidal positions need an even size. Use {self.size + self.heads}.")
+            even = self.size + self.heads
+            raise ConfigError(f"{given}: sinusoidal positions need an even size. Use size = {even}.")
         if self.positions == "rotary" and self.size // self.heads % 2:
-            given = f"size = {self.size}, heads = {self.heads}"
-            raise ConfigError(f"{given}: rotary positions need an even size / heads. Use size = {2 * self.size}.")
+            even = self.size + self.heads
+            raise ConfigError(f"{given}: rotary positions need an even size / heads. Use size = {even}.")
 
     def build(self, source_vocabulary: int, target_vocabulary: int) -> Model:
         if self.tying == "three-way" and source_vocabulary != target_vocabulary:
