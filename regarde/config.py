@@ -16,6 +16,7 @@ from __future__ import annotations
 import dataclasses
 import difflib
 import math
+import re
 import tomllib
 import types
 import typing
@@ -33,6 +34,7 @@ Table = dict[str, Any]
 LARGEST = 1 << 20  # bytes of a TOML file
 DEEPEST = 16  # tables within tables
 _LONGEST = 60  # characters of a value in a message
+_DOTTED = re.compile(rf"""(?<![\w-])(?:["']?[\w-]*["']?[ \t]*\.[ \t]*){{{2 * DEEPEST}}}""")
 
 
 @dataclass(frozen=True)
@@ -72,6 +74,8 @@ def read(path: Path) -> Table:
 def read_text(name: str, text: str) -> Table:
     """The raw tables of a TOML text; `name` is what messages call it."""
     try:
+        if _DOTTED.search(text):  # tomllib takes hours for a key of many thousand dots
+            raise RecursionError
         table = tomllib.loads(text)
     except RecursionError:
         raise ConfigError(f"{name}: nested too deep. Write it flatter.") from None
@@ -190,7 +194,7 @@ def _check(hint: Any, value: Any, where: str) -> Any:
 
 def _plain(hint: Any, value: Any, where: str) -> Any:
     if hint is float and type(value) is int:
-        return float(value) if abs(value) < 10**300 else math.copysign(math.inf, value)
+        return float(value) if abs(value) < 10**300 else math.inf * (1 if value > 0 else -1)
     if type(value) is not hint:
         given = _NAMES.get(type(value), "a date or time")
         raise ConfigError(f"{where} = {_shown(value)}: expected {_NAMES[hint]}, got {given}.")

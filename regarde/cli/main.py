@@ -68,6 +68,8 @@ def run() -> None:
     try:
         result = app(prog_name="regarde", standalone_mode=False)
         code = result if isinstance(result, int) else 0
+        if code == INTERRUPTED:  # typer caught it before we could
+            raise KeyboardInterrupt
     except ReaderLeft:
         code = 0
     except RegardeError as error:

@@ -325,6 +325,24 @@ def test_parallel_files_must_be_files(tmp_path: Path) -> None:
         read_parallel(file, tmp_path, report=Report())
 
 
+@pytest.mark.parametrize("other", [b"", b"\xef\xbb\xbf"])
+def test_parallel_files_of_a_byte_order_mark_alone_have_no_pairs(other: bytes, tmp_path: Path) -> None:
+    source, target = write(tmp_path / "a.fr", b"\xef\xbb\xbf"), write(tmp_path / "a.en", other)
+    with pytest.raises(DataError, match="no pairs"):
+        list(read_parallel(source, target, report=Report()))
+    target = write(tmp_path / "a.en", b"\n")
+    with pytest.raises(DataError, match=r"a\.fr has 0 lines and \S*a\.en has 1"):
+        read_parallel(source, target, report=Report())
+
+
+def test_a_parallel_file_that_changes_while_it_is_read_is_noticed(tmp_path: Path) -> None:
+    source, target = write(tmp_path / "a.fr", b"a\nb\n"), write(tmp_path / "a.en", b"a\nb\n")
+    pairs = read_parallel(source, target, report=Report())
+    write(target, b"a\n")
+    with pytest.raises(DataError, match="one of them changed while it was read"):
+        list(pairs)
+
+
 @given(st.lists(st.sampled_from([b"a", b"\n", b"\r\n", b"\xff", b"\xe2\x80\xa8", b"\xef\xbb\xbf"])))
 def test_counting_agrees_with_reading(tmp_path_factory: pytest.TempPathFactory, parts: list[bytes]) -> None:
     content = b"".join(parts)

@@ -1,0 +1,230 @@
+"""The filter behind `regarde translate`, fed with bytes in this process: one line out for each line in."""
+
+from __future__ import annotations
+
+import io
+import json
+from pathlib import Path
+
+import pytest
+from hypothesis import HealthCheck, example, given, settings
+from hypothesis import strategies as st
+
+from regarde.cli.filter import LONGEST, WINDOW, Counts, Form, Json, Plain, Ranked, translate_lines
+from regarde.folder import load
+from regarde.search import Beam, Greedy, Rules, Search
+from regarde.translate import Translator
+
+SHORT = Rules(max_ratio=1.0, max_extra=2)  # few steps: what is said does not matter here
+GREEDY = Greedy(rules=SHORT)
+
+
+@pytest.fixture(scope="module")
+def translator(tiny: Path) -> Translator:
+    return load(tiny)
+
+
+def answers(
+    translator: Translator, content: bytes, form: Form | None = None, search: Search = GREEDY
+) -> tuple[bytes, Counts]:
+    out = io.BytesIO()
+    counts = translate_lines(io.BytesIO(content), out, translator, search, form or Plain())
+    return out.getvalue(), counts
+
+
+LINES = st.lists(
+    st.one_of(
+        st.binary(max_size=12),
+        st.text(max_size=8).map(lambda text: text.encode("utf-8", errors="surrogatepass")),
+        st.sampled_from(
+            [b"abc", b" ", b"\t", b"\r", b"\0", b"</s>", b"\xff\xfe", b"\xe2\x80\xa8", b"\xc2\x85", b"\x0b\x0c\x1c"]
+        ),
+        st.sampled_from([b'{"source": "ab", "n": 1}', b'{"source": "a\\nb\\ud800"}', b"{}", b"[[[[", b'{"source": 1}']),
+    ),
+    max_size=6,
+)
+ENDINGS = st.sampled_from([b"\n", b"\r\n", b"\n\n", b""])
+
+
+@given(lines=LINES, ending=ENDINGS, last=st.booleans())
+@example(lines=[b"\xef\xbb\xbf"], ending=b"", last=False)
+@example(lines=[b"\xef\xbb\xbf\xef\xbb\xbf", b"\xef\xbb\xbf"], ending=b"\n", last=True)
+@settings(max_examples=100, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+def test_any_bytes_give_as_many_lines_out_as_in(
+    translator: Translator, lines: list[bytes], ending: bytes, last: bool
+) -> None:
+    content = ending.join(lines) + (ending if last else b"")
+    given_text = content.removeprefix(b"\xef\xbb\xbf")
+    for form in (Plain(), Json()):
+        out, _ = answers(translator, content, form)
+        assert out.count(b"\n") == content.count(b"\n")
+        out.decode("utf-8")
+    plain, _ = answers(translator, content)
+    for before, after in zip(given_text.split(b"\n"), plain.split(b"\n"), strict=True):
+        assert before.endswith(b"\r") <= after.endswith(b"\r")
+        if not before.decode("utf-8", errors="replace").strip():
+            assert after in (b"", b"\r")
+
+
+@given(st.binary(max_size=60))
+@settings(max_examples=60, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+def test_json_lines_out_are_json_whatever_comes_in(translator: Translator, content: bytes) -> None:
+    out, _ = answers(translator, content, Json())
+    for line in out.split(b"\n")[: content.count(b"\n")]:
+        record = json.loads(line, parse_constant=pytest.fail)
+        assert isinstance(record["text"], str)
+
+
+def test_more_lines_than_a_window_come_back_in_order(translator: Translator) -> None:
+    words = [bytes([97 + n % 26]) * (1 + n % 5) for n in range(2 * WINDOW + 7)]
+    out, _ = answers(translator, b"\n".join(words), Json())
+    assert [json.loads(line)["source"].encode() for line in out.split(b"\n")] == words
+
+
+def test_a_last_line_without_newline_is_mirrored(translator: Translator) -> None:
+    assert answers(translator, b"abc\nabc")[0].count(b"\n") == 1
+    with_end, _ = answers(translator, b"abc\nabc\n")
+    without, _ = answers(translator, b"abc\nabc")
+    assert with_end == without + b"\n"
+
+
+def test_crlf_is_mirrored_and_no_part_of_the_sentence(translator: Translator) -> None:
+    plain, _ = answers(translator, b"abc\n")
+    assert answers(translator, b"abc\r\n") == (plain[:-1] + b"\r\n", Counts())
+
+
+def test_a_lone_cr_is_text_and_counted(translator: Translator) -> None:
+    assert answers(translator, b"a\rb\n", Json())[1] == Counts(lone_cr=1)
+
+
+def test_a_byte_order_mark_is_left_out_at_the_start_only(translator: Translator) -> None:
+    out, _ = answers(translator, "\ufeffabc\n\ufeffabc\n".encode(), Json())
+    assert [json.loads(line)["source"] for line in out.splitlines()] == ["abc", "\ufeffabc"]
+
+
+def test_blank_lines_are_answered_by_empty_lines(translator: Translator) -> None:
+    assert answers(translator, "\n \t\n\u2028\n\u3000\r\n".encode()) == (b"\n\n\n\r\n", Counts())
+
+
+def test_what_is_no_text_is_replaced_and_counted(translator: Translator) -> None:
+    out, counts = answers(translator, b'a\xffb\na\0b\n{"source": "a\\ud800b"}\nab\n', Json())
+    assert [json.loads(line)["source"] for line in out.splitlines()] == ["a\ufffdb"] * 3 + ["ab"]
+    assert counts == Counts(replaced=3)
+
+
+def test_line_separators_that_are_no_newline_are_text(translator: Translator) -> None:
+    text = "a\u2028b\u2029c\u0085d\ve\ff\x1cg"
+    out, _ = answers(translator, f"{text}\n".encode(), Json())
+    assert json.loads(out)["source"] == text
+    assert len(answers(translator, f"{text}\n".encode())[0].split(b"\n")) == 2
+
+
+def test_both_ways_to_type_an_accent_are_one_text(translator: Translator) -> None:
+    composed, _ = answers(translator, "é\n".encode(), Json())
+    decomposed, _ = answers(translator, "e\u0301\n".encode(), Json())
+    assert composed == decomposed
+
+
+def test_control_symbols_typed_by_a_user_are_text(translator: Translator) -> None:
+    out, _ = answers(translator, b"<s>\n</s>\n<pad>\n", Json())
+    for line, typed in zip(out.splitlines(), ["<s>", "</s>", "<pad>"], strict=True):
+        record = json.loads(line)
+        assert len(record["source_tokens"]) == len(typed) + 1  # a token for each character, and one EOS
+        assert record["source_tokens"].count("</s>") == 1
+
+
+def test_bidirectional_controls_pass_through(translator: Translator) -> None:
+    text = "\u202eabc\u202c\u2066d\u2069"
+    assert json.loads(answers(translator, f"{text}\n".encode(), Json())[0])["source"] == text
+
+
+def test_a_line_over_the_limit_is_refused_and_the_others_are_not(translator: Translator) -> None:
+    out, counts = answers(translator, b"x" * (LONGEST + 1) + b"\nabc\n" + b"y" * 1_001 + b"\nabc\n")
+    abc = answers(translator, b"abc\n")[0]
+    assert out == b"\n" + abc + b"\n" + abc
+    assert counts == Counts(refused=2)
+
+
+def test_a_refused_line_says_so_in_json(translator: Translator) -> None:
+    line = json.dumps({"id": 7, "source": "y" * 1_001}).encode()
+    assert json.loads(answers(translator, line, Json())[0]) == {"id": 7, "source": "", "text": "", "refused": True}
+
+
+# JSON lines
+
+
+def test_json_has_scores_tokens_and_a_row_of_attention_for_each_of_them(translator: Translator) -> None:
+    record = json.loads(answers(translator, b"abc\n", Json(), Greedy())[0])
+    assert record["source_tokens"] == ["a", "b", "c", "</s>"]
+    assert record["tokens"][-1] == "</s>"
+    assert len(record["attention"]) == len(record["tokens"]) == len(record["token_scores"])
+    for row in record["attention"]:
+        assert len(row) == 4
+        assert sum(row) == pytest.approx(1, abs=1e-4)
+    assert record["score"] == pytest.approx(sum(record["token_scores"]), abs=1e-4)
+    assert record["text"] == "".join(record["tokens"][:-1])
+    assert all(source < 3 and target < len(record["tokens"]) - 1 for source, target in record["links"])
+
+
+def test_json_fields_pass_through(translator: Translator) -> None:
+    fields = {"id": 7, "meta": {"x": [1, None, "é\u2028"]}, "flag": True, "": ""}
+    out, _ = answers(translator, json.dumps({"source": "abc"} | fields).encode(), Json())
+    assert json.loads(out).items() >= fields.items()
+    assert json.loads(out)["text"] == json.loads(answers(translator, b"abc", Json())[0])["text"]
+
+
+def test_json_fields_that_we_write_are_ours(translator: Translator) -> None:
+    line = json.dumps(
+        {"source": "abc", "text": "old", "score": "old", "refused": "old", "alternatives": "old"}
+    ).encode()
+    assert answers(translator, line, Json()) == answers(translator, b'{"source": "abc"}', Json())
+
+
+@pytest.mark.parametrize("value", ["NaN", "-Infinity", "1e999"])
+def test_json_without_a_number_for_it_gets_null(translator: Translator, value: str) -> None:
+    out, _ = answers(translator, f'{{"source": "a", "x": {value}}}'.encode(), Json())
+    assert json.loads(out, parse_constant=pytest.fail)["x"] is None
+
+
+@pytest.mark.parametrize("depth", [100, 900, *range(940, 1_000, 3), 5_000, 20_000])
+def test_json_of_any_depth_is_answered(translator: Translator, depth: int) -> None:
+    line = b'{"source": "a", "x": ' + b"[" * depth + b"]" * depth + b"}"
+    out, counts = answers(translator, line + b"\nabc\n", Json())
+    assert out.count(b"\n") == 2
+    assert json.loads(out.split(b"\n")[1])["source"] == "abc"
+    assert counts.replaced == 0
+
+
+def test_a_number_of_thousands_of_digits_is_answered(translator: Translator) -> None:
+    assert answers(translator, b'{"source": "a", "x": ' + b"9" * 5_000 + b"}\n", Json())[0].count(b"\n") == 1
+
+
+# The n best
+
+
+def test_the_n_best_are_numbered_and_sorted(translator: Translator) -> None:
+    out, _ = answers(translator, b"abc\n\nde\n", Ranked(), Beam(size=4, n_best=3))
+    rows = [line.split("\t") for line in out.decode().split("\n")[:-1]]
+    assert [row[:2] for row in rows] == [
+        ["1", "1"],
+        ["1", "2"],
+        ["1", "3"],
+        ["2", "1"],
+        ["3", "1"],
+        ["3", "2"],
+        ["3", "3"],
+    ]
+    scores = [float(row[2]) for row in rows if row[0] == "1"]
+    assert scores == sorted(scores, reverse=True)
+    assert rows[3][3] == ""
+
+
+def test_the_n_best_of_a_crlf_line_all_end_in_crlf(translator: Translator) -> None:
+    out, _ = answers(translator, b"abc\r\n", Ranked(), Beam(size=3, n_best=3, rules=SHORT))
+    assert out.count(b"\r\n") == out.count(b"\n") == 3
+
+
+def test_the_n_best_in_json_are_alternatives(translator: Translator) -> None:
+    record = json.loads(answers(translator, b"abc", Json(), Beam(size=3, n_best=3))[0])
+    assert len(record["alternatives"]) == 2
+    assert all(len(other["attention"]) == len(other["tokens"]) for other in record["alternatives"])

@@ -1,0 +1,106 @@
+"""`regarde show` as a command."""
+
+from __future__ import annotations
+
+import os
+import pty
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+
+def test_the_translation_and_its_attention_are_drawn(cli, tiny: Path) -> None:
+    done = cli("show", tiny, "abc")
+    text, drawn = done.out.decode().split("\n", 1)
+    assert (done.code, done.error) == (0, "")
+    assert text
+    assert f"abc → {text}" in drawn
+    assert "</s>" in drawn
+    assert "\x1b" not in drawn  # no terminal, no colour
+
+
+def test_pictures_are_written(cli, tiny: Path, tmp_path: Path) -> None:
+    svg, html, png = tmp_path / "a.svg", tmp_path / "a.html", tmp_path / "a.png"
+    done = cli("show", tiny, "abc", "--svg", svg, "--html", html, "--png", png)
+    assert done.code == 0
+    assert done.error.splitlines() == [f"regarde: wrote {path}" for path in (png, svg, html)]
+    assert svg.read_text().startswith("<svg") or "<svg" in svg.read_text()[:200]
+    assert "<html" in html.read_text()
+    assert png.read_bytes().startswith(b"\x89PNG")
+
+
+@pytest.mark.parametrize("text", ["", "  ", "\u2028"])
+def test_nothing_to_translate_is_exit_code_2(cli, tiny: Path, text: str) -> None:
+    assert "TEXT is blank" in cli("show", tiny, text).fails(2)
+
+
+def test_a_model_without_attention_shows_its_text(cli, plain: Path, tmp_path: Path) -> None:
+    done = cli("show", plain, "001")
+    assert (done.code, done.out.count(b"\n")) == (0, 1)
+    assert done.error == "regarde: this model has no attention to show\n"
+    assert "nothing to draw" in cli("show", plain, "001", "--svg", tmp_path / "a.svg").fails(2)
+    assert not list(tmp_path.iterdir())
+
+
+def test_a_picture_of_the_wrong_name_is_exit_code_2(cli, tiny: Path) -> None:
+    assert "expected a name that ends in .svg" in cli("show", tiny, "abc", "--svg", "a.png").fails(2)
+
+
+def test_a_picture_that_cannot_be_written_is_exit_code_5(cli, tiny: Path, tmp_path: Path) -> None:
+    assert "not written" in cli("show", tiny, "abc", "--svg", tmp_path / "none" / "a.svg").fails(5)
+
+
+def test_a_sentence_over_the_limit_is_exit_code_3(cli, tiny: Path) -> None:
+    assert "A sentence of 1001 tokens" in cli("show", tiny, "a" * 1_001).fails(3)
+
+
+def test_bytes_that_are_no_text_are_replaced(cli, tiny: Path) -> None:
+    done = cli("show", tiny, os.fsdecode(b"a\xffb"))
+    assert done.code == 0
+    assert "replaced by U+FFFD" in done.error
+    assert "a\ufffdb →" in done.out.decode()
+
+
+TWICE = """
+import os, sys
+from regarde.cli.main import run
+for colour in ("", "1"):
+    os.environ["NO_COLOR"] = colour
+    try:
+        run()
+    except SystemExit as end:
+        print("code", end.code, flush=True)
+"""
+
+
+def test_a_terminal_gets_colour_unless_it_wants_none(tiny: Path) -> None:
+    environment = os.environ | {"PYTHONPATH": ":".join(sys.path), "TERM": "xterm-256color"}
+    ours, theirs = pty.openpty()
+    command = [sys.executable, "-c", TWICE, "show", str(tiny), "abc"]
+    process = subprocess.Popen(command, stdout=theirs, stderr=subprocess.PIPE, env=environment)
+    os.close(theirs)
+    drawn = b""
+    while chunk := _read(ours):
+        drawn += chunk
+    assert process.communicate()[1] == b""
+    coloured, without, _ = drawn.split(b"code 0")
+    assert b"\x1b[" in coloured
+    assert b"\x1b[" not in without
+
+
+def _read(terminal: int) -> bytes:
+    try:
+        return os.read(terminal, 4096)
+    except OSError:  # how Linux says that the other side is closed
+        return b""
+
+
+def test_bidirectional_controls_are_shown_and_change_no_order(cli, tiny: Path, tmp_path: Path) -> None:
+    page = tmp_path / "a.html"
+    done = cli("show", tiny, "a\u202eb", "--html", page)
+    assert done.code == 0
+    assert r"a\u202eb →" in done.out.decode()
+    assert "\u202e" not in done.out.decode()
+    assert "\u202e" not in page.read_text()

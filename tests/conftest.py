@@ -1,0 +1,119 @@
+"""What many tests share: one thread, a tiny model trained once, and the command line, run here or as a process."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+
+import pytest
+import torch
+
+torch.set_num_threads(1)  # the machine may have few cores, and results depend on the number
+
+TINY = [
+    "training.steps=120",
+    "training.valid_every=120",
+    "model.hidden=24",
+    "model.embedding=12",
+    "model.maxout=8",
+    "model.attention.score.size=16",
+    "model.dropout=0.0",
+]
+
+
+@dataclass(frozen=True)
+class Ended:
+    """A command that has ended."""
+
+    code: int
+    out: bytes
+    error: str
+
+    def fails(self, code: int) -> str:
+        """The one line a failed command leaves; nothing else."""
+        assert self.code == code, self.error
+        (line,) = self.error.splitlines()
+        assert line.startswith("regarde: ")
+        assert "Traceback" not in line
+        assert "unexpected" not in line
+        return line
+
+
+Command = Callable[..., Ended]
+
+
+@pytest.fixture
+def cli(monkeypatch: pytest.MonkeyPatch, capfdbinary: pytest.CaptureFixture[bytes]) -> Command:
+    """Run a command in this process, which has torch already: cli("show", run, "text")."""
+    from regarde.cli.main import run
+
+    def call(*arguments: object) -> Ended:
+        monkeypatch.setattr(sys, "argv", ["regarde", *map(str, arguments)])
+        capfdbinary.readouterr()
+        with pytest.raises(SystemExit) as ended:
+            run()
+        captured = capfdbinary.readouterr()
+        assert isinstance(ended.value.code, int)
+        return Ended(ended.value.code, captured.out, captured.err.decode())
+
+    return call
+
+
+def environment(**more: str) -> dict[str, str]:
+    return os.environ | {"PYTHONPATH": ":".join(sys.path), "OMP_NUM_THREADS": "1"} | more
+
+
+@pytest.fixture(scope="session")
+def regarde() -> Command:
+    """Run a command as a process of its own: regarde("translate", run, stdin=b"…")."""
+
+    def call(*arguments: object, stdin: bytes = b"", cwd: Path | None = None, **variables: str) -> Ended:
+        command = [sys.executable, "-m", "regarde", *map(str, arguments)]
+        done = subprocess.run(
+            command, input=stdin, capture_output=True, env=environment(**variables), cwd=cwd, check=False, timeout=120
+        )
+        return Ended(done.returncode, done.stdout, done.stderr.decode())
+
+    return call
+
+
+@pytest.fixture(scope="session")
+def start() -> Callable[..., subprocess.Popen[bytes]]:
+    """Start a command whose pipes the test holds."""
+
+    def call(*arguments: object, **streams: object) -> subprocess.Popen[bytes]:
+        pipes = {"stdin": subprocess.PIPE, "stdout": subprocess.PIPE, "stderr": subprocess.PIPE} | streams
+        return subprocess.Popen(
+            [sys.executable, "-m", "regarde", *map(str, arguments)],
+            env=environment(),
+            **pipes,  # type: ignore[call-overload]
+        )
+
+    return call
+
+
+@pytest.fixture(scope="session")
+def tiny(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The folder of a tiny RNNsearch that has begun to copy letters; nobody may change it."""
+    from regarde.data.datasets import DATASETS
+    from regarde.training.start import train
+
+    folder = tmp_path_factory.mktemp("tiny")
+    pairs = [e.line(links=False) for e in DATASETS["copy"].split("train") if len(e.source) < 8][:600]
+    (folder / "copy.tsv").write_text("".join(f"{pair}\n" for pair in pairs))
+    return train(folder / "copy.tsv", settings=TINY, out=folder / "run").folder
+
+
+@pytest.fixture(scope="session")
+def plain(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The folder of a tiny model without attention; nobody may change it."""
+    from regarde.training.start import train
+
+    folder = tmp_path_factory.mktemp("plain")
+    (folder / "pairs.tsv").write_text("".join(f"{n:03}\t{n:03}\n" for n in range(60)))
+    sizes = ["training.steps=2", "model.hidden=6", "model.embedding=5"]
+    return train(folder / "pairs.tsv", preset="sutskever-small", settings=sizes, out=folder / "run").folder

@@ -1,0 +1,143 @@
+"""From what the user gave to what the trainer needs, and what is said on the way."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from regarde.config import Table
+from regarde.errors import DataError, UsageError
+from regarde.training.prepare import prepare
+from regarde.training.start import compose
+
+
+def tables(data: Table, *settings: str) -> Table:
+    return compose(data, settings=["training.steps=1", *settings])
+
+
+def write(path: Path, *pairs: tuple[str, str]) -> Table:
+    path.write_text("".join(f"{source}\t{target}\n" for source, target in pairs), encoding="utf-8")
+    return {"name": str(path)}
+
+
+@pytest.fixture
+def data(tmp_path: Path) -> Table:
+    return write(tmp_path / "my.tsv", *((f"{n:03}", f"{n:03}") for n in range(100)))
+
+
+def test_everything_inferred_is_noted(data: Table) -> None:
+    prepared = prepare(tables(data))
+    assert prepared.notes[:4] == [
+        "data: 100 pairs kept",
+        "validation: 5 pairs held out, 95 left to learn from",
+        "source: characters: short strings, 3.0 characters on average",
+        "target: characters: short strings, 3.0 characters on average",
+    ]
+    assert (len(prepared.train), len(prepared.valid), len(prepared.valid_pairs)) == (95, 5, 5)
+
+
+def test_what_is_said_is_not_inferred(data: Table) -> None:
+    prepared = prepare(tables(data, "text.source.kind=words"))
+    assert prepared.recipe.text.source.kind == "words"
+    assert not any(note.startswith("source:") for note in prepared.notes)
+
+
+def test_the_same_data_is_prepared_the_same_way(data: Table) -> None:
+    first, second = prepare(tables(data)), prepare(tables(data))
+    assert first.recipe == second.recipe
+    assert first.valid_pairs == second.valid_pairs
+
+
+def test_an_embedded_data_set_brings_its_own_validation() -> None:
+    prepared = prepare(tables({"name": "copy"}))
+    assert prepared.notes[:2] == ["data: copy, 20,000 pairs", "validation: 500 pairs of their own"]
+
+
+def test_a_validation_set_that_is_given_is_used_even_with_embedded_data(tmp_path: Path) -> None:
+    valid = write(tmp_path / "valid.tsv", ("abc", "abc"), ("d", "d"))
+    prepared = prepare(tables({"name": "copy", "valid": [valid["name"]]}))
+    assert prepared.valid_pairs == [("abc", "abc"), ("d", "d")]
+    assert "validation: 2 pairs kept" in prepared.notes
+
+
+def test_validation_may_be_two_files(data: Table, tmp_path: Path) -> None:
+    (tmp_path / "v.fr").write_text("1\n2\n")
+    (tmp_path / "v.en").write_text("a\nb\n")
+    prepared = prepare(tables(data | {"valid": [str(tmp_path / "v.fr"), str(tmp_path / "v.en")]}))
+    assert prepared.valid_pairs == [("1", "a"), ("2", "b")]
+
+
+def test_lines_that_are_no_pair_are_skipped_and_counted_if_wanted(tmp_path: Path) -> None:
+    (tmp_path / "my.tsv").write_bytes(b"a\tb\nc\td\n\xff\te\nf\0\tg\n\nh\ti\r\n")
+    given = {"name": str(tmp_path / "my.tsv")}
+    with pytest.raises(DataError, match=r"line 3: not valid UTF-8 \(byte 0xff at offset 8 of the file\)"):
+        prepare(tables(given))
+    notes = prepare(tables(given | {"on_error": "skip"})).notes
+    assert notes[0] == ("data: 3 pairs kept; 3 skipped (1 invalid UTF-8, 1 NUL, 1 blank line); 1 lines ended in CRLF")
+
+
+def test_an_empty_corpus_is_said_plainly(tmp_path: Path) -> None:
+    with pytest.raises(DataError, match=r"my\.tsv: no pairs \(0 pairs kept\)"):
+        prepare(tables(write(tmp_path / "my.tsv")))
+
+
+def test_one_pair_is_too_few(tmp_path: Path) -> None:
+    with pytest.raises(DataError, match="1 pair in the data: training needs at least 2"):
+        prepare(tables(write(tmp_path / "my.tsv", ("a", "b"))))
+
+
+def test_one_source_again_and_again_leaves_nothing_to_hold_out(tmp_path: Path) -> None:
+    with pytest.raises(DataError, match="3 pairs with 1 distinct source: nothing can be held out"):
+        prepare(tables(write(tmp_path / "my.tsv", *[("a", "b")] * 3)))
+
+
+def test_equal_targets_are_warned_of(tmp_path: Path) -> None:
+    prepared = prepare(tables(write(tmp_path / "my.tsv", ("a", "x"), ("b", "x"), ("c", "x"))))
+    assert any("warning: all targets are equal" in note for note in prepared.notes)
+    assert len(prepared.train) == 2
+
+
+def test_pairs_over_the_length_limit_are_counted(tmp_path: Path) -> None:
+    given = write(tmp_path / "my.tsv", *((f"{n:03}", f"{n:03}"[: n % 3 + 1]) for n in range(100)))
+    notes = prepare(tables(given, "data.max_target=2")).notes
+    (note,) = [note for note in notes if note.startswith("training: ") and "over" in note]
+    kept, dropped = int(note.split()[1]), int(note.split()[4])
+    assert kept + dropped == 95
+    assert 28 <= dropped <= 33
+    assert note.endswith("over the length limits (data.max_source = 0, data.max_target = 2)")
+
+
+def test_all_pairs_over_the_length_limit_are_refused(data: Table) -> None:
+    with pytest.raises(DataError, match=r"All 95 training pairs are over the length limits \(data.max_source = 2"):
+        prepare(tables(data, "data.max_source=2"))
+
+
+def test_a_file_is_never_taken_for_an_embedded_data_set(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    write(Path("copy.tsv"), *((f"{n}", f"{n}") for n in range(9)))
+    assert prepare(tables({"name": "copy.tsv"})).notes[0] == "data: 9 pairs kept"
+    with pytest.raises(DataError, match=r"no such file or data set\. Embedded: dates, copy, reverse, sort"):
+        prepare(tables({"name": "copie"}))
+
+
+def test_data_is_given_in_one_way(tmp_path: Path) -> None:
+    with pytest.raises(UsageError, match="No data given"):
+        prepare(tables({}))
+    with pytest.raises(UsageError, match="Give one or the other"):
+        prepare(tables({"name": "copy", "source": "a", "target": "b"}))
+
+
+def test_nfd_and_nfc_are_one_text(tmp_path: Path) -> None:
+    composed = write(tmp_path / "c.tsv", *((f"é{n}", f"é{n}") for n in range(9)))
+    decomposed = write(tmp_path / "d.tsv", *((f"e\u0301{n}", f"e\u0301{n}") for n in range(9)))
+    first, second = prepare(tables(composed)), prepare(tables(decomposed))
+    assert first.recipe.text.normalise == "NFC"
+    assert first.train.sources.ids.tolist() == second.train.sources.ids.tolist()
+
+
+def test_control_symbols_in_the_data_are_text(tmp_path: Path) -> None:
+    given = write(tmp_path / "my.tsv", *((f"</s>{n}<pad>", f"<s>{n}") for n in range(9)))
+    prepared = prepare(tables(given))
+    assert min(prepared.train.sources.ids) >= 4  # no control among them
+    assert prepared.text.source.decode(prepared.train.sources[0]).startswith("</s>")
