@@ -8,7 +8,7 @@ from pathlib import Path
 
 from regarde import config, folder
 from regarde.config import Table
-from regarde.training import recipe as recipes
+from regarde.training import presets
 from regarde.training.prepare import Prepared, prepare
 from regarde.training.run import RunFolder
 from regarde.training.trainer import Outcome, Progress, Trainer, Validation, Watcher
@@ -40,7 +40,7 @@ def compose(
     data: Table, *, preset: str | None = None, recipe: Path | None = None, settings: Sequence[str] = ()
 ) -> Table:
     """What was asked for: a preset, a recipe laid over it, the data given, and each setting, the last word first."""
-    below = recipes.preset(preset or PRESET) if preset or recipe is None else {}
+    below = presets.preset(preset or PRESET).recipe if preset or recipe is None else {}
     above = config.read(recipe) if recipe else {}
     given = {"data": {key: value for key, value in data.items() if value}}
     return config.override(config.merge(config.merge(below, above), given), settings)

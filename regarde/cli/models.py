@@ -1,0 +1,57 @@
+"""`regarde models`: the presets, and what there is to know of each."""
+
+from __future__ import annotations
+
+import inspect
+import sys
+import textwrap
+from typing import Annotated
+
+import typer
+
+from regarde.cli.streams import write
+
+
+def models(
+    name: Annotated[str | None, typer.Argument(help="A preset; none lists them all.")] = None,
+    vocabulary: Annotated[
+        int, typer.Option(min=5, max=10**7, help="Of either side, for the count of parameters.")
+    ] = 30_000,
+) -> None:
+    """List the published models that can be trained by name, or print one: equations, sizes, figures, differences.
+
+    Example: regarde models rnnsearch-50
+    """
+    from regarde.training.presets import presets
+
+    if name is None:
+        known = presets()
+        width = max(len(name) for name in known)
+        write([f"{preset.name:<{width}}  {preset.about.title}\n" for preset in known.values()])
+        return
+    write([_page(name, vocabulary)])
+
+
+def _page(name: str, vocabulary: int) -> str:
+    import torch
+
+    from regarde import config
+    from regarde.training import recipe as recipes
+    from regarde.training.presets import preset
+
+    chosen = preset(name)
+    recipe = recipes.parse(chosen.recipe)
+    with torch.device("meta"):  # counted, never allocated
+        parameters = recipe.model.build(vocabulary, vocabulary).parameter_count()
+    module = inspect.getdoc(sys.modules[type(recipe.model).__module__]) or ""
+    about = chosen.about
+    told = [("paper's figures", about.figures), ("where we differ", about.differs), ("reached here", about.reaches)]
+    parts = [
+        f"{name}: {about.title}\n{about.paper}\n",
+        f"{module}\n",
+        f"parameters: {parameters:,} with vocabularies of {vocabulary:,}\n",
+        *(textwrap.fill(f"{label}: {text}", 100, subsequent_indent="  ") + "\n" for label, text in told if text),
+        f"[model]\n{config.dump(recipe.model)}",
+        f"Train it: regarde train DATA --preset {name}\n",
+    ]
+    return "\n".join(parts)
