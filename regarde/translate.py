@@ -16,9 +16,11 @@ import torch
 from numpy.typing import NDArray
 
 from regarde.alignment.links import Link, argmax_links, merge, shift
+from regarde.alignment.unknown import replacements
 from regarde.data.batch import collate_source
 from regarde.data.sampling import ordered
-from regarde.errors import DataError
+from regarde.errors import DataError, UsageError
+from regarde.models.ensemble import Ensemble
 from regarde.models.interface import Model
 from regarde.search import Hypothesis, Search, adjusted
 from regarde.text import EOS, NO_WORD, Text
@@ -127,19 +129,49 @@ class Translator:
     search: Search
     offset: int  # of the model's attention
     longest: int = 1000  # tokens of a source; anything longer is refused
+    replace_unknown: bool = False  # each UNK by what it looked at in the source (Luong et al. 2015, section 4.2)
+
+    @property
+    def model(self) -> Model:
+        """The torch model behind it."""
+        if not isinstance(self.engine, TorchEngine):
+            raise UsageError("This model was loaded for another engine than torch. Load it for torch.")
+        return self.engine.model
 
     @overload
     def translate(  # type: ignore[overload-overlap]  # a string is a sequence of strings, but one sentence to us
-        self, sentences: str, *, beam: int | None = None, n_best: int = 1, search: Search | None = None
+        self,
+        sentences: str,
+        *,
+        beam: int | None = None,
+        n_best: int = 1,
+        search: Search | None = None,
+        replace_unknown: bool | None = None,
     ) -> Translation: ...
     @overload
     def translate(
-        self, sentences: Sequence[str], *, beam: int | None = None, n_best: int = 1, search: Search | None = None
+        self,
+        sentences: Sequence[str],
+        *,
+        beam: int | None = None,
+        n_best: int = 1,
+        search: Search | None = None,
+        replace_unknown: bool | None = None,
     ) -> list[Translation]: ...
     def translate(
-        self, sentences: str | Sequence[str], *, beam: int | None = None, n_best: int = 1, search: Search | None = None
+        self,
+        sentences: str | Sequence[str],
+        *,
+        beam: int | None = None,
+        n_best: int = 1,
+        search: Search | None = None,
+        replace_unknown: bool | None = None,
     ) -> Translation | list[Translation]:
         """Translate one sentence or several; `search` says all, `beam` and `n_best` change the model's own search."""
+        if replace_unknown is not None:
+            return replace(self, replace_unknown=replace_unknown).translate(
+                sentences, beam=beam, n_best=n_best, search=search
+            )
         chosen = search or adjusted(self.search, beam=beam, n_best=n_best)
         several = [sentences] if isinstance(sentences, str) else sentences
         translations = list(self.stream((self.tokens(text) for text in several), chosen))
@@ -167,7 +199,7 @@ class Translator:
     def _finish(self, sentence: Sentence, hypothesis: Hypothesis) -> Translation:
         source_ids = [*sentence.ids, EOS]
         source, target = self.text.source, self.text.target
-        return Translation(
+        found = Translation(
             source=sentence.text,
             text=target.decode(hypothesis.ids),
             score=hypothesis.score,
@@ -180,6 +212,47 @@ class Translator:
             words=tuple(target.words(hypothesis.ids)),
             finished=hypothesis.finished,
         )
+        return self._without_unknown(found, hypothesis.ids) if self.replace_unknown and sentence.ids else found
+
+    def _without_unknown(self, found: Translation, ids: Sequence[int]) -> Translation:
+        if found.explained is None:
+            given = "Unknown words are replaced by what attention looks at, and this model has none"
+            raise UsageError(f"{given}. Leave out replace_unknown, or use a model with attention.")
+        source, target = self.text.source, self.text.target
+        return replace(found, text=target.decode(ids, replacements(found.explained, source, found.source, target, ids)))
+
+
+def ensemble(translators: Sequence[Translator]) -> Translator:
+    """One translator that asks several models and takes the mean of their probabilities; the first says how to search.
+
+    All must read and write the same tokens.
+    """
+    if not translators:
+        raise UsageError("An ensemble of no models. Give at least one.")
+    first, *others = translators
+    for number, other in enumerate(others, start=2):
+        if difference := first_difference(first.text, other.text):
+            raise UsageError(f"Model {number} of the ensemble: {difference} Use models trained on the same vocabulary.")
+    model = Ensemble([translator.model for translator in translators])
+    longest = min(translator.longest for translator in translators)
+    return replace(first, engine=TorchEngine(model), offset=model.decoder.offset, longest=longest)
+
+
+def first_difference(expected: Text, given: Text) -> str:
+    """The first thing in which two models' text differs, as a sentence; nothing where tokens are the same."""
+    if given.normalise != expected.normalise:
+        return f"text is normalised as {given.normalise}, expected {expected.normalise}."
+    sides = {"source": (expected.source, given.source), "target": (expected.target, given.target)}
+    for side, (one, other) in sides.items():
+        if other == one:
+            continue
+        for i, (a, b) in enumerate(zip(one.pieces(range(len(one))), other.pieces(range(len(other))), strict=False)):
+            if a != b:
+                return f"{side} token {i} is {b!r}, expected {a!r}."
+        if len(other) != len(one):
+            return f"the {side} has {len(other):,} tokens, expected {len(one):,}."
+        return f"the {side} text is cut into tokens in another way."
+    return ""
 
 
 _SILENCE = Hypothesis(

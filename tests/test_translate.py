@@ -2,15 +2,21 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
 import pytest
+import torch
 
 import regarde
 from regarde.alignment.links import Link
-from regarde.errors import DataError
-from regarde.translate import Translation, Translator
+from regarde.errors import DataError, UsageError
+from regarde.models import BahdanauConfig, LuongConfig, SutskeverConfig
+from regarde.search import Greedy, Rules
+from regarde.text import UNK, CharactersConfig, Text, TextConfig, TokenizerConfig, WordsConfig
+from regarde.training.step import seeded
+from regarde.translate import TorchEngine, Translation, Translator, ensemble, first_difference
 
 
 @pytest.fixture(scope="module")
@@ -111,3 +117,79 @@ def test_a_model_without_attention_has_none_to_show() -> None:
     assert plain.links() == []
     assert plain.word_links() == []
     assert "Y X" in plain._repr_html_()
+
+
+def pointing(config: LuongConfig | BahdanauConfig | SutskeverConfig, seed: int = 1, cased: bool = False) -> Translator:
+    """A model of words that says little else than UNK."""
+    corpus = ["the cat sat", "the mat"]
+    text = TextConfig(source=WordsConfig(), target=WordsConfig()).train(
+        (line, line.title() if cased else line) for line in corpus
+    )
+    with seeded(seed):
+        model = config.build(len(text.source), len(text.target))
+        with torch.no_grad():
+            for name, parameter in model.named_parameters():
+                parameter.add_(torch.randn_like(parameter) * 0.8)
+                if name in ("decoder.W_o.bias", "decoder.W_s.bias", "decoder.W.bias"):
+                    parameter[UNK] += 8
+    search = Greedy(rules=Rules(max_ratio=0.0, max_extra=5, min_length=5))
+    return Translator(text=text, engine=TorchEngine(model), search=search, offset=model.decoder.offset)
+
+
+BAHDANAU = BahdanauConfig(embedding=4, hidden=5, maxout=3, init="torch")
+LUONG = LuongConfig(embedding=4, hidden=5, layers=1, init="torch")
+SUTSKEVER = SutskeverConfig(embedding=4, hidden=5, layers=1, init="torch")
+
+
+@pytest.mark.parametrize("config", [BAHDANAU, LUONG], ids=["bahdanau", "luong"])
+def test_unknown_words_are_replaced_by_what_they_look_at(config: BahdanauConfig | LuongConfig) -> None:
+    words = ["Kowalski", "cat", "Nowak", "sat"]
+    translator = pointing(config)
+    (out,) = translator.translate([" ".join(words)], replace_unknown=True)
+    assert out.attention is not None
+    assert out.tokens.count("<unk>") >= 2
+    expected = []
+    for t, token in enumerate(out.tokens):
+        row = t + out.offset  # Luong's weights of the next step speak of this word
+        known = token != "<unk>"
+        looked = words[int(out.attention[row, :-1].argmax())] if row < len(out.tokens) else "⁇"
+        expected.append(token if known else looked)
+    assert out.text == " ".join(expected)
+    assert "⁇" in translator.translate(" ".join(words)).text
+    assert translator.translate("", replace_unknown=True).text == ""
+
+
+def test_replacing_unknown_words_needs_attention() -> None:
+    with pytest.raises(UsageError, match=r"this model has none\. Leave out replace_unknown"):
+        pointing(SUTSKEVER).translate("the cat", replace_unknown=True)
+
+
+def test_an_ensemble_translates_and_one_model_alone_is_itself() -> None:
+    models = [pointing(BAHDANAU), pointing(SUTSKEVER, seed=2), pointing(LUONG, seed=3)]
+    together = ensemble(models)
+    assert together.offset == 1
+    assert "Nowak" in together.translate("the Nowak", replace_unknown=True, beam=2).text
+    alone, model = ensemble(models[:1]).translate("the cat"), models[0].translate("the cat")
+    assert (alone.text, alone.score) == (model.text, pytest.approx(model.score, abs=1e-5))
+
+
+def test_an_ensemble_of_other_words_is_refused_and_names_the_first() -> None:
+    with pytest.raises(UsageError, match=r"Model 2 of the ensemble: target token 4 is 'The', expected 'the'\. Use"):
+        ensemble([pointing(BAHDANAU), pointing(BAHDANAU, cased=True)])
+    one = pointing(BAHDANAU)
+    other = replace(one, text=replace(one.text, normalise="NFKC"))
+    with pytest.raises(UsageError, match="Model 3 of the ensemble: text is normalised as NFKC, expected NFC"):
+        ensemble([one, one, other])
+    with pytest.raises(UsageError, match="no models"):
+        ensemble([])
+
+
+def test_the_first_difference_between_texts_is_a_length_or_a_way_of_cutting_where_no_symbol_differs() -> None:
+    def text(config: TokenizerConfig, lines: list[str]) -> Text:
+        return TextConfig(source=config, target=CharactersConfig()).train((line, "x") for line in lines)
+
+    letters = text(CharactersConfig(), ["a b"])
+    assert first_difference(letters, text(CharactersConfig(), ["a b"])) == ""
+    assert first_difference(letters, text(CharactersConfig(), ["a b", "c"])) == "the source has 8 tokens, expected 7."
+    same_symbols = first_difference(text(CharactersConfig(), ["ab"]), text(WordsConfig(), ["a b"]))
+    assert same_symbols == "the source text is cut into tokens in another way."

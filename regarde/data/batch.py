@@ -19,7 +19,7 @@ from regarde.text.vocabulary import BOS, EOS, PAD
 
 @dataclass(frozen=True, eq=False)
 class Batched:
-    """Tensors (or bundles of them) that share axis 0: all that search needs to know of a decoder's state."""
+    """Tensors that share axis 0, or bundles, or tuples of them: all that search needs to know of a decoder's state."""
 
     def select(self, rows: Tensor) -> Self:
         """The given rows, in the given order."""
@@ -32,12 +32,28 @@ class Batched:
     def to(self, device: torch.device | str) -> Self:
         return self._map(lambda tensor: tensor.to(device))
 
+    def detach(self) -> Self:
+        """The same values, cut off from what they were computed from."""
+        return self._map(lambda tensor: tensor.detach())
+
+    def leaves(self) -> Self:
+        """The same values as a new beginning: gradients are gathered here and go no further."""
+        return self._map(lambda tensor: tensor.detach().requires_grad_(tensor.requires_grad))
+
+    def tensors(self) -> list[Tensor]:
+        """Every tensor in it, always in the same order."""
+        found: list[Tensor] = []
+
+        def note(tensor: Tensor) -> Tensor:
+            found.append(tensor)
+            return tensor
+
+        self._map(note)
+        return found
+
     def _map(self, change: Callable[[Tensor], Tensor]) -> Self:
         fields = {field.name: getattr(self, field.name) for field in dataclasses.fields(self)}
-        return dataclasses.replace(
-            self,
-            **{name: change(value) if torch.is_tensor(value) else value._map(change) for name, value in fields.items()},
-        )
+        return dataclasses.replace(self, **{name: _changed(value, change) for name, value in fields.items()})
 
 
 @dataclass(frozen=True, eq=False)
@@ -77,6 +93,15 @@ def collate(sources: Sequence[Sequence[int]], targets: Sequence[Sequence[int]]) 
         target_ids=target_ids,
         target_mask=target_ids.ne(PAD),
     )
+
+
+Part = Tensor | Batched | tuple["Part", ...]
+
+
+def _changed(part: Part, change: Callable[[Tensor], Tensor]) -> Part:
+    if isinstance(part, tuple):
+        return tuple(_changed(inner, change) for inner in part)
+    return change(part) if isinstance(part, Tensor) else part._map(change)
 
 
 def _pad(rows: Sequence[Sequence[int]]) -> Tensor:

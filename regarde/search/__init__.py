@@ -6,6 +6,8 @@ hypotheses = search(model, encoding)      # for each sentence, the best first
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 from regarde.search.beam import Beam
 from regarde.search.hypothesis import Hypothesis
 from regarde.search.rules import Rules
@@ -24,5 +26,6 @@ def adjusted(search: Search, *, beam: int | None = None, n_best: int = 1) -> Sea
         beam = max(search.width, n_best, 5 if n_best > 1 else 1)
     if beam == 1 and n_best == 1:
         return Greedy(rules=search.rules)
-    alpha = search.alpha if isinstance(search, Beam) else Beam.alpha
-    return Beam(size=beam, n_best=n_best, alpha=alpha, rules=search.rules)
+    if isinstance(search, Beam):
+        return replace(search, size=beam, n_best=n_best)
+    return Beam(size=beam, n_best=n_best, rules=search.rules)

@@ -17,7 +17,7 @@ from regarde.data.batch import Batched
 from regarde.errors import ConfigError
 from regarde.models.interface import Encoding, Model
 from regarde.search.hypothesis import Hypothesis
-from regarde.search.rules import Rules, length_penalty
+from regarde.search.rules import Rules, coverage_penalty, length_penalty
 from regarde.text.vocabulary import BOS, EOS, PAD
 
 DEAD = float("-inf")
@@ -45,14 +45,15 @@ class Candidate:
 class Beam:
     """At each step the 2K best continuations: those that end among the first K are finished, the best K others go on.
 
-    A sentence is done when K hypotheses are finished, or at its length limit. Hypotheses are ranked by log-probability
-    over Wu et al.'s length penalty; alpha = 0 leaves the log-probability as it is.
+    A sentence is done when K hypotheses are finished, or at its length limit. Hypotheses are ranked by Wu et al. 2016,
+    equation 14: log-probability over length penalty (alpha), plus coverage penalty (beta); 0 switches either off.
     """
 
     kind: Literal["beam"] = "beam"
     size: Annotated[int, Bound(1, 1000)] = 5
     n_best: Annotated[int, Bound(1, 1000)] = 1
     alpha: NonNegative = 0.6
+    beta: NonNegative = 0.0
     rules: Rules = field(default_factory=Rules)
 
     def __post_init__(self) -> None:
@@ -69,6 +70,9 @@ class Beam:
         lengths = encoding.source.lengths.tolist()
         longest = self.rules.longest(encoding.source.lengths).tolist()
         state = decoder.start(encoding).repeat(self.size)
+        if self.beta and not state.past.shape[1]:
+            given = f"search.beta = {self.beta:g}: the coverage penalty reads attention, and this model has none"
+            raise ConfigError(f"{given}. Set search.beta to 0.")
         memory = decoder.remember(encoding).repeat(self.size)
         beams = self._begin(encoding)
         numbers = list(range(len(lengths)))  # the sentences still searched, K rows each
@@ -138,10 +142,11 @@ class Beam:
         row, word = candidate.row, candidate.word
         ids = (*beams.words[row].tolist(), word)
         token_scores = [*beams.token_scores[row].tolist(), float(scores[row, word])]
+        heads = past[row, ..., :source_length].cpu().numpy().copy()
         return Hypothesis(
             ids=ids,
             token_scores=np.asarray(token_scores, dtype=np.float32),
-            score=candidate.score / length_penalty(len(ids), self.alpha),
-            heads=past[row, ..., :source_length].cpu().numpy().copy(),
+            score=candidate.score / length_penalty(len(ids), self.alpha) + coverage_penalty(heads, self.beta),
+            heads=heads,
             finished=word == EOS,
         )

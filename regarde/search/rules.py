@@ -1,16 +1,20 @@
-"""What a hypothesis may be: how long, which words, and how length weighs in the ranking.
+"""What a hypothesis may be: how long, which words; and how its length and coverage weigh in the ranking.
 
-Axes: B rows, V vocabulary.
+Axes: B rows, V vocabulary, L attention layers, N heads, T target steps, S source.
 """
 
 from __future__ import annotations
 
 from dataclasses import dataclass
 
+import numpy as np
+from numpy.typing import NDArray
 from torch import Tensor
 
 from regarde.config import Count, NonNegative, Size
 from regarde.text.vocabulary import BOS, EOS, PAD, UNK
+
+LEAST_COVERED = 1e-6  # hard attention may pass a word by altogether, and log 0 would outweigh everything
 
 
 @dataclass(frozen=True)
@@ -45,3 +49,14 @@ class Rules:
 def length_penalty(length: int, alpha: float) -> float:
     """Wu et al. 2016, equation 14: (5 + |Y|)^alpha / 6^alpha; a score is divided by it."""
     return float(((5 + length) / 6) ** alpha)
+
+
+def coverage_penalty(heads: NDArray[np.float32], beta: float) -> float:
+    """Wu et al. 2016, equation 14: beta sum_i log min(sum_j p_ij, 1); it is added to a score.  (L, N, T, S) -> a number
+
+    p is the mean over layers and heads. The last column, the source's EOS, is no word and need not be covered.
+    """
+    if beta == 0:
+        return 0.0
+    covered = heads.mean(axis=(0, 1), dtype=np.float64).sum(axis=0)[:-1]  # (S - 1,)
+    return float(beta * np.log(covered.clip(LEAST_COVERED, 1.0)).sum())

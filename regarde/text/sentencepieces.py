@@ -47,15 +47,25 @@ class SentencepieceTokenizer(Tokenizer):
         ids: list[int] = self._processor.encode(text.translate(_SWAP))
         return ids
 
-    def decode(self, ids: Sequence[int]) -> str:
-        text: str = self._processor.decode([int(i) for i in ids if i not in SILENT])
-        return text.translate(_SWAP)
+    def decode(self, ids: Sequence[int], unknown: Sequence[str] | None = None) -> str:
+        spoken = [int(i) for i in ids if i not in SILENT]
+        text: str = self._processor.decode(spoken)
+        parts, done = [], 0
+        for place, written in zip(_places(UNK, spoken), unknown, strict=True) if unknown is not None else ():
+            at = len(self._processor.decode(spoken[:place]))
+            parts += [text[done:at].translate(_SWAP), written]
+            done = at + len(UNKNOWN)
+        return "".join([*parts, text[done:].translate(_SWAP)])
+
+    def unknown(self, text: str) -> list[str]:
+        pieces = self._processor.encode_as_pieces(text.translate(_SWAP))
+        return [pieces[place].replace(SPACE, " ").translate(_SWAP) for place in _places(UNK, self.encode(text))]
 
     def pieces(self, ids: Sequence[int]) -> list[str]:
         return [CONTROLS[i] if i < len(CONTROLS) else printable(self._piece(i).translate(_SHOW)) for i in ids]
 
-    def words(self, ids: Sequence[int]) -> list[int]:
-        """A word begins at a space, which is part of it; several spaces begin one word."""
+    def words(self, ids: Sequence[int], unknown: Sequence[str] | None = None) -> list[int]:
+        """A word begins at a space, which is part of it and never of an UNK; several spaces begin one word."""
         words: list[int] = []
         word, only_spaces = NO_WORD, False
         for i in ids:
@@ -82,6 +92,12 @@ class SentencepieceTokenizer(Tokenizer):
                 f"{path}: not written ({error.strerror}). Free some space or choose another folder."
             ) from None
         return path
+
+    def __eq__(self, other: object) -> bool:
+        return self.model == other.model if isinstance(other, SentencepieceTokenizer) else NotImplemented
+
+    def __hash__(self) -> int:
+        return hash(self.model)
 
     def _piece(self, number: int) -> str:
         return str(self._processor.id_to_piece(int(number)))
@@ -180,6 +196,10 @@ def _processor(model: bytes) -> SentencePieceProcessor:
     if tuple(pieces[: len(_NAMES)]) != _NAMES:
         raise ValueError("a sentencepiece model of someone else, its first four pieces are not our controls")
     return processor
+
+
+def _places(wanted: int, ids: Sequence[int]) -> list[int]:
+    return [place for place, i in enumerate(ids) if i == wanted]
 
 
 def _sample(texts: Iterable[str]) -> list[str]:

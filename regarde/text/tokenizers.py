@@ -5,6 +5,7 @@ How text is cut into symbols is a `Scheme` (schemes.py); learned subwords are in
 
 from __future__ import annotations
 
+import itertools
 from abc import ABC, abstractmethod
 from collections.abc import Iterable, Sequence
 from pathlib import Path
@@ -26,16 +27,26 @@ class Tokenizer(ABC):
         """The ids of a text, without BOS and EOS."""
 
     @abstractmethod
-    def decode(self, ids: Sequence[int]) -> str:
-        """The text of ids; PAD, BOS and EOS are passed over, wherever they stand, and UNK is written as `UNKNOWN`."""
+    def decode(self, ids: Sequence[int], unknown: Sequence[str] | None = None) -> str:
+        """The text of ids; PAD, BOS and EOS are passed over, wherever they stand.
+
+        UNK is written as `UNKNOWN`, or as the text in `unknown`, which has one for each.
+        """
+
+    @abstractmethod
+    def unknown(self, text: str) -> list[str]:
+        """The text behind each UNK in `encode(text)`, so that decoding with it loses nothing."""
 
     @abstractmethod
     def pieces(self, ids: Sequence[int]) -> list[str]:
         """One printable symbol per id; controls as in `CONTROLS`."""
 
     @abstractmethod
-    def words(self, ids: Sequence[int]) -> list[int]:
-        """The word, counted from 0, that each id is part of; `NO_WORD` for PAD, BOS, EOS and spaces between words."""
+    def words(self, ids: Sequence[int], unknown: Sequence[str] | None = None) -> list[int]:
+        """The word, counted from 0, that each id is part of; `NO_WORD` for PAD, BOS, EOS and spaces between words.
+
+        Where it matters what stands behind each UNK, `unknown` says it, as in `decode`.
+        """
 
     @abstractmethod
     def __len__(self) -> int:
@@ -82,15 +93,18 @@ class SymbolTokenizer(Tokenizer):
         number = self.vocabulary.id
         return [number(symbol) for symbol in self.scheme.split(text)]
 
-    def decode(self, ids: Sequence[int]) -> str:
-        return self.scheme.join(self._symbols(ids))
+    def decode(self, ids: Sequence[int], unknown: Sequence[str] | None = None) -> str:
+        return self.scheme.join(self._symbols(ids, unknown))
+
+    def unknown(self, text: str) -> list[str]:
+        return [symbol for symbol in self.scheme.split(text) if self.vocabulary.id(symbol) == UNK]
 
     def pieces(self, ids: Sequence[int]) -> list[str]:
         symbol = self.vocabulary.symbol
         return [CONTROLS[i] if i < len(CONTROLS) else self.scheme.show(symbol(i)) for i in ids]
 
-    def words(self, ids: Sequence[int]) -> list[int]:
-        words = iter(self.scheme.words(self._symbols(ids)))
+    def words(self, ids: Sequence[int], unknown: Sequence[str] | None = None) -> list[int]:
+        words = iter(self.scheme.words(self._symbols(ids, unknown)))
         return [NO_WORD if i in SILENT else next(words) for i in ids]
 
     def __len__(self) -> int:
@@ -101,9 +115,18 @@ class SymbolTokenizer(Tokenizer):
         self.vocabulary.save(path)
         return path
 
-    def _symbols(self, ids: Sequence[int]) -> list[str]:
+    def __eq__(self, other: object) -> bool:
+        if not isinstance(other, SymbolTokenizer):
+            return NotImplemented
+        return type(self.scheme) is type(other.scheme) and self.vocabulary.symbols == other.vocabulary.symbols
+
+    def __hash__(self) -> int:
+        return hash((type(self.scheme), self.vocabulary.symbols))
+
+    def _symbols(self, ids: Sequence[int], unknown: Sequence[str] | None = None) -> list[str]:
         symbol = self.vocabulary.symbol
-        return [UNKNOWN if i == UNK else symbol(i) for i in ids if i not in SILENT]
+        written = itertools.repeat(UNKNOWN) if unknown is None else iter(unknown)
+        return [next(written) if i == UNK else symbol(i) for i in ids if i not in SILENT]
 
 
 def vocabulary_path(path_stem: Path) -> Path:

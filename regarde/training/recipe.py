@@ -6,13 +6,12 @@ A recipe is read from TOML, laid over a preset, changed by `--set`, and saved wi
 from __future__ import annotations
 
 from dataclasses import dataclass, field
-from importlib import resources
 from typing import Literal
 
 from regarde import config
 from regarde.config import Count, NonNegative, Seed, Share, Size, Table
 from regarde.data.corpus import OnError
-from regarde.errors import UsageError
+from regarde.errors import ConfigError
 from regarde.evaluation.metrics import MetricName
 from regarde.folder import Blueprint
 from regarde.training.optimiser import Adam, OptimiserConfig
@@ -47,11 +46,17 @@ class TrainingConfig:
     schedule: ScheduleConfig = field(default_factory=Constant)
     clip: NonNegative = 1.0  # norm of the gradient; 0 = never
     label_smoothing: Share = 0.0
+    truncate: Count = 0  # target words that gradients go back through; 0 = all
+    sampling: Share = 0.0  # how often the decoder reads its own word, rising from 0 to this over all steps
     valid_every: Size = 500  # steps
     valid_pairs: Size = 500  # translated at each validation; the loss is taken over all
     patience: Count = 0  # validations without a better metric before stopping; 0 = never stop early
     metric: MetricName = "exact_match"
     precision: Literal["float32"] = "float32"
+
+    def __post_init__(self) -> None:
+        if self.truncate == 1:  # a cell whose state is first read by the next word would never learn
+            raise ConfigError("truncate = 1: no gradient would reach the word before. Use 2 or more, or 0 for all.")
 
 
 @dataclass(frozen=True)
@@ -60,21 +65,6 @@ class Recipe(Blueprint):
 
     data: DataConfig = field(default_factory=DataConfig)
     training: TrainingConfig = field(default_factory=TrainingConfig)
-
-
-def presets() -> dict[str, Table]:
-    """The recipes that come with the package, by name."""
-    folder = resources.files("regarde") / "recipes"
-    files = sorted((item for item in folder.iterdir() if item.name.endswith(".toml")), key=lambda item: item.name)
-    return {item.name.removesuffix(".toml"): config.read_text(item.name, item.read_text("utf-8")) for item in files}
-
-
-def preset(name: str) -> Table:
-    """The tables of one preset."""
-    known = presets()
-    if name not in known:
-        raise UsageError(config.unknown(f"--preset {name}", name, known, "preset"))
-    return known[name]
 
 
 def parse(tables: Table) -> Recipe:

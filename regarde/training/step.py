@@ -8,12 +8,15 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 
 import torch
+from torch import Tensor
 
 from regarde.data.batch import Batch
 from regarde.errors import RegardeError
 from regarde.models.interface import Model
+from regarde.training import truncated
 from regarde.training.loss import cross_entropy
 from regarde.training.recipe import TrainingConfig
+from regarde.training.scheduled import SampledDecoder
 
 
 @dataclass(frozen=True)
@@ -43,16 +46,26 @@ class Stepper:
             group["lr"] = rate
         tokens = int(batch.target_mask.sum())
         self.model.train()
+        self.optimiser.zero_grad(set_to_none=True)
         with seeded(self.config.seed, step):
-            loss = cross_entropy(self.model(batch), batch, smoothing=self.config.label_smoothing) / tokens
-            self.optimiser.zero_grad(set_to_none=True)
-            loss.backward()  # type: ignore[no-untyped-call]
+            loss = self._backward(batch, step, tokens)
         norm = float(torch.nn.utils.clip_grad_norm_(self.parameters, self.config.clip or math.inf))
         if not math.isfinite(loss.item()) or not math.isfinite(norm):
             given = f"loss {loss.item()}, gradient norm {norm}"
             raise RegardeError(f"Step {step + 1}: {given}: not finite. Lower training.optimiser.rate or training.clip.")
         self.optimiser.step()
         return StepResult(loss=loss.item(), tokens=tokens, norm=norm, rate=rate)
+
+    def _backward(self, batch: Batch, step: int, tokens: int) -> Tensor:
+        """The gradients of the loss per token, which it gives."""
+        model, smoothing = self.model, self.config.label_smoothing
+        if probability := self.config.sampling * step / self.total:
+            model = Model(model.encoder, SampledDecoder(model.decoder, probability))
+        if self.config.truncate:
+            return truncated.backward(model, batch, words=self.config.truncate, tokens=tokens, smoothing=smoothing)
+        loss = cross_entropy(model(batch), batch, smoothing=smoothing) / tokens
+        loss.backward()  # type: ignore[no-untyped-call]
+        return loss.detach()
 
 
 @contextmanager

@@ -14,9 +14,9 @@ from regarde.attention.mechanisms import GlobalConfig
 from regarde.attention.scores import AdditiveConfig
 from regarde.data.batch import collate, collate_source
 from regarde.errors import ConfigError
-from regarde.models import BahdanauConfig, Model
+from regarde.models import BahdanauConfig, Model, SutskeverConfig
 from regarde.search import Beam, Greedy, Hypothesis, Rules, Sampling, adjusted
-from regarde.search.rules import length_penalty
+from regarde.search.rules import coverage_penalty, length_penalty
 from regarde.training.step import seeded
 
 V = 6  # pad, unk, bos, eos and two words
@@ -39,12 +39,16 @@ def find(model: Model, search: Greedy | Beam | Sampling, source: list[int] = SOU
         return search(model, model.encode(collate_source([source])))[0]
 
 
-def every_answer(model: Model, longest: int) -> dict[tuple[int, ...], float]:
-    """The log-probability of every finished answer of at most `longest` words."""
+def every_hypothesis(model: Model, longest: int) -> list[Hypothesis]:
+    """Every finished answer of at most `longest` words."""
     words = [1, 4, 5]
     answers = [list(a) for n in range(longest + 1) for a in itertools.product(words, repeat=n)]
-    found = forced(model, collate([SOURCE] * len(answers), answers))
-    return {hypothesis.ids: hypothesis.log_probability for hypothesis in found}
+    return forced(model, collate([SOURCE] * len(answers), answers))
+
+
+def every_answer(model: Model, longest: int) -> dict[tuple[int, ...], float]:
+    """The log-probability of each of them."""
+    return {hypothesis.ids: hypothesis.log_probability for hypothesis in every_hypothesis(model, longest)}
 
 
 def test_a_wide_enough_beam_finds_the_best_of_all_answers(model: Model) -> None:
@@ -63,6 +67,40 @@ def test_the_length_penalty_ranks_by_the_formula_of_wu_et_al(model: Model) -> No
     found = find(model, Beam(size=200, n_best=5, alpha=0.9, rules=rules))
     assert [h.ids for h in found] == sorted(ranked, key=lambda ids: -ranked[ids])[:5]
     assert length_penalty(1, 0.7) == 1
+
+
+def test_the_coverage_penalty_ranks_by_the_formula_of_wu_et_al(model: Model) -> None:
+    rules = Rules(max_ratio=0.0, max_extra=5)
+    alpha, beta = 0.4, 3.0
+    ranked = {}
+    for hypothesis in every_hypothesis(model, longest=4):
+        p = hypothesis.heads[0, 0].astype(np.float64)  # (T, S)
+        cp = beta * sum(math.log(min(sum(p[j, i] for j in range(len(p))), 1.0)) for i in range(len(SOURCE)))
+        T = len(hypothesis.ids)
+        ranked[hypothesis.ids] = hypothesis.log_probability / ((5 + T) ** alpha / 6**alpha) + cp
+    best = sorted(ranked, key=lambda ids: -ranked[ids])[:5]
+    found = find(model, Beam(size=200, n_best=5, alpha=alpha, beta=beta, rules=rules))
+    assert [h.ids for h in found] == best
+    assert [h.score for h in found] == pytest.approx([ranked[ids] for ids in best], abs=1e-4)
+    assert best != [h.ids for h in find(model, Beam(size=200, n_best=5, alpha=alpha, rules=rules))]
+
+
+def test_the_coverage_penalty_reads_the_mean_of_all_heads_and_stays_finite() -> None:
+    heads = np.array([[[[0.5, 0.0, 0.5]], [[0.1, 0.0, 0.9]]]], dtype=np.float32)  # one layer, two heads, one step
+    expected = 0.2 * (math.log(0.3) + math.log(1e-6))
+    assert coverage_penalty(heads, 0.2) == pytest.approx(expected, rel=1e-6)
+
+
+def test_a_source_covered_more_than_once_earns_nothing_and_eos_need_not_be_covered() -> None:
+    heads = np.array([[[[1.0, 0.0], [1.0, 0.0]]]], dtype=np.float32)
+    assert coverage_penalty(heads, 0.2) == 0
+
+
+def test_the_coverage_penalty_of_a_model_without_attention_is_refused() -> None:
+    with seeded(1):
+        plain = SutskeverConfig(embedding=3, hidden=4, layers=1).build(V, V).eval()
+    with pytest.raises(ConfigError, match=r"search\.beta = 0\.2: .* this model has none\. Set search\.beta to 0\."):
+        find(plain, Beam(beta=0.2))
 
 
 def test_a_minimum_length_is_kept(model: Model) -> None:
@@ -127,5 +165,6 @@ def test_a_search_is_adjusted_and_keeps_its_rules() -> None:
     rules = Rules(min_length=2)
     assert adjusted(Greedy(rules=rules)) == Greedy(rules=rules)
     assert adjusted(Greedy(rules=rules), beam=4, n_best=2) == Beam(size=4, n_best=2, rules=rules)
-    assert adjusted(Beam(size=8, alpha=0.1, rules=rules), n_best=3) == Beam(size=8, n_best=3, alpha=0.1, rules=rules)
+    weighed = Beam(size=8, alpha=0.1, beta=0.2, rules=rules)
+    assert adjusted(weighed, n_best=3) == Beam(size=8, n_best=3, alpha=0.1, beta=0.2, rules=rules)
     assert adjusted(Beam(size=8, rules=rules), beam=1) == Greedy(rules=rules)

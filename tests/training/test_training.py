@@ -16,7 +16,8 @@ from regarde.errors import RegardeError, UsageError
 from regarde.models.interface import Decoded
 from regarde.training.loss import cross_entropy
 from regarde.training.optimiser import SGD, Adadelta, Adam, AdamW
-from regarde.training.recipe import TrainingConfig, presets
+from regarde.training.presets import presets
+from regarde.training.recipe import TrainingConfig
 from regarde.training.schedule import Constant, Cosine, InverseSqrt
 from regarde.training.start import Run
 from regarde.training.step import Stepper, seeded
@@ -167,16 +168,16 @@ def test_schedules_follow_their_curves() -> None:
 def test_every_preset_is_a_valid_recipe() -> None:
     from regarde.training import recipe
 
-    for name, tables in presets().items():
-        assert recipe.parse(tables), name
+    for name, preset in presets().items():
+        assert recipe.parse(preset.recipe), name
 
 
 def test_the_papers_presets_hold_the_papers_settings() -> None:
     from regarde.training import recipe
 
-    bahdanau = recipe.parse(presets()["rnnsearch-50"])
+    bahdanau = recipe.parse(presets()["rnnsearch-50"].recipe)
     assert bahdanau.training.optimiser == Adadelta(rate=1.0, rho=0.95, epsilon=1e-6)
     assert (bahdanau.training.batch_pairs, bahdanau.training.clip, bahdanau.data.max_source) == (80, 1.0, 50)
-    sutskever = recipe.parse(presets()["sutskever-4"])
+    sutskever = recipe.parse(presets()["sutskever-4"].recipe)
     assert sutskever.training.optimiser == SGD(rate=0.7, momentum=0.0)
     assert (sutskever.training.batch_pairs, sutskever.training.clip) == (128, 5.0)

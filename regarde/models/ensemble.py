@@ -1,0 +1,115 @@
+"""Several models as one: at each step the mean of their probabilities (Sutskever et al. 2014, section 3.6).
+
+Axes: B batch, S source, T target, t steps so far, V vocabulary.
+
+    p(y_i) = 1/M sum_m p_m(y_i)
+
+Members may be of any kind, as long as they read and write the same words. The ensemble's attention is the mean of its
+members', each reduced to one head; members without attention have no say in it. Where members' offsets differ, those
+that explain a word sooner wait for those that explain it later, so that a row speaks of one word throughout.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any, cast
+
+import torch
+from torch import Tensor, nn
+from torch.nn import functional
+
+from regarde.data.batch import Batched, Source
+from regarde.errors import UsageError
+from regarde.models.interface import Decoder, Encoder, Encoding, Model, State
+
+
+@dataclass(frozen=True, eq=False)
+class Encodings(Encoding):
+    """The source after each member's encoder; `states` and `final` are the members' own, here of no width."""
+
+    members: tuple[Encoding, ...]
+
+
+@dataclass(frozen=True, eq=False)
+class Memories(Batched):
+    members: tuple[Batched, ...]
+
+
+@dataclass(frozen=True, eq=False)
+class States(State):
+    """`past` is the members' attention together, (B, 1, 1, t, S)."""
+
+    members: tuple[State, ...]
+
+
+class EnsembleEncoder(Encoder):
+    """Each member's encoder by itself."""
+
+    def __init__(self, encoders: Sequence[Encoder]) -> None:
+        super().__init__()
+        self.members = cast(Sequence[Encoder], nn.ModuleList(encoders))  # a ModuleList forgets what it holds
+
+    def forward(self, source: Source) -> Encodings:
+        members = tuple(member(source) for member in self.members)
+        none = members[0].states[..., :0]  # (B, S, 0)
+        return Encodings(source=source, states=none, final=none[:, 0], members=members)
+
+
+class EnsembleDecoder(Decoder[States, Memories]):
+    """Each member's decoder by itself, and the mean of what they say."""
+
+    def __init__(self, decoders: Sequence[Decoder[Any, Any]]) -> None:
+        super().__init__()
+        self.members = cast(Sequence[Decoder[Any, Any]], nn.ModuleList(decoders))
+        self.offset = max(decoder.offset for decoder in decoders)
+
+    def remember(self, encoding: Encoding) -> Memories:
+        pairs = zip(self.members, _members(encoding), strict=True)
+        return Memories(tuple(member.remember(own) for member, own in pairs))
+
+    def start(self, encoding: Encoding) -> States:
+        pairs = zip(self.members, _members(encoding), strict=True)
+        return self._states([member.start(own) for member, own in pairs])
+
+    def unroll(self, previous: Tensor, state: States, memory: Memories) -> tuple[Tensor, States]:
+        trios = zip(self.members, state.members, memory.members, strict=True)
+        answers = [member.unroll(previous, own, remembered) for member, own, remembered in trios]
+        scores = [logits.float().log_softmax(dim=-1) for logits, _ in answers]
+        sizes = {score.shape[-1] for score in scores}
+        if len(sizes) > 1:
+            given = " and ".join(f"{V:,}" for V in sorted(sizes))
+            raise UsageError(f"Members of an ensemble know {given} words. Use models of one vocabulary.")
+        mean = torch.stack(scores).logsumexp(dim=0) - math.log(len(scores))  # (B, T, V)
+        return mean, self._states([own for _, own in answers])
+
+    def _states(self, members: Sequence[State]) -> States:
+        return States(past=self._past([member.past for member in members]), members=tuple(members))
+
+    def _past(self, pasts: Sequence[Tensor]) -> Tensor:
+        """The mean over the members with attention, in each row over those that speak yet.  -> (B, 1, 1, t, S)"""
+        late = [self.offset - member.offset for member in self.members]
+        attending = [(past.mean(dim=(1, 2)), wait) for past, wait in zip(pasts, late, strict=True) if past.shape[1]]
+        if not attending:
+            return pasts[0]
+        t = pasts[0].shape[3]
+        moved = torch.stack([functional.pad(rows, (0, 0, wait, 0))[:, :t] for rows, wait in attending])  # (M, B, t, S)
+        speaking = [sum(step >= wait for _, wait in attending) for step in range(t)]
+        mean = moved.sum(dim=0) / moved.new_tensor(speaking).unsqueeze(1)  # (B, t, S)
+        return mean[:, None, None]
+
+
+class Ensemble(Model):
+    """A model like any other, made of models."""
+
+    def __init__(self, models: Sequence[Model]) -> None:
+        if not models:
+            raise UsageError("An ensemble of no models. Give at least one.")
+        super().__init__(
+            EnsembleEncoder([model.encoder for model in models]), EnsembleDecoder([model.decoder for model in models])
+        )
+
+
+def _members(encoding: Encoding) -> tuple[Encoding, ...]:
+    return cast(Encodings, encoding).members  # a decoder meets the encoder it was built with

@@ -1,0 +1,68 @@
+"""The mean of several checkpoints' weights as one model (Vaswani et al. 2017, section 6.1, average their last ones)."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+
+from regarde import config, folder
+from regarde.config import Table
+from regarde.errors import UsageError
+from regarde.training.run import refuse_existing
+from regarde.translate import first_difference
+
+
+def average(folders: Sequence[Path], out: Path) -> None:
+    """Write the mean of models of one configuration and one vocabulary, each verified, into a new model folder."""
+    if len(folders) < 2:
+        raise UsageError(f"{len(folders)} models to average: expected at least 2. Give more checkpoints.")
+    refuse_existing(out)
+    first, *others = folders
+    translator = folder.load(first)
+    tables = config.read(first / folder.CONFIG)
+    sums = {name: tensor.double() for name, tensor in translator.model.state_dict().items()}  # single ones would round
+    for path in others:
+        other = folder.load(path)
+        difference = _difference(tables, config.read(path / folder.CONFIG))
+        if difference := difference or first_difference(translator.text, other.text):
+            raise UsageError(f"{path}: {difference} Average checkpoints of one run.")
+        for name, tensor in other.model.state_dict().items():
+            sums[name] += tensor
+    translator.model.load_state_dict({name: total / len(folders) for name, total in sums.items()})
+    folder.save(out, tables, translator.text, translator.model, _card(folders))
+
+
+def _difference(expected: Table, given: Table) -> str:
+    """The first setting of model or text that two configurations do not share, as a sentence."""
+    ours, theirs = (dict(_settings({key: t[key] for key in ("model", "text") if key in t})) for t in (expected, given))
+    for key in sorted(ours.keys() | theirs.keys()):
+        if ours.get(key) != theirs.get(key):
+            return f"{key} is {theirs.get(key)}, expected {ours.get(key)}."
+    return ""
+
+
+def _settings(table: Table, where: str = "") -> Iterator[tuple[str, object]]:
+    for key, value in table.items():
+        if isinstance(value, dict):
+            yield from _settings(value, f"{where}{key}.")
+        else:
+            yield f"{where}{key}", value
+
+
+def _card(folders: Sequence[Path]) -> str:
+    """Markdown for the new folder's README.md; models are named by folder and by the SHA-256 of their weights."""
+    rows = [f"| {path.resolve().name} | {folder.verify(path)[folder.WEIGHTS].sha256} |" for path in folders]
+    return "\n".join(
+        [
+            f"# The mean of {len(folders)} models trained with Regarde",
+            "",
+            "Each weight is the mean of the same weight in these models; config.toml is that of the first.",
+            "",
+            "| model | SHA-256 of its weights |",
+            "|---|---|",
+            *rows,
+            "",
+            "    regarde translate THIS_FOLDER < sentences.txt",
+            "",
+        ]
+    )

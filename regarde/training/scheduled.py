@@ -1,0 +1,65 @@
+"""Scheduled sampling: Bengio et al. 2015, "Scheduled Sampling for Sequence Prediction with Recurrent Neural Networks".
+
+Axes: B batch, T target, V vocabulary.
+
+In training a decoder reads the target's words, in use its own. Here, at each word, a coin decides which of the two it
+reads. Its own word is drawn from its own distribution (section 2.4), as far as search would let it go on from there:
+PAD, BOS and EOS are never read. No gradient passes through the draw.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import torch
+from torch import Tensor
+
+from regarde.data.batch import Batched
+from regarde.models.interface import Decoder, Encoding, State
+from regarde.text.vocabulary import BOS, EOS, PAD
+
+
+@dataclass(frozen=True, eq=False)
+class SampledState(State):
+    """A decoder's state, and the word it would say next."""
+
+    inner: State
+    own: Tensor  # (B,)
+
+
+class SampledDecoder(Decoder[SampledState, Batched]):
+    """A decoder that reads its own word with a given probability, and the one it is told otherwise."""
+
+    def __init__(self, decoder: Decoder[Any, Any], probability: float) -> None:
+        super().__init__()
+        self.decoder = decoder
+        self.probability = probability
+        self.offset = decoder.offset
+
+    def remember(self, encoding: Encoding) -> Batched:
+        memory: Batched = self.decoder.remember(encoding)
+        return memory
+
+    def start(self, encoding: Encoding) -> SampledState:
+        inner = self.decoder.start(encoding)
+        own = torch.full_like(encoding.source.ids[:, 0], BOS)  # what everyone reads first
+        return SampledState(past=inner.past, inner=inner, own=own)
+
+    def unroll(self, previous: Tensor, state: SampledState, memory: Batched) -> tuple[Tensor, SampledState]:
+        said = []
+        for told in previous.unbind(1):
+            coin = torch.rand(len(told), device=told.device) < self.probability
+            logits, inner = self.decoder.step(torch.where(coin, state.own, told), state.inner, memory)
+            state = SampledState(past=inner.past, inner=inner, own=draw(logits))
+            said.append(logits)
+        return torch.stack(said, dim=1), state
+
+
+@torch.no_grad()
+def draw(logits: Tensor) -> Tensor:
+    """A word to go on from.  (B, V) -> (B,)"""
+    going_on = logits.float().index_fill(1, torch.tensor([PAD, BOS, EOS], device=logits.device), float("-inf"))
+    # the first of exponential clocks to ring; unlike multinomial it lets NaN through, which the step then reports
+    clocks = torch.empty_like(going_on).exponential_()
+    return (going_on.softmax(dim=-1) / clocks).argmax(dim=-1)
