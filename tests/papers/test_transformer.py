@@ -18,6 +18,7 @@ from regarde.layers.blocks import CrossAttention, DecoderBlock, EncoderBlock, Se
 from regarde.layers.positions import Learned, Rotary, Sinusoidal
 from regarde.models import Model
 from regarde.models.transformer import TransformerConfig
+from regarde.training import presets
 from regarde.training import recipe as recipes
 from regarde.training.loss import cross_entropy
 from regarde.training.recipe import Recipe
@@ -403,7 +404,7 @@ def test_each_of_the_fused_matrices_starts_as_if_it_lay_alone() -> None:
 
 
 def preset(name: str) -> Recipe:
-    return recipes.parse(recipes.preset(name))
+    return recipes.parse(presets.preset(name).recipe)
 
 
 @pytest.mark.parametrize(
