@@ -195,10 +195,11 @@ def test_a_long_word_is_read_in_good_time(tmp_path: Path) -> None:
 
 
 def test_every_default_of_a_recipe_survives_the_way_through_toml() -> None:
-    from regarde.training.recipe import Recipe, parse, presets
+    from regarde.training.presets import presets
+    from regarde.training.recipe import Recipe, parse
 
     assert parse(config.read_text("", config.dump(Recipe()))) == Recipe()
-    for tables in presets().values():
-        recipe = parse(tables)
+    for preset in presets().values():
+        recipe = parse(preset.recipe)
         assert parse(config.read_text("", config.dump(recipe))) == recipe
         assert dataclasses.is_dataclass(recipe.model)
