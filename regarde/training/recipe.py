@@ -66,6 +66,12 @@ class Recipe(Blueprint):
     data: DataConfig = field(default_factory=DataConfig)
     training: TrainingConfig = field(default_factory=TrainingConfig)
 
+    def __post_init__(self) -> None:
+        piecemeal = [name for name in ("truncate", "sampling") if getattr(self.training, name)]
+        if piecemeal and "variational" in (table := config.as_table(self.model)) and table["variational"]:
+            given = f"training.{piecemeal[0]} runs the decoder piece by piece, each with dropout of its own"
+            raise ConfigError(f"{given}, but model.variational wants one mask for a sentence. Switch one of them off.")
+
 
 def parse(tables: Table) -> Recipe:
     """A recipe from raw tables, every key checked."""

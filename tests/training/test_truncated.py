@@ -140,3 +140,11 @@ def test_truncation_and_scheduled_sampling_go_together_and_learn(batch: Batch) -
 def test_chunks_of_one_word_are_refused() -> None:
     with pytest.raises(ConfigError, match=r"training: truncate = 1: no gradient .*\. Use 2 or more, or 0 for all\."):
         recipe.parse({"training": {"truncate": 1}})
+
+
+@pytest.mark.parametrize("training", [{"truncate": 2}, {"sampling": 0.1}], ids=str)
+def test_one_dropout_mask_for_a_sentence_needs_the_sentence_whole(training: dict[str, float]) -> None:
+    model = {"kind": "luong", "variational": True}
+    recipe.parse({"model": model})
+    with pytest.raises(ConfigError, match=r"wants one mask for a sentence\. Switch one of them off\."):
+        recipe.parse({"model": model, "training": training})
