@@ -10,7 +10,9 @@ import time
 
 import pytest
 
-COMMANDS = ["demo", "train", "translate", "show", "data", "doctor"]
+from regarde.cli.main import app
+
+COMMANDS = [command.callback.__name__ for command in app.registered_commands if command.callback]
 HEAVY = ("torch", "numpy", "sentencepiece", "matplotlib", "babel", "safetensors")
 
 
