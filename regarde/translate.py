@@ -180,7 +180,7 @@ class Translator:
     def tokens(self, text: str) -> Sentence:
         """text -> tokens; a sentence that is too long is refused."""
         prepared = self.text.prepare(text)
-        ids = self.text.source.encode(prepared)
+        ids = self.text.source.encode(prepared) if prepared.strip() else []  # nothing but spaces says nothing
         if len(ids) > self.longest:
             raise DataError(
                 f"A sentence of {len(ids)} tokens: expected at most {self.longest}. Cut it into shorter ones."
@@ -225,11 +225,13 @@ class Translator:
 def ensemble(translators: Sequence[Translator]) -> Translator:
     """One translator that asks several models and takes the mean of their probabilities; the first says how to search.
 
-    All must read and write the same tokens.
+    All must read and write the same tokens. One alone stays as it is, with all its heads.
     """
     if not translators:
         raise UsageError("An ensemble of no models. Give at least one.")
     first, *others = translators
+    if not others:
+        return first
     for number, other in enumerate(others, start=2):
         if difference := first_difference(first.text, other.text):
             raise UsageError(f"Model {number} of the ensemble: {difference} Use models trained on the same vocabulary.")

@@ -169,8 +169,9 @@ def test_an_ensemble_translates_and_one_model_alone_is_itself() -> None:
     together = ensemble(models)
     assert together.offset == 1
     assert "Nowak" in together.translate("the Nowak", replace_unknown=True, beam=2).text
-    alone, model = ensemble(models[:1]).translate("the cat"), models[0].translate("the cat")
-    assert (alone.text, alone.score) == (model.text, pytest.approx(model.score, abs=1e-5))
+    assert ensemble(models[:1]) is models[0]
+    twice, once = (translator.translate("the cat") for translator in (ensemble(models[:1] * 2), models[0]))
+    assert (twice.text, twice.score) == (once.text, pytest.approx(once.score, abs=1e-5))
 
 
 def test_an_ensemble_of_other_words_is_refused_and_names_the_first() -> None:
