@@ -63,6 +63,12 @@ class Blueprint:
     model: ModelConfig = field(default_factory=BahdanauConfig)
     search: Search = field(default_factory=Greedy)
 
+    def __post_init__(self) -> None:
+        if self.model.kind == "transformer" and self.model.tying == "three-way" and not self.text.shared:
+            raise ConfigError(
+                "Three-way tying needs one vocabulary for both sides. Set text.shared = true, or model.tying = two-way."
+            )
+
 
 def save(folder: Path, tables: config.Table, text: Text, model: Model, card: str) -> None:
     """Write a model into a folder; the manifest comes last, so that what it vouches for is there."""

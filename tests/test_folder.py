@@ -323,7 +323,7 @@ def test_a_manifest_that_is_no_json_is_refused(model: Path, content: bytes) -> N
 def test_a_refused_folder_is_exit_code_4(cli, model: Path, tmp_path: Path) -> None:
     (tmp_path / "text").write_text("abc\n")
     (model / "weights.safetensors").write_bytes(b"short")
-    assert "cut short or changed" in cli("translate", model, tmp_path / "text").fails(4)
+    assert "cut short or changed" in cli("translate", model, "--input", tmp_path / "text").fails(4)
     assert "cut short or changed" in cli("show", model, "abc").fails(4)
 
 

@@ -30,6 +30,7 @@ def demo(
     Example: regarde demo
     """
     from regarde.alignment.links import Link
+    from regarde.cli.devices import settle_threads
     from regarde.cli.display import TrainingDisplay
     from regarde.cli.show import coloured
     from regarde.data.datasets import DATASETS
@@ -45,6 +46,7 @@ def demo(
     prepared = prepare(compose({"name": "dates"}, settings=settings))
     write([f"{note}\n" for note in prepared.notes])
     path = out if not out.exists() else default_folder(out.name)
+    settle_threads(0, prepared.parameters)
     with TrainingDisplay(STEPS) as display:
         run = start(prepared, path, display)
     model = run.load()

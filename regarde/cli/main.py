@@ -12,9 +12,11 @@ from typing import Annotated, Any
 import typer
 
 import regarde
+from regarde.cli.average import average
 from regarde.cli.data import data
 from regarde.cli.demo import demo
 from regarde.cli.doctor import doctor
+from regarde.cli.models import models
 from regarde.cli.show import show
 from regarde.cli.streams import ReaderLeft, abandon, warn
 from regarde.cli.train import train
@@ -59,7 +61,7 @@ def _add(command: Callable[..., None]) -> None:
     app.command(help="\n\n".join(text), epilog=example)(command)
 
 
-for _command in (demo, train, translate, show, data, doctor):
+for _command in (demo, train, translate, show, models, data, average, doctor):
     _add(_command)
 
 

@@ -13,9 +13,9 @@ from regarde.cli.streams import write
 
 
 def models(
-    name: Annotated[str | None, typer.Argument(help="A preset; none lists them all.")] = None,
+    name: Annotated[str | None, typer.Argument(metavar="NAME", help="A preset; none lists them all.")] = None,
     vocabulary: Annotated[
-        int, typer.Option(min=5, max=10**7, help="Of either side, for the count of parameters.")
+        int, typer.Option(min=5, max=10**7, metavar="N", help="Of either side, for the count of parameters.")
     ] = 30_000,
 ) -> None:
     """List the published models that can be trained by name, or print one: equations, sizes, figures, differences.
@@ -33,16 +33,14 @@ def models(
 
 
 def _page(name: str, vocabulary: int) -> str:
-    import torch
-
     from regarde import config
+    from regarde.models import parameter_count
     from regarde.training import recipe as recipes
     from regarde.training.presets import preset
 
     chosen = preset(name)
     recipe = recipes.parse(chosen.recipe)
-    with torch.device("meta"):  # counted, never allocated
-        parameters = recipe.model.build(vocabulary, vocabulary).parameter_count()
+    parameters = parameter_count(recipe.model, vocabulary, vocabulary)
     module = inspect.getdoc(sys.modules[type(recipe.model).__module__]) or ""
     about = chosen.about
     told = [("paper's figures", about.figures), ("where we differ", about.differs), ("reached here", about.reaches)]

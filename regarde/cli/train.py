@@ -7,7 +7,7 @@ from typing import Annotated
 
 import typer
 
-from regarde.cli.devices import MOST_THREADS, choose
+from regarde.cli.devices import MOST_THREADS, choose, settle_threads
 from regarde.cli.streams import warn, write
 
 
@@ -46,7 +46,7 @@ def train(
     ] = None,
     device: Annotated[str, typer.Option(metavar="NAME", help="auto, cpu, cuda or mps.")] = "cpu",
     threads: Annotated[
-        int, typer.Option(min=0, max=MOST_THREADS, metavar="N", help="Threads; 0 for torch's own choice.")
+        int, typer.Option(min=0, max=MOST_THREADS, metavar="N", help="Threads; 0 chooses by the model's size.")
     ] = 0,
     print_config: Annotated[
         bool, typer.Option("--print-config", metavar="", help="Print the resolved settings, train nothing.")
@@ -59,7 +59,7 @@ def train(
 
     Example: regarde train my.tsv --set training.steps=2000 --out runs/mine
     """
-    device = choose(device, threads)
+    device = choose(device)
 
     from regarde import config
     from regarde.cli.display import TrainingDisplay
@@ -86,6 +86,7 @@ def train(
         warn(note)
     read = prepared.recipe.data
     path = out or default_folder("stdin" if read.name == "-" else read.name or read.source)
+    settle_threads(threads, prepared.parameters)
     with TrainingDisplay(prepared.recipe.training.steps) as display:
         run = start(prepared, path, display, device=device)
     best = run.outcome.best

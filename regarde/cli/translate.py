@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated, BinaryIO
 
 import typer
 
-from regarde.cli.devices import MOST_THREADS, choose
+from regarde.cli.devices import MOST_THREADS, choose, settle_threads
 from regarde.cli.streams import standard_input, standard_output, warn
 from regarde.errors import DataError, UsageError
 
@@ -18,9 +18,11 @@ if TYPE_CHECKING:
 
 
 def translate(
-    run: Annotated[Path, typer.Argument(metavar="RUN", help="A model folder, for example runs/dates.")],
+    runs: Annotated[
+        list[Path], typer.Argument(metavar="RUN", help="A model folder; of several, the mean of what they say.")
+    ],
     file: Annotated[
-        Path | None, typer.Argument(metavar="FILE", help="Text, one sentence a line; standard input if none.")
+        Path | None, typer.Option("--input", metavar="FILE", help="Text, one sentence a line, not standard input.")
     ] = None,
     beam: Annotated[int | None, typer.Option(min=1, max=1000, metavar="N", help="Beam size; 1 is greedy.")] = None,
     n_best: Annotated[
@@ -44,9 +46,12 @@ def translate(
         float | None, typer.Option(min=1e-3, max=1e3, metavar="X", help="Below 1 sharper, above 1 flatter samples.")
     ] = None,
     seed: Annotated[int | None, typer.Option(min=0, metavar="N", help="Other samples for another seed.")] = None,
+    replace_unknown: Annotated[
+        bool, typer.Option("--replace-unknown", metavar="", help="Say unknown words by copying what was looked at.")
+    ] = False,
     device: Annotated[str, typer.Option(metavar="NAME", help="auto, cpu, cuda or mps.")] = "cpu",
     threads: Annotated[
-        int, typer.Option(min=0, max=MOST_THREADS, metavar="N", help="Threads; 0 for torch's own choice.")
+        int, typer.Option(min=0, max=MOST_THREADS, metavar="N", help="Threads; 0 chooses by the model's size.")
     ] = 0,
 ) -> None:
     """Translate lines from standard input to standard output.
@@ -70,8 +75,12 @@ def translate(
     from regarde.cli.filter import Json, Plain, Ranked, translate_lines
     from regarde.folder import load
     from regarde.search import Sampling, adjusted
+    from regarde.translate import ensemble
 
-    translator = load(run, device=choose(device, threads))
+    device = choose(device)
+    translator = ensemble([load(run, device=device) for run in runs])
+    translator = replace(translator, replace_unknown=replace_unknown)
+    settle_threads(threads, translator.model.parameter_count())
     if sample:
         drawn = config.parse(Sampling, stated | {"n_best": n_best})
         search: Search = replace(drawn, rules=translator.search.rules)

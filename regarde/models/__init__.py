@@ -1,13 +1,15 @@
 """encoder -> attention -> decoder: one file = one paper.
 
-    sutskever    Sutskever, Vinyals, Le 2014    deep sequence to sequence, no attention
-    cho          Cho et al. 2014                the summary at every step, no attention
-    bahdanau     Bahdanau, Cho, Bengio 2015     RNNsearch: attention before the step
-    conditional  Sennrich et al. 2017           attention inside the cell
-    luong        Luong, Pham, Manning 2015      attention after the step
-    gnmt         Wu et al. 2016                 attention asked from the bottom layer
-    transformer  Vaswani et al. 2017            attention alone, of many heads
+sutskever    Sutskever, Vinyals, Le 2014    deep sequence to sequence, no attention
+cho          Cho et al. 2014                the summary at every step, no attention
+bahdanau     Bahdanau, Cho, Bengio 2015     RNNsearch: attention before the step
+conditional  Sennrich et al. 2017           attention inside the cell
+luong        Luong, Pham, Manning 2015      attention after the step
+gnmt         Wu et al. 2016                 attention asked from the bottom layer
+transformer  Vaswani et al. 2017            attention alone, of many heads
 """
+
+import torch
 
 from regarde.models.bahdanau import BahdanauConfig
 from regarde.models.cho import ChoConfig
@@ -21,6 +23,13 @@ from regarde.models.transformer import TransformerConfig
 ModelConfig = (
     SutskeverConfig | ChoConfig | BahdanauConfig | ConditionalConfig | LuongConfig | GNMTConfig | TransformerConfig
 )
+
+
+def parameter_count(config: ModelConfig, source_vocabulary: int, target_vocabulary: int) -> int:
+    """Counted, never allocated."""
+    with torch.device("meta"):
+        return config.build(source_vocabulary, target_vocabulary).parameter_count()
+
 
 __all__ = [
     "BahdanauConfig",
@@ -37,4 +46,5 @@ __all__ = [
     "State",
     "SutskeverConfig",
     "TransformerConfig",
+    "parameter_count",
 ]

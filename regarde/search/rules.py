@@ -6,12 +6,13 @@ Axes: B rows, V vocabulary, L attention layers, N heads, T target steps, S sourc
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import Annotated
 
 import numpy as np
 from numpy.typing import NDArray
 from torch import Tensor
 
-from regarde.config import Count, NonNegative, Size
+from regarde.config import Bound, Count, Size
 from regarde.text.vocabulary import BOS, EOS, PAD, UNK
 
 LEAST_COVERED = 1e-6  # hard attention may pass a word by altogether, and log 0 would outweigh everything
@@ -26,7 +27,7 @@ class Rules:
     """
 
     min_length: Count = 0
-    max_ratio: NonNegative = 2.0
+    max_ratio: Annotated[float, Bound(0.0, 1000.0)] = 2.0
     max_extra: Size = 20
     allow_unknown: bool = True
 

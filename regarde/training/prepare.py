@@ -18,6 +18,7 @@ from regarde.data.corpus import File, Pair, Report, read_pairs, read_parallel
 from regarde.data.datasets import DATASETS
 from regarde.data.encoded import EncodedPairs
 from regarde.errors import DataError, UsageError
+from regarde.models import parameter_count
 from regarde.text import Text, infer
 from regarde.training import recipe as recipes
 from regarde.training.recipe import DataConfig, Recipe
@@ -37,6 +38,11 @@ class Prepared:
     valid: EncodedPairs
     valid_pairs: list[Pair]
     notes: list[str]
+
+    @property
+    def parameters(self) -> int:
+        """Of the model that will be trained."""
+        return parameter_count(self.recipe.model, len(self.text.source), len(self.text.target))
 
 
 def prepare(tables: Table) -> Prepared:

@@ -67,6 +67,7 @@ class Recipe(Blueprint):
     training: TrainingConfig = field(default_factory=TrainingConfig)
 
     def __post_init__(self) -> None:
+        super().__post_init__()
         piecemeal = [name for name in ("truncate", "sampling") if getattr(self.training, name)]
         if piecemeal and "variational" in (table := config.as_table(self.model)) and table["variational"]:
             given = f"training.{piecemeal[0]} runs the decoder piece by piece, each with dropout of its own"

@@ -10,7 +10,6 @@ from regarde import config, folder
 from regarde.config import Table
 from regarde.training import presets
 from regarde.training.prepare import Prepared, prepare
-from regarde.training.run import RunFolder
 from regarde.training.trainer import Outcome, Progress, Trainer, Validation, Watcher
 from regarde.translate import Translator
 
@@ -84,5 +83,5 @@ def train(
 
 def start(prepared: Prepared, path: Path, watcher: Watcher, *, device: str = "cpu") -> Run:
     """Train what was prepared into a new run folder."""
-    outcome = Trainer(prepared, RunFolder(path), watcher, device).train()
+    outcome = Trainer(prepared, path, watcher, device).train()
     return Run(path, outcome)

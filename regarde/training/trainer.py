@@ -11,6 +11,7 @@ import platform
 import time
 from collections.abc import Iterator
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Protocol
 
 import numpy as np
@@ -81,12 +82,9 @@ class Outcome:
 class Trainer:
     """One run from its first step to its last."""
 
-    def __init__(
-        self, prepared: Prepared, run: RunFolder, watcher: Watcher, device: torch.device | str = "cpu"
-    ) -> None:
+    def __init__(self, prepared: Prepared, path: Path, watcher: Watcher, device: torch.device | str = "cpu") -> None:
         self.prepared = prepared
         self.recipe = prepared.recipe
-        self.run = run
         self.watcher = watcher
         self.device = device
         self.metric = METRICS[self.recipe.training.metric]
@@ -94,6 +92,7 @@ class Trainer:
             text = prepared.text
             self.model: Model = self.recipe.model.build(len(text.source), len(text.target)).to(device)
         self.stepper = Stepper(self.model, self.recipe.training, self.recipe.training.steps)
+        self.run = RunFolder(path)  # last, so that a model that cannot be built leaves no folder behind
 
     def train(self) -> Outcome:
         training = self.recipe.training

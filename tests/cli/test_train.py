@@ -78,7 +78,7 @@ def test_a_table_of_three_columns_asks_and_is_told(cli, tmp_path: Path) -> None:
     assert done.code == 0
     assert "source: fields: 2 TAB-separated columns" in done.error
     Path("text").write_text("geh1\tV;PST\n")
-    record = json.loads(cli("translate", "runs/x", "text", "--json").out)
+    record = json.loads(cli("translate", "runs/x", "--input", "text", "--json").out)
     assert record["source_tokens"] == ["g", "e", "h", "1", "V", "PST", "</s>"]
 
 

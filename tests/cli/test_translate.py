@@ -102,29 +102,29 @@ def text(tmp_path: Path) -> Path:
 
 
 def test_a_file_can_be_given(cli, tiny: Path, text: Path) -> None:
-    done = cli("translate", tiny, text)
+    done = cli("translate", tiny, "--input", text)
     assert (done.code, done.error, done.out.count(b"\n")) == (0, "", 2)
 
 
 def test_beam_one_is_greedy_and_a_wider_beam_scores_no_worse(cli, tiny: Path, text: Path) -> None:
     def scores(*options: str) -> list[float]:
-        lines = cli("translate", tiny, text, "--json", *options).out.splitlines()
+        lines = cli("translate", tiny, "--input", text, "--json", *options).out.splitlines()
         return [sum(json.loads(line)["token_scores"]) for line in lines]
 
     assert scores() == scores("--beam", "1")
-    wide = cli("translate", tiny, text, "--beam", "8", "--n-best", "2")
+    wide = cli("translate", tiny, "--input", text, "--beam", "8", "--n-best", "2")
     assert [line.split("\t")[0:2] for line in wide.out.decode().splitlines()] == [[n, r] for n in "12" for r in "12"]
 
 
 def test_samples_depend_on_the_seed_alone(cli, tiny: Path, text: Path) -> None:
     def drawn(*options: object) -> bytes:
-        done = cli("translate", tiny, text, "--sample", *options)
+        done = cli("translate", tiny, "--input", text, "--sample", *options)
         assert (done.code, done.error) == (0, "")
         return done.out
 
     assert drawn("--seed", 5) == drawn("--seed", 5)
     assert len({drawn("--seed", seed, "--temperature", 3) for seed in range(4)}) > 1
-    assert drawn("--top-k", 1) == drawn("--top-p", 0) == cli("translate", tiny, text).out
+    assert drawn("--top-k", 1) == drawn("--top-p", 0) == cli("translate", tiny, "--input", text).out
     assert drawn("--n-best", 3).count(b"\n") == 6
 
 
@@ -146,20 +146,20 @@ def test_samples_depend_on_the_seed_alone(cli, tiny: Path, text: Path) -> None:
     ],
 )
 def test_a_wrong_option_is_exit_code_2(cli, tiny: Path, text: Path, options: list[str], message: str) -> None:
-    assert message in cli("translate", tiny, text, *options).fails(2)
+    assert message in cli("translate", tiny, "--input", text, *options).fails(2)
 
 
 def test_a_text_that_is_not_there_is_exit_code_3(cli, tiny: Path, tmp_path: Path) -> None:
-    assert "No such file" in cli("translate", tiny, tmp_path / "none").fails(3)
-    assert "Is a directory" in cli("translate", tiny, tmp_path).fails(3)
+    assert "No such file" in cli("translate", tiny, "--input", tmp_path / "none").fails(3)
+    assert "Is a directory" in cli("translate", tiny, "--input", tmp_path).fails(3)
 
 
 def test_a_model_that_is_not_there_is_exit_code_4(cli, text: Path, tmp_path: Path) -> None:
-    assert "no such folder" in cli("translate", tmp_path / "none", text).fails(4)
-    assert "no manifest.json" in cli("translate", tmp_path, text).fails(4)
+    assert "no such folder" in cli("translate", tmp_path / "none", "--input", text).fails(4)
+    assert "no manifest.json" in cli("translate", tmp_path, "--input", text).fails(4)
 
 
 def test_a_model_without_attention_gives_none(cli, plain: Path, text: Path) -> None:
-    record = json.loads(cli("translate", plain, text, "--json").out.splitlines()[0])
+    record = json.loads(cli("translate", plain, "--input", text, "--json").out.splitlines()[0])
     assert record["attention"] is None
     assert record["links"] == []
