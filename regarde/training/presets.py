@@ -5,12 +5,21 @@ A preset is a recipe plus a table [about]; only the recipe is trained and saved.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from importlib import resources
 
 from regarde import config
-from regarde.config import Table
+from regarde.config import Count, Table
 from regarde.errors import UsageError
+
+
+@dataclass(frozen=True)
+class Steps:
+    """In how many steps a small preset has learned an embedded task, or shown that it cannot; 0 = not tried."""
+
+    copy: Count = 0
+    reverse: Count = 0
+    dates: Count = 0
 
 
 @dataclass(frozen=True)
@@ -21,7 +30,8 @@ class About:
     paper: str
     figures: str = ""  # what the paper reports
     differs: str = ""  # where we differ from it, and why
-    reaches: str = ""  # what it reaches here, in how many steps
+    reaches: str = ""  # what it reaches here
+    steps: Steps = field(default_factory=Steps)
 
 
 @dataclass(frozen=True)
