@@ -90,8 +90,7 @@ def read_text(name: str, text: str) -> Table:
 
 
 def override(table: Table, settings: Iterable[str]) -> Table:
-    """A copy of `table` with each `path.to.key=value` set; a value is TOML, or else a bare string."""
-    table = _copy(table)
+    """A copy of `table` with each `path.to.key=value` laid over it; a value is TOML, or else a bare string."""
     for setting in settings:
         path, equals, text = setting.partition("=")
         keys = path.strip().split(".")
@@ -101,10 +100,13 @@ def override(table: Table, settings: Iterable[str]) -> Table:
             raise ConfigError(f"--set {_cut(setting)}: nested too deep. Expected a key such as model.hidden.")
         inner = table
         for key in keys[:-1]:
-            inner = inner.setdefault(key, {})
+            inner = inner.get(key, {})
             if not isinstance(inner, dict):
                 raise ConfigError(f"--set {_cut(setting)}: {key} is a value, not a table. Leave out what follows it.")
-        inner[keys[-1]] = _value(text.strip())
+        above = _value(text.strip())
+        for key in reversed(keys):
+            above = {key: above}
+        table = merge(table, above)
     return table
 
 
@@ -218,8 +220,9 @@ def _choose(options: list[Any], value: Any, where: str) -> Any:
     kinds = {_kind(option): option for option in options}
     kind = value.get("kind")
     if type(kind) is not str or kind not in kinds:
-        given = "nothing" if kind is None else _shown(kind)
-        raise ConfigError(unknown(f"{_join(where, 'kind')} = {given}", given.strip("'"), kinds, "kind"))
+        if kind is None:
+            raise ConfigError(f"{_join(where, 'kind')}: missing. Known: {', '.join(kinds)}.")
+        raise ConfigError(unknown(f"{_join(where, 'kind')} = {_shown(kind)}", str(kind), kinds, "kind"))
     return parse(kinds[kind], value, where)
 
 

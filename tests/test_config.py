@@ -93,7 +93,7 @@ def test_what_is_written_is_read_again(drawing: Drawing) -> None:
             {"shape": {"kind": "sqare"}},
             "shape.kind = 'sqare': unknown kind. Did you mean \"square\"? Known: circle, square.",
         ),
-        ({"shape": {}}, "shape.kind = nothing: unknown kind. Known: circle, square."),
+        ({"shape": {}}, "shape.kind: missing. Known: circle, square."),
         ({"shape": {"kind": ["circle"]}}, "shape.kind = ['circle']: unknown kind."),
         ({"shape": "circle"}, "shape = 'circle': expected a table, [shape], with a kind."),
         ({"shape": {"kind": "square", "corners": "rond"}}, 'Did you mean "round"?'),

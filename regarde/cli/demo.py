@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import shutil
+import sys
 from pathlib import Path
 from typing import Annotated
 
@@ -10,7 +11,7 @@ import typer
 
 from regarde.cli.streams import write
 
-STEPS = 600
+STEPS = 500
 DEPARTURES = """\
 A small RNNsearch (Bahdanau, Cho, Bengio 2015). The equations are the paper's; what differs:
   sizes       embeddings 64, hidden 128, alignment 128, maxout 64   (paper: 620, 1000, 1000, 500)
@@ -42,7 +43,7 @@ def demo(
     from regarde.visualise.terminal import heatmap
 
     write([DEPARTURES, "\n"])
-    settings = [f"training.steps={STEPS}", "training.valid_every=150", 'source_language="mul"']
+    settings = [f"training.steps={STEPS}", "training.valid_every=125", 'source_language="mul"']
     prepared = prepare(compose({"name": "dates"}, settings=settings))
     write([f"{note}\n" for note in prepared.notes])
     path = out if not out.exists() else default_folder(out.name)
@@ -62,20 +63,20 @@ def demo(
             "attention for the digits lies on the characters they come from.\n\n"
         ]
     )
-    for sentence in ("mercredi 3 mars 1999", "2024年2月29日", "יום שני, 20 ביולי 1969"):
+    for sentence in ("mercredi 3 mars 1999", "2024年2月29日", "יום ראשון, 20 ביולי 1969"):
         translation = model.translate(sentence)
         chart = Heatmap.of(translation)
-        write([f"{sentence}  ->  {translation.text}\n"])
         write([heatmap(chart, width=shutil.get_terminal_size().columns, color=coloured()), "\n\n"])
     picture = path / "plots" / "alignment.svg"
     picture.parent.mkdir(exist_ok=True)
     save(Heatmap.of(model.translate("mercredi 3 mars 1999")), picture)
+    regarde = "regarde" if shutil.which("regarde") else sys.argv[0]  # as it can be typed from here
     write(
         [
             f"The model is in {path}, a picture of the first alignment in {picture}. Try next:\n"
-            f'  echo "7. März 2023" | regarde translate {path}\n'
-            f'  regarde show {path} "14 juillet 1789" --html alignment.html\n'
-            f"  regarde train reverse\n"
-            f"  regarde train my.tsv        (source TAB target, line by line)\n"
+            f'  echo "7. März 2023" | {regarde} translate {path}\n'
+            f'  {regarde} show {path} "14 juillet 1989" --html alignment.html\n'
+            f"  {regarde} train reverse\n"
+            f"  {regarde} train my.tsv        (source TAB target, line by line)\n"
         ]
     )

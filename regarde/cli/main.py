@@ -78,7 +78,7 @@ def run() -> None:
         code = _fail(str(error), error.exit_code)
     except _Misuse as error:
         path = error.ctx.command_path if error.ctx else "regarde"
-        code = _fail(f"{error.format_message().rstrip('.')}. See: {path} --help", UsageError.exit_code)
+        code = _fail(f"{_sentence(error.format_message())} See: {path} --help", UsageError.exit_code)
     except (typer.Abort, KeyboardInterrupt):
         code = _fail("interrupted", INTERRUPTED)
     except Exception as error:
@@ -86,6 +86,10 @@ def run() -> None:
             raise
         code = _unexpected(error)
     sys.exit(code)
+
+
+def _sentence(message: str) -> str:
+    return message if message.endswith(("?", "!", ".")) else f"{message}."
 
 
 def _unexpected(error: Exception) -> int:

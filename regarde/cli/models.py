@@ -49,7 +49,7 @@ def _page(name: str, vocabulary: int) -> str:
         f"{module}\n",
         f"parameters: {parameters:,} with vocabularies of {vocabulary:,}\n",
         *(textwrap.fill(f"{label}: {text}", 100, subsequent_indent="  ") + "\n" for label, text in told if text),
-        f"[model]\n{config.dump(recipe.model)}",
+        config.as_text({"model": config.as_table(recipe.model)}),
         f"Train it: regarde train DATA --preset {name}\n",
     ]
     return "\n".join(parts)

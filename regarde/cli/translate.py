@@ -28,6 +28,10 @@ def translate(
     n_best: Annotated[
         int, typer.Option(min=1, max=1000, metavar="N", help="Answers per line: line TAB rank TAB score TAB text.")
     ] = 1,
+    alpha: Annotated[
+        float | None,
+        typer.Option(min=0.0, max=10.0, metavar="X", help="Length penalty of a beam; 0 for none, more for longer."),
+    ] = None,
     as_json: Annotated[
         bool,
         typer.Option(
@@ -66,8 +70,8 @@ def translate(
     if stated and not sample:
         option = next(iter(stated)).replace("_", "-")
         raise UsageError(f"--{option} is about sampling, which was not asked for. Add --sample, or leave it out.")
-    if sample and beam is not None:
-        raise UsageError("--beam and --sample exclude each other. Leave out one of them.")
+    if sample and (beam is not None or alpha is not None):
+        raise UsageError("--beam and --alpha exclude --sample. Leave out one or the other.")
 
     stream, out = _open(file), standard_output()
 
@@ -85,7 +89,7 @@ def translate(
         drawn = config.parse(Sampling, stated | {"n_best": n_best})
         search: Search = replace(drawn, rules=translator.search.rules)
     else:
-        search = adjusted(translator.search, beam=beam, n_best=n_best)
+        search = adjusted(translator.search, beam=beam, n_best=n_best, alpha=alpha)
     form: Form = Json() if as_json else Ranked() if n_best > 1 else Plain()
     counts = translate_lines(stream, out, translator, search, form)
     if counts.lone_cr:

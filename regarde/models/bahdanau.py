@@ -136,6 +136,8 @@ class BahdanauConfig:
 def initialise(encoder: RecurrentEncoder, decoder: AttendBeforeDecoder) -> None:
     """Appendix B.1: recurrent matrices orthogonal, W_a and U_a N(0, .001^2), v_a and biases 0, the rest N(0, .01^2)."""
     for name, parameter in [*encoder.named_parameters(), *decoder.named_parameters()]:
+        if name.startswith("attention."):
+            continue
         if name.endswith("bias"):
             nn.init.zeros_(parameter)
         else:
@@ -147,7 +149,7 @@ def initialise(encoder: RecurrentEncoder, decoder: AttendBeforeDecoder) -> None:
     for name, parameter in decoder.attention.named_parameters():
         if name.split(".")[-1] == "v":
             nn.init.zeros_(parameter)  # attention starts uniform
-        else:
+        elif parameter.dim() > 1:  # what other scores have beyond matrices starts as they say
             nn.init.normal_(parameter, std=0.001)
     for side in (encoder, decoder):
         quiet_padding(side)

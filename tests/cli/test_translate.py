@@ -135,7 +135,7 @@ def test_samples_depend_on_the_seed_alone(cli, tiny: Path, text: Path) -> None:
         (["--beam", "1000000000"], "less than or equal to 1000"),
         (["--beam", "x"], "--beam"),
         (["--n-best", "4", "--beam", "3"], "n_best = 4: expected at most the beam size, 3"),
-        (["--sample", "--beam", "2"], "--beam and --sample exclude each other"),
+        (["--sample", "--beam", "2"], "--beam and --alpha exclude --sample"),
         (["--sample", "--n-best", "200"], "expected a value from 1 to 100"),
         (["--sample", "--temperature", "nan"], "--temperature"),
         (["--sample", "--top-p", "1.5"], "--top-p"),
