@@ -7,25 +7,27 @@ import math
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from regarde import config
 from regarde.config import Table
 from regarde.data import sampling
 from regarde.data.corpus import File, Pair, Report, read_pairs, read_parallel
 from regarde.data.datasets import DATASETS
 from regarde.data.encoded import EncodedPairs
 from regarde.errors import DataError, UsageError
+from regarde.evaluation.metrics import MetricName
 from regarde.models import parameter_count
-from regarde.text import Text, infer
+from regarde.text import Text, TokenizerConfig, infer
 from regarde.training import recipe as recipes
 from regarde.training.recipe import DataConfig, Recipe
 
 FEWEST_PAIRS = 2
 SAMPLE = 20_000  # pairs looked at to choose tokenizers
 FEWEST_STEPS, MOST_STEPS = 2_000, 20_000  # of a run whose length was left to us
+LARGEST_RATIO = 1000.0  # the bound of search.rules.max_ratio: one odd pair must not make an unreadable configuration
 
 
 @dataclass(frozen=True)
@@ -48,11 +50,10 @@ class Prepared:
 def prepare(tables: Table) -> Prepared:
     """Read the data a recipe names and fill in what it leaves open."""
     notes: list[str] = []
-    recipes.parse(tables)  # mistakes in what was given are said before any data is read
-    data = config.parse(DataConfig, tables.get("data", {}), "data")
-    train_pairs, valid_pairs = _read(data, _seed(tables), notes)
-    tables = _infer(tables, train_pairs, notes)
-    recipe = recipes.parse(tables)
+    recipe = recipes.parse(tables)  # mistakes in what was given are said before any data is read
+    data = recipe.data
+    train_pairs, valid_pairs = _read(data, recipe.training.seed, notes)
+    recipe = _infer(recipe, tables, train_pairs, notes)
     text = recipe.text.train(train_pairs)
     train = _encode(train_pairs, text, data, "training", notes)
     valid = _encode(valid_pairs, text, data, "validation", notes)
@@ -63,10 +64,6 @@ def prepare(tables: Table) -> Prepared:
         notes.append("warning: these are not the training pairs that the recipe's data.sha256 speaks of")
     recipe = replace(recipe, data=replace(recipe.data, sha256=digest))
     return Prepared(recipe, text, train, valid, valid_pairs, notes)
-
-
-def _seed(tables: Table) -> int:
-    return recipes.parse(tables).training.seed
 
 
 def _read(data: DataConfig, seed: int, notes: list[str]) -> tuple[list[Pair], list[Pair]]:
@@ -113,19 +110,30 @@ def _read_files(names: Sequence[str], data: DataConfig, report: Report) -> Itera
     return read_pairs(files, columns=data.columns or None, on_error=data.on_error, report=report)
 
 
-def _infer(tables: Table, pairs: Sequence[Pair], notes: list[str]) -> Table:
-    """Tokenizers, by looking at each side; the metric, by the target's tokenizer."""
-    inferred: Table = {"text": {}, "training": {}}
-    given_text, given_training = tables.get("text", {}), tables.get("training", {})
-    for side, texts in (("source", [p.source for p in pairs[:SAMPLE]]), ("target", [p.target for p in pairs[:SAMPLE]])):
-        if side not in given_text:
+def _infer(recipe: Recipe, tables: Table, pairs: Sequence[Pair], notes: list[str]) -> Recipe:
+    """Tokenizers, by looking at each side; the metric, by the target's tokenizer. What the tables say stays."""
+    sample = pairs[:SAMPLE]
+    inferred: dict[str, TokenizerConfig] = {}
+    for side, texts in (("source", [pair.source for pair in sample]), ("target", [pair.target for pair in sample])):
+        if not _says(tables, "text", side):
             guess = infer(texts)
-            inferred["text"][side] = config.as_table(guess.config)
+            inferred[side] = guess.config
             notes.append(f"{side}: {guess.reason}")
-    if "metric" not in given_training:
-        kind = (inferred["text"] | given_text)["target"]["kind"]
-        inferred["training"]["metric"] = "bleu" if kind == "sentencepiece" else "exact_match"
-    return config.merge(inferred, tables)
+    recipe = replace(recipe, text=replace(recipe.text, **inferred))
+    if not _says(tables, "training", "metric"):
+        metric: MetricName = "bleu" if recipe.text.target.kind == "sentencepiece" else "exact_match"
+        recipe = replace(recipe, training=replace(recipe.training, metric=metric))
+    return recipe
+
+
+def _says(tables: Table, *keys: str) -> bool:
+    """Whether the tables hold that key themselves, rather than leave it to its default."""
+    inner: Any = tables
+    for key in keys:
+        if key not in inner:
+            return False
+        inner = inner[key]
+    return True
 
 
 def _encode(pairs: Sequence[Pair], text: Text, data: DataConfig, purpose: str, notes: list[str]) -> EncodedPairs:
@@ -140,15 +148,15 @@ def _encode(pairs: Sequence[Pair], text: Text, data: DataConfig, purpose: str, n
 
 def _lengths(recipe: Recipe, tables: Table, train: EncodedPairs, notes: list[str]) -> Recipe:
     """How long a translation may grow and how long to train, from the data."""
-    if "rules" not in tables.get("search", {}):
+    if not _says(tables, "search", "rules", "max_ratio"):
         ratio = float(np.max(train.targets.lengths / train.sources.lengths))
-        rules = replace(recipe.search.rules, max_ratio=max(2.0, math.ceil(ratio * 1.2)))
+        rules = replace(recipe.search.rules, max_ratio=min(max(2.0, math.ceil(ratio * 1.2)), LARGEST_RATIO))
         recipe = replace(recipe, search=replace(recipe.search, rules=rules))
     training = recipe.training
     batches = len(epoch(recipe, train, 0))
     if not training.steps:
         steps = training.epochs * batches
-        if "epochs" not in tables.get("training", {}):
+        if not _says(tables, "training", "epochs"):
             steps = min(max(steps, FEWEST_STEPS), MOST_STEPS)
         recipe = replace(recipe, training=replace(training, steps=max(1, steps)))
     steps = recipe.training.steps

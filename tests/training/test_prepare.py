@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
+from regarde import config
 from regarde.config import Table
 from regarde.errors import DataError, UsageError
+from regarde.training import recipe as recipes
 from regarde.training.prepare import prepare
 from regarde.training.start import compose
 
@@ -141,3 +144,20 @@ def test_control_symbols_in_the_data_are_text(tmp_path: Path) -> None:
     prepared = prepare(tables(given))
     assert min(prepared.train.sources.ids) >= 4  # no control among them
     assert prepared.text.source.decode(prepared.train.sources[0]).startswith("</s>")
+
+
+def test_one_very_long_target_leaves_a_configuration_that_can_be_read_again(tmp_path: Path) -> None:
+    given = write(tmp_path / "my.tsv", *((f"{n}", "x" * 2_500) for n in range(9)))
+    recipe = prepare(tables(given, "text.target.kind=characters")).recipe
+    assert recipe.search.rules.max_ratio == 1000
+    assert recipes.parse(config.as_table(recipe)) == recipe
+
+
+def test_one_rule_of_the_search_leaves_the_others_inferred(tmp_path: Path) -> None:
+    given = write(tmp_path / "my.tsv", *((f"{n}", f"{n}" * 20) for n in range(9)))
+    inferred = prepare(tables(given)).recipe.search.rules
+    assert inferred.max_ratio == 13  # 21 target tokens for 2 of the source, and a fifth more
+    rules = prepare(tables(given, "search.kind=greedy", "search.rules.min_length=2")).recipe.search.rules
+    assert rules == replace(inferred, min_length=2)
+    rules = prepare(tables(given, "search.kind=greedy", "search.rules.max_ratio=3")).recipe.search.rules
+    assert rules == replace(inferred, max_ratio=3.0)
