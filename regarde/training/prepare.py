@@ -112,18 +112,20 @@ def _read_files(names: Sequence[str], data: DataConfig, report: Report) -> Itera
 
 def _infer(recipe: Recipe, tables: Table, pairs: Sequence[Pair], notes: list[str]) -> Recipe:
     """Tokenizers, by looking at each side; the metric, by the target's tokenizer. What the tables say stays."""
-    sample = pairs[:SAMPLE]
-    inferred: dict[str, TokenizerConfig] = {}
-    for side, texts in (("source", [pair.source for pair in sample]), ("target", [pair.target for pair in sample])):
-        if not _says(tables, "text", side):
-            guess = infer(texts)
-            inferred[side] = guess.config
-            notes.append(f"{side}: {guess.reason}")
-    recipe = replace(recipe, text=replace(recipe.text, **inferred))
+    sources, targets = [pair.source for pair in pairs[:SAMPLE]], [pair.target for pair in pairs[:SAMPLE]]
+    source = recipe.text.source if _says(tables, "text", "source") else _tokenizer("source", sources, notes)
+    target = recipe.text.target if _says(tables, "text", "target") else _tokenizer("target", targets, notes)
+    recipe = replace(recipe, text=replace(recipe.text, source=source, target=target))
     if not _says(tables, "training", "metric"):
         metric: MetricName = "bleu" if recipe.text.target.kind == "sentencepiece" else "exact_match"
         recipe = replace(recipe, training=replace(recipe.training, metric=metric))
     return recipe
+
+
+def _tokenizer(side: str, texts: Sequence[str], notes: list[str]) -> TokenizerConfig:
+    guess = infer(texts)
+    notes.append(f"{side}: {guess.reason}")
+    return guess.config
 
 
 def _says(tables: Table, *keys: str) -> bool:

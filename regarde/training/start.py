@@ -38,9 +38,13 @@ class Run:
 def compose(
     data: Table, *, preset: str | None = None, recipe: Path | None = None, settings: Sequence[str] = ()
 ) -> Table:
-    """What was asked for: a preset, a recipe laid over it, the data given, and each setting, the last word first."""
+    """The tables of a run. Each of these is laid over the one before it: preset, recipe, data, settings.
+
+    Without a recipe, the preset is rnnsearch-small unless it is said; a recipe stands alone unless a preset is said.
+    """
     below = presets.preset(preset or PRESET).recipe if preset or recipe is None else {}
     above = config.read(recipe) if recipe else {}
+    above.pop("about", None)  # the file of a preset is a recipe too, and what it tells of itself is not trained
     given = {"data": {key: value for key, value in data.items() if value}}
     return config.override(config.merge(config.merge(below, above), given), settings)
 

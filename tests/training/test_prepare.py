@@ -161,3 +161,9 @@ def test_one_rule_of_the_search_leaves_the_others_inferred(tmp_path: Path) -> No
     assert rules == replace(inferred, min_length=2)
     rules = prepare(tables(given, "search.kind=greedy", "search.rules.max_ratio=3")).recipe.search.rules
     assert rules == replace(inferred, max_ratio=3.0)
+
+
+@pytest.mark.parametrize("name", ["rnnsearch-small", "transformer-small"])
+def test_the_file_of_a_preset_is_a_recipe(name: str) -> None:
+    file = Path(config.__file__).parent / "recipes" / f"{name}.toml"
+    assert compose({"name": "copy"}, recipe=file) == compose({"name": "copy"}, preset=name)
