@@ -14,7 +14,7 @@ test: $(VENV)/test
 	$(BIN)/mypy
 	$(BIN)/pytest -m "not slow"
 
-slow: $(VENV)/test
+slow: $(VENV)/slow
 	$(BIN)/pytest -m slow
 
 lint: $(VENV)/test
@@ -29,6 +29,10 @@ $(VENV)/demo: pyproject.toml | $(BIN)/python
 $(VENV)/test: pyproject.toml | $(BIN)/python
 	$(BIN)/python -m pip install --quiet --disable-pip-version-check --editable '.[test]'
 	@touch $@ $(VENV)/demo
+
+$(VENV)/slow: pyproject.toml | $(BIN)/python
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check --editable '.[slow]'
+	@touch $@ $(VENV)/test $(VENV)/demo
 
 $(BIN)/python:
 	$(PYTHON) -m venv $(VENV)

@@ -73,6 +73,10 @@ class GRU(Cell):
         for_gates, for_candidate = shares[..., : 2 * self.hidden], shares[..., 2 * self.hidden :]
         reset, update = torch.sigmoid(for_gates + self.U_gates(state)).chunk(2, dim=-1)
         candidate = torch.tanh(for_candidate + self.U(reset * state))
+        return self.mix(state, candidate, update)
+
+    def mix(self, state: Tensor, candidate: Tensor, update: Tensor) -> Tensor:
+        """(1 - z) o s_prev + z o s~"""
         return torch.lerp(state, candidate, update)
 
 
@@ -98,8 +102,8 @@ class LSTM(Cell):
     def forward(self, shares: Tensor, state: Tensor) -> Tensor:
         h, c = state.chunk(2, dim=-1)
         total = shares + self.U(h)
-        keep, forget, show = torch.sigmoid(total[..., : 3 * self.hidden]).chunk(3, dim=-1)
-        c = forget * c + keep * torch.tanh(total[..., 3 * self.hidden :])
+        write, forget, show = torch.sigmoid(total[..., : 3 * self.hidden]).chunk(3, dim=-1)
+        c = forget * c + write * torch.tanh(total[..., 3 * self.hidden :])
         return torch.cat((show * torch.tanh(c), c), dim=-1)
 
 

@@ -5,8 +5,8 @@ Axes: B batch, T positions, L layers, H hidden, K state size, G gate pre-activat
     x_1 = input,  h_l = cell_l(x_l),  x_{l+1} = h_l                for l < residual_from
                                       x_{l+1} = h_l + x_l          for l >= residual_from (Wu et al. 2016, equation 6)
 
-Dropout is on what passes between layers (Zaremba et al. 2014); variational dropout draws one mask for a whole sentence
-(Gal and Ghahramani 2016).
+Dropout is on what passes between layers (Zaremba et al. 2014). Variational dropout draws one mask for a whole sentence,
+as Gal and Ghahramani 2016 do, but here between layers only.
 """
 
 from __future__ import annotations
@@ -16,10 +16,11 @@ from collections.abc import Iterable, Sequence
 import torch
 from torch import Tensor, nn
 
+from regarde.errors import ConfigError
 from regarde.layers.cells import CELLS, Cell, run
 
 Noise = Sequence[Tensor | None]
-"""One dropout mask (B, H) for the input of each layer, or None for fresh dropout at each step."""
+"""One dropout mask (B, H) for the input of each layer but the first, or None for fresh dropout at each step."""
 
 
 class Stack(nn.Module):
@@ -30,9 +31,15 @@ class Stack(nn.Module):
     ) -> None:
         super().__init__()
         self.layers = nn.ModuleList(cells)
+        depth = len(self.layers)
+        if residual_from and not 2 <= residual_from <= depth:
+            raise ConfigError(f"residual_from = {residual_from}: expected a layer from 2 to {depth}, or 0 for none.")
+        if variational and (depth < 2 or not dropout):
+            given = f"layers = {depth}, dropout = {dropout}"
+            raise ConfigError(f"variational = true drops between layers, but {given}. Raise them, or set it to false.")
         self.dropout = nn.Dropout(dropout)
         self.variational = variational
-        self.residual_from = residual_from or len(self.layers) + 1
+        self.residual_from = residual_from or depth + 1
 
     @classmethod
     def of(
@@ -72,7 +79,8 @@ class Stack(nn.Module):
         """What variational dropout multiplies with through one sentence."""
         if not self.variational:
             return [None] * len(self.layers)
-        return [self.dropout(like.new_ones(len(like), self.hidden)) for _ in self.layers]
+        masks = [self.dropout(like.new_ones(len(like), self.hidden)) for _ in self.layers[1:]]
+        return [None, *masks]
 
     def forward(self, x: Tensor, mask: Tensor, start: Tensor) -> tuple[Tensor, Tensor]:
         """A whole sentence, layer by layer.  (B, T, I), (B, T), (B, L, K) -> top (B, T, H), final states (B, L, K)"""
@@ -104,7 +112,7 @@ class Stack(nn.Module):
             state = cell(shares, states[:, layer])
             after.append(state)
             x = cell.output(state)
-            if layer and layer + 1 >= self.residual_from:
+            if layer + 1 >= self.residual_from:
                 x = x + below
         return x, torch.stack(after, dim=1)
 

@@ -26,7 +26,7 @@ from regarde.attention.mechanisms import Attention, AttentionConfig, GlobalConfi
 from regarde.attention.scores import AdditiveConfig
 from regarde.config import Share, Size
 from regarde.layers import CELLS, Cell, CellName, Embedding, Maxout, quiet_padding
-from regarde.models.encoders import BidirectionalConfig, Common, EncoderConfig, RecurrentEncoder
+from regarde.models.encoders import BidirectionalConfig, EncoderConfig, RecurrentEncoder, Shared
 from regarde.models.interface import Decoder, Encoding, Model, State
 
 ReadoutState = Literal["previous", "current"]
@@ -114,7 +114,7 @@ class BahdanauConfig:
     def build(self, source_vocabulary: int, target_vocabulary: int) -> Model:
         E, H = self.embedding, self.hidden
         embedding = Embedding(source_vocabulary, E, self.dropout)
-        encoder = self.encoder.build(embedding, Common(H, 1, self.cell, self.dropout))
+        encoder = self.encoder.build(embedding, Shared(H, 1, self.cell, self.dropout))
         D = encoder.size
         decoder = AttendBeforeDecoder(
             embedding=Embedding(target_vocabulary, E, self.dropout),

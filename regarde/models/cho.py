@@ -11,7 +11,8 @@ One summary of the source enters EVERY step of the decoder, its gates and its ou
               h~' = tanh(W' e(y) + r' o [U' h' + C c])         h' = z' o h'_prev + (1 - z') o h~'
     readout   s = maxout(O_h h' + O_y e(y) + O_c c),  p(y_t) = softmax(G s)
 
-The encoder's reset gate acts before the recurrent product, the decoder's after it, and over the context too.
+The encoder's reset gate acts before the recurrent product, the decoder's after it, and over the context too. These two
+cells are the paper's own and cannot be exchanged; plain sequence to sequence with other cells and depths is sutskever.
 """
 
 from __future__ import annotations
@@ -32,11 +33,9 @@ from regarde.models.interface import Decoder, Encoder, Encoding, Model, State
 class KeepingGRU(GRU):
     """The encoder's cell: Bahdanau's GRU with the update gate the other way round."""
 
-    def forward(self, shares: Tensor, state: Tensor) -> Tensor:
-        for_gates, for_candidate = shares[..., : 2 * self.hidden], shares[..., 2 * self.hidden :]
-        reset, keep = torch.sigmoid(for_gates + self.U_gates(state)).chunk(2, dim=-1)
-        candidate = torch.tanh(for_candidate + self.U(reset * state))
-        return torch.lerp(candidate, state, keep)
+    def mix(self, state: Tensor, candidate: Tensor, update: Tensor) -> Tensor:
+        """z o h_prev + (1 - z) o h~"""
+        return torch.lerp(candidate, state, update)
 
 
 class SummaryGRU(nn.Module):

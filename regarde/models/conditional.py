@@ -26,7 +26,7 @@ from regarde.attention.scores import AdditiveConfig
 from regarde.config import Share, Size
 from regarde.layers import CELLS, Cell, CellName, Embedding, Maxout
 from regarde.models.bahdanau import RecurrentState
-from regarde.models.encoders import BidirectionalConfig, Common, EncoderConfig
+from regarde.models.encoders import BidirectionalConfig, EncoderConfig, Shared
 from regarde.models.interface import Decoder, Encoding, Model
 
 
@@ -97,7 +97,7 @@ class ConditionalConfig:
     def build(self, source_vocabulary: int, target_vocabulary: int) -> Model:
         E, H = self.embedding, self.hidden
         embedding = Embedding(source_vocabulary, E, self.dropout)
-        encoder = self.encoder.build(embedding, Common(H, 1, self.cell, self.dropout))
+        encoder = self.encoder.build(embedding, Shared(H, 1, self.cell, self.dropout))
         D = encoder.size
         decoder = AttendInsideDecoder(
             embedding=Embedding(target_vocabulary, E, self.dropout),

@@ -20,19 +20,20 @@ from typing import Annotated, Literal
 import torch
 from torch import Tensor, nn
 
-from regarde.config import Bound, Count, Depth
+from regarde.config import Bound, Depth
 from regarde.data.batch import Source
 from regarde.errors import ConfigError
 from regarde.layers import CELLS, Cell, Embedding, Stack, reversed_tokens, run
 from regarde.models.interface import Encoder, Encoding
 
 Layers = Annotated[int, Bound(0, 64)]
+Hidden = Annotated[int, Bound(0, 65_536)]
 ResidualFrom = Annotated[int, Bound(0, 64)]  # the first residual layer, counted from 1; 0 = none
 
 
 @dataclass(frozen=True)
-class Common:
-    """What an encoder has in common with its decoder, unless its own configuration says otherwise."""
+class Shared:
+    """What an encoder shares with its decoder, unless its own configuration says otherwise."""
 
     hidden: int
     layers: int
@@ -135,19 +136,19 @@ class BottomBidirectionalEncoder(RecurrentEncoder):
 class UnidirectionalConfig:
     kind: Literal["unidirectional"] = "unidirectional"
     layers: Layers = 0  # 0: as many as the decoder's
-    hidden: Count = 0  # 0: as the decoder's
+    hidden: Hidden = 0  # 0: as the decoder's
     reverse: bool = True
     residual_from: ResidualFrom = 0
 
-    def build(self, embedding: Embedding, common: Common) -> RecurrentEncoder:
+    def build(self, embedding: Embedding, shared: Shared) -> RecurrentEncoder:
         stack = Stack.of(
-            common.cell,
+            shared.cell,
             [embedding.size],
-            self.hidden or common.hidden,
-            self.layers or common.layers,
-            dropout=common.dropout,
-            variational=common.variational,
-            residual_from=_sound(self.residual_from),
+            self.hidden or shared.hidden,
+            self.layers or shared.layers,
+            dropout=shared.dropout,
+            variational=shared.variational,
+            residual_from=self.residual_from,
         )
         return UnidirectionalEncoder(embedding, stack, reverse=self.reverse)
 
@@ -156,41 +157,41 @@ class UnidirectionalConfig:
 class BidirectionalConfig:
     kind: Literal["bidirectional"] = "bidirectional"
     layers: Depth = 1
-    hidden: Count = 0  # of each direction; 0: as the decoder's
+    hidden: Hidden = 0  # of each direction; 0: as the decoder's
 
-    def build(self, embedding: Embedding, common: Common) -> RecurrentEncoder:
-        if common.variational:
+    def build(self, embedding: Embedding, shared: Shared) -> RecurrentEncoder:
+        if shared.variational:
             raise ConfigError("A bidirectional encoder has no variational dropout. Set model.variational = false.")
-        H, cell = self.hidden or common.hidden, CELLS[common.cell]
+        H, cell = self.hidden or shared.hidden, CELLS[shared.cell]
         widths = [embedding.size, *[2 * H] * (self.layers - 1)]
         layers = [BothWays(cell([width], H), cell([width], H)) for width in widths]
-        return BidirectionalEncoder(embedding, layers, dropout=common.dropout)
+        return BidirectionalEncoder(embedding, layers, dropout=shared.dropout)
 
 
 @dataclass(frozen=True)
 class BottomBidirectionalConfig:
     kind: Literal["bottom-bidirectional"] = "bottom-bidirectional"
     layers: Layers = 0  # 0: as many as the decoder's
-    hidden: Count = 0  # 0: as the decoder's
+    hidden: Hidden = 0  # 0: as the decoder's
     residual_from: ResidualFrom = 3
 
-    def build(self, embedding: Embedding, common: Common) -> RecurrentEncoder:
-        H, cell = self.hidden or common.hidden, CELLS[common.cell]
-        layers = self.layers or common.layers
+    def build(self, embedding: Embedding, shared: Shared) -> RecurrentEncoder:
+        H, cell = self.hidden or shared.hidden, CELLS[shared.cell]
+        layers = self.layers or shared.layers
         if layers < 2:
             raise ConfigError(f"layers = {layers}: one layer at the bottom and at least one above it. Use 2 or more.")
         bottom = BothWays(cell([embedding.size], H), cell([embedding.size], H))
-        if self.residual_from in (1, 2):
-            given = f"residual_from = {self.residual_from}: the second layer's input is twice as wide as its output."
-            raise ConfigError(f"{given} Use 3 or more, or 0 for none.")
+        if self.residual_from and not 3 <= self.residual_from <= layers:
+            given = f"residual_from = {self.residual_from} of {layers} layers"
+            raise ConfigError(f"{given}: expected 3 (the second takes twice its width) up to the last, or 0 for none.")
         above = max(0, self.residual_from - 1)  # the stack's own first layer is the encoder's second
         stack = Stack.of(
-            common.cell,
+            shared.cell,
             [2 * H],
             H,
             layers - 1,
-            dropout=common.dropout,
-            variational=common.variational,
+            dropout=shared.dropout,
+            variational=shared.variational,
             residual_from=above,
         )
         return BottomBidirectionalEncoder(embedding, bottom, stack)
@@ -228,11 +229,3 @@ class Project(nn.Module):
 
 StartName = Literal["copy", "project"]
 STARTS: dict[str, type[Copy] | type[Project]] = {"copy": Copy, "project": Project}
-
-
-def _sound(residual_from: int) -> int:
-    if residual_from == 1:
-        raise ConfigError(
-            "residual_from = 1: the first layer's input is no cell's output. Use 2 or more, or 0 for none."
-        )
-    return residual_from

@@ -26,11 +26,11 @@ from regarde.layers import CellName, Embedding, Stack, uniform
 from regarde.models.encoders import (
     STARTS,
     BottomBidirectionalConfig,
-    Common,
     Copy,
     EncoderConfig,
     Project,
     ResidualFrom,
+    Shared,
     StartName,
 )
 from regarde.models.interface import Decoder, Encoding, Model
@@ -98,8 +98,8 @@ class GNMTConfig:
     def build(self, source_vocabulary: int, target_vocabulary: int) -> Model:
         E, H = self.embedding, self.hidden
         embedding = Embedding(source_vocabulary, E, self.dropout)
-        common = Common(self.hidden, self.layers, self.cell, self.dropout, self.variational)
-        encoder = self.encoder.build(embedding, common)
+        shared = Shared(self.hidden, self.layers, self.cell, self.dropout, self.variational)
+        encoder = self.encoder.build(embedding, shared)
         stack = Stack.of(
             self.cell,
             [E, encoder.size],

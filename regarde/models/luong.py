@@ -10,7 +10,8 @@ Attention stands AFTER the step of the decoder:   h_t -> a_t -> c_t -> h~_t
     readout (5, 6) h~_t = tanh(W_c [c_t; h_t]),  p(y_t) = softmax(W_s h~_t)
 
 Weights computed after the step belong to the word just read for content scores and to the word just said for location
-scores (footnote 14); `offset` says which.
+scores (footnote 14). That is how alignments are read with `footnote_14 = true`. Small models trained here put them on
+the word just said under either score, so their presets say false.
 """
 
 from __future__ import annotations
@@ -27,11 +28,11 @@ from regarde.config import Depth, Share, Size
 from regarde.layers import CellName, Embedding, Stack, uniform
 from regarde.models.encoders import (
     STARTS,
-    Common,
     Copy,
     EncoderConfig,
     Project,
     ResidualFrom,
+    Shared,
     StartName,
     UnidirectionalConfig,
 )
@@ -126,6 +127,7 @@ class LuongConfig:
     start: StartName = "copy"
     attention: AttentionConfig = field(default_factory=lambda: GlobalConfig(score=GeneralConfig(), attend_eos=False))
     feeding: bool = True
+    footnote_14: bool = True  # read the weights of content scores as belonging to the word before
     residual_from: ResidualFrom = 0  # of the decoder
     dropout: Share = 0.2  # on embeddings, between layers and before the softmax
     variational: bool = False  # one dropout mask for a whole sentence
@@ -134,8 +136,8 @@ class LuongConfig:
     def build(self, source_vocabulary: int, target_vocabulary: int) -> Model:
         E, H = self.embedding, self.hidden
         embedding = Embedding(source_vocabulary, E, self.dropout)
-        common = Common(self.hidden, self.layers, self.cell, self.dropout, self.variational)
-        encoder = self.encoder.build(embedding, common)
+        shared = Shared(self.hidden, self.layers, self.cell, self.dropout, self.variational)
+        encoder = self.encoder.build(embedding, shared)
         stack = Stack.of(
             self.cell,
             [E, H] if self.feeding else [E],
@@ -153,7 +155,7 @@ class LuongConfig:
             attention=attention,
             combine=nn.Linear(encoder.size + H, H, bias=False),
             feeding=self.feeding,
-            offset=1 if attention.content else 0,
+            offset=1 if self.footnote_14 and attention.content else 0,
             vocabulary=nn.Linear(H, target_vocabulary),
         )
         model = Model(encoder, decoder)

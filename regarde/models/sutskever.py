@@ -24,11 +24,11 @@ from regarde.data.batch import Batched
 from regarde.layers import CellName, Embedding, Stack, uniform
 from regarde.models.encoders import (
     STARTS,
-    Common,
     Copy,
     EncoderConfig,
     Project,
     ResidualFrom,
+    Shared,
     StartName,
     UnidirectionalConfig,
 )
@@ -90,8 +90,8 @@ class SutskeverConfig:
 
     def build(self, source_vocabulary: int, target_vocabulary: int) -> Model:
         embedding = Embedding(source_vocabulary, self.embedding, self.dropout)
-        common = Common(self.hidden, self.layers, self.cell, self.dropout, self.variational)
-        encoder = self.encoder.build(embedding, common)
+        shared = Shared(self.hidden, self.layers, self.cell, self.dropout, self.variational)
+        encoder = self.encoder.build(embedding, shared)
         stack = Stack.of(
             self.cell,
             [self.embedding],

@@ -6,10 +6,10 @@ A recipe is read from TOML, laid over a preset, changed by `--set`, and saved wi
 from __future__ import annotations
 
 from dataclasses import dataclass, field
-from typing import Literal
+from typing import Annotated
 
 from regarde import config
-from regarde.config import Count, NonNegative, Seed, Share, Size, Table
+from regarde.config import Bound, Count, NonNegative, Seed, Share, Size, Table
 from regarde.data.corpus import OnError
 from regarde.errors import ConfigError
 from regarde.evaluation.metrics import MetricName
@@ -52,7 +52,7 @@ class TrainingConfig:
     valid_pairs: Size = 500  # translated at each validation; the loss is taken over all
     patience: Count = 0  # validations without a better metric before stopping; 0 = never stop early
     metric: MetricName = "exact_match"
-    precision: Literal["float32"] = "float32"
+    keep: Annotated[int, Bound(2, 1000)] = 2  # checkpoints, the newest ones; to average them later
 
     def __post_init__(self) -> None:
         if self.truncate == 1:  # a cell whose state is first read by the next word would never learn

@@ -73,12 +73,20 @@ SWITCHES: dict[str, dict[str, Any]] = {
         "init": "paper",
     },
     "conditional": {**WIDER, **ATTENTION, "maxout": 5, "cell": "simple", "encoder": UnidirectionalConfig(layers=2)},
-    "luong": {**WIDER, **DEEP, **ATTENTION, "cell": "torch-gru", "feeding": False, "init": "paper"},
+    "luong": {
+        **WIDER,
+        **DEEP,
+        **ATTENTION,
+        "cell": "torch-gru",
+        "feeding": False,
+        "init": "paper",
+        "footnote_14": False,
+    },
     "gnmt": {
         **WIDER,
         **DEEP,
         **ATTENTION,
-        "encoder": BottomBidirectionalConfig(layers=2),
+        "encoder": BottomBidirectionalConfig(layers=2, residual_from=0),
         "cell": "gru",
         "init": "paper",
     },
@@ -133,7 +141,12 @@ def logits(config: ModelConfig) -> torch.Tensor:
 
 
 def differs(one: ModelConfig, other: ModelConfig) -> bool:
-    return bool((logits(one) - logits(other)).abs().max() > 1e-5)
+    return bool((logits(one) - logits(other)).abs().max() > 1e-5) or offset(one) != offset(other)
+
+
+def offset(config: ModelConfig) -> int:
+    """How attention is read: an option may change that and nothing else."""
+    return config.build(13, 11).decoder.offset
 
 
 @pytest.mark.parametrize(("model", "name"), CASES, ids=[f"{model}-{name}" for model, name in CASES])
@@ -175,10 +188,16 @@ def test_coverage_cannot_reach_a_score_that_sees_no_keys() -> None:
 def test_sizes_that_do_not_fit_say_what_to_do() -> None:
     impossible: list[tuple[str, dict[str, Any], str]] = [
         ("sutskever", {"encoder": BidirectionalConfig(), "start": "copy"}, 'set model.start = "project"'),
-        ("sutskever", {"encoder": UnidirectionalConfig(residual_from=1)}, "Use 2 or more, or 0 for none"),
+        (
+            "sutskever",
+            {"encoder": UnidirectionalConfig(residual_from=1)},
+            "expected a layer from 2 to 2, or 0 for none",
+        ),
         ("gnmt", {"layers": 1}, "Use 2 or more"),
         ("bahdanau", {"attention": MultiHeadConfig(heads=5)}, "heads"),
-        ("luong", {"variational": True, "encoder": BidirectionalConfig()}, "Set model.variational = false"),
+        ("luong", {"variational": True, "dropout": 0.5, "encoder": BidirectionalConfig()}, "model.variational = false"),
+        ("luong", {"variational": True}, "Raise them, or set it to false"),
+        ("gnmt", {"residual_from": 9}, "expected a layer from 2 to 3, or 0 for none"),
         ("transformer", {"size": 10}, "expected a size that its heads divide"),
         ("transformer", {"tying": "three-way"}, "text.shared=true"),
     ]

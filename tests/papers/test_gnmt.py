@@ -102,7 +102,7 @@ def test_residual_connections_start_at_the_third_layer() -> None:
     model = build()
     assert model.decoder.stack.residual_from == 3
     assert model.encoder.stack.residual_from == 2  # the stack's first layer is the encoder's second
-    with pytest.raises(ConfigError, match="Use 3 or more, or 0 for none"):
+    with pytest.raises(ConfigError, match=r"expected 3 .* up to the last, or 0 for none"):
         build(encoder=BottomBidirectionalConfig(residual_from=2))
 
 

@@ -80,6 +80,7 @@ def test_input_feeding_makes_the_first_layer_twice_as_wide() -> None:
 
 def test_weights_belong_to_the_word_read_for_content_scores_and_to_the_word_said_for_location() -> None:
     assert build().decoder.offset == 1
+    assert build(footnote_14=False).decoder.offset == 0
     assert build(attention=GlobalConfig(score=LocationConfig(length=8))).decoder.offset == 0
 
 

@@ -10,7 +10,8 @@ from regarde.data.batch import collate
 from regarde.layers.cells import reversed_tokens
 from regarde.models import Model, SutskeverConfig
 from regarde.models.encoders import UnidirectionalConfig
-from regarde.training.schedule import Halving
+from regarde.training import recipe as recipes
+from regarde.training.presets import preset
 from regarde.training.step import seeded
 
 H, LAYERS = 4, 3
@@ -97,6 +98,8 @@ def test_every_parameter_starts_uniform_within_008() -> None:
 
 
 def test_the_rate_halves_each_half_epoch_after_5_of_7_and_a_half() -> None:
-    schedule = Halving()
+    recipe = recipes.parse(preset("sutskever-4").recipe)
+    schedule = recipe.training.schedule
+    assert recipe.training.epochs == 8
     epochs = [0, 4.9, 5.0, 5.4, 5.51, 6.01, 7.01]
-    assert [schedule.at(round(epoch * 100), 750) for epoch in epochs] == [1, 1, 0.5, 0.5, 0.25, 0.125, 0.03125]
+    assert [schedule.at(round(epoch * 100), 800) for epoch in epochs] == [1, 1, 0.5, 0.5, 0.25, 0.125, 0.03125]
