@@ -95,8 +95,7 @@ def load(folder: str | Path, *, device: str = "cpu") -> Translator:
     files = verify(folder)
     blueprint = _blueprint(folder / CONFIG)
     text = load_text(blueprint.text, folder)
-    with torch.device("meta"):  # shapes only: nothing is allocated before the weights have been held against them
-        model = blueprint.model.build(len(text.source), len(text.target))
+    model = _shapes(folder / CONFIG, blueprint, text)
     model.load_state_dict(_weights(folder / WEIGHTS, files[WEIGHTS], model), assign=True)
     engine = TorchEngine(model.to(device))
     return Translator(text=text, engine=engine, search=blueprint.search, offset=model.decoder.offset)
@@ -197,6 +196,15 @@ def _blueprint(path: Path) -> Blueprint:
         return config.parse(Blueprint, tables)
     except ConfigError as error:
         raise FolderError(f"{path}: {error} Train anew, or upgrade: pip install -U regarde.") from None
+
+
+def _shapes(path: Path, blueprint: Blueprint, text: Text) -> Model:
+    """The model without its weights: nothing is allocated before they have been held against it."""
+    try:
+        with torch.device("meta"):
+            return blueprint.model.build(len(text.source), len(text.target))
+    except ConfigError as error:
+        raise FolderError(f"{path}: {error} Restore it, or train anew.") from None
 
 
 def _weights(path: Path, entry: Entry, model: Model) -> dict[str, Tensor]:

@@ -173,7 +173,7 @@ class Translator:
                 sentences, beam=beam, n_best=n_best, search=search
             )
         chosen = search or adjusted(self.search, beam=beam, n_best=n_best)
-        several = [sentences] if isinstance(sentences, str) else sentences
+        several = [sentences] if isinstance(sentences, str) else _sentences(sentences)
         translations = list(self.stream((self.tokens(text) for text in several), chosen))
         return translations[0] if isinstance(sentences, str) else translations
 
@@ -255,6 +255,21 @@ def first_difference(expected: Text, given: Text) -> str:
             return f"the {side} has {len(other):,} tokens, expected {len(one):,}."
         return f"the {side} text is cut into tokens in another way."
     return ""
+
+
+def _sentences(given: object) -> list[str]:
+    """What the caller calls sentences, if that is what they are."""
+    if not isinstance(given, Iterable) or isinstance(given, bytes):
+        raise UsageError(f"translate was given {_named(given)}. Give a string, or a list of strings.")
+    sentences = list(given)
+    for number, sentence in enumerate(sentences, start=1):
+        if not isinstance(sentence, str):
+            raise UsageError(f"Sentence {number} of {len(sentences):,} is {_named(sentence)}, expected a string.")
+    return sentences
+
+
+def _named(value: object) -> str:
+    return "None" if value is None else f"something of type {type(value).__name__}"
 
 
 _SILENCE = Hypothesis(

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
@@ -70,6 +71,21 @@ def test_nfd_and_nfc_are_the_same_sentence(model: Translator) -> None:
 def test_a_sentence_that_is_too_long_is_refused(model: Translator) -> None:
     with pytest.raises(DataError, match="1001 tokens: expected at most 1000"):
         model.translate("a" * 1001)
+
+
+@pytest.mark.parametrize(
+    ("given", "message"),
+    [
+        (["a", None], "Sentence 2 of 2 is None, expected a string."),
+        ([b"a"], "Sentence 1 of 1 is something of type bytes, expected a string."),
+        (None, "translate was given None. Give a string, or a list of strings."),
+        (b"a", "translate was given something of type bytes. Give a string, or a list of strings."),
+    ],
+)
+def test_what_is_no_sentence_is_named(model: Translator, given: Any, message: str) -> None:
+    with pytest.raises(UsageError) as refused:
+        model.translate(given)
+    assert str(refused.value) == message
 
 
 def test_control_symbols_that_are_typed_are_text(model: Translator) -> None:

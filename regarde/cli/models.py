@@ -5,11 +5,15 @@ from __future__ import annotations
 import inspect
 import sys
 import textwrap
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
 from regarde.cli.streams import write
+from regarde.errors import UsageError
+
+if TYPE_CHECKING:
+    from regarde.training.presets import Preset
 
 
 def models(
@@ -22,34 +26,35 @@ def models(
 
     Example: regarde models rnnsearch-50
     """
+    from regarde import config
     from regarde.training.presets import presets
 
+    known = presets()
     if name is None:
-        known = presets()
         width = max(len(name) for name in known)
         write([f"{preset.name:<{width}}  {preset.about.title}\n" for preset in known.values()])
         return
-    write([_page(name, vocabulary)])
+    if name not in known:
+        raise UsageError(config.unknown(name, name, known, "preset"))
+    write([_page(known[name], vocabulary)])
 
 
-def _page(name: str, vocabulary: int) -> str:
+def _page(chosen: Preset, vocabulary: int) -> str:
     from regarde import config
     from regarde.models import parameter_count
     from regarde.training import recipe as recipes
-    from regarde.training.presets import preset
 
-    chosen = preset(name)
     recipe = recipes.parse(chosen.recipe)
     parameters = parameter_count(recipe.model, vocabulary, vocabulary)
     module = inspect.getdoc(sys.modules[type(recipe.model).__module__]) or ""
     about = chosen.about
     told = [("paper's figures", about.figures), ("where we differ", about.differs), ("reached here", about.reaches)]
     parts = [
-        f"{name}: {about.title}\n{about.paper}\n",
+        f"{chosen.name}: {about.title}\n{about.paper}\n",
         f"{module}\n",
         f"parameters: {parameters:,} with vocabularies of {vocabulary:,}\n",
         *(textwrap.fill(f"{label}: {text}", 100, subsequent_indent="  ") + "\n" for label, text in told if text),
         config.as_text({"model": config.as_table(recipe.model)}),
-        f"Train it: regarde train DATA --preset {name}\n",
+        f"Train it: regarde train DATA --preset {chosen.name}\n",
     ]
     return "\n".join(parts)

@@ -8,6 +8,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Literal
 
+from regarde import config as configs
 from regarde.errors import ConfigError, DataError, FolderError
 from regarde.text.schemes import CharactersConfig, FieldsConfig, WordsConfig
 from regarde.text.sentencepieces import SentencepieceConfig
@@ -28,7 +29,7 @@ class TextConfig:
 
     def __post_init__(self) -> None:
         if self.shared and self.source != self.target:
-            given = f"source is {self.source}, target is {self.target}"
+            given = f"the source has {_in_words(self.source)}, the target {_in_words(self.target)}"
             raise ConfigError(
                 f"shared = true needs equal tokenizers, but {given}. Make them equal or leave out shared."
             )
@@ -82,3 +83,8 @@ def load_text(config: TextConfig, folder: Path) -> Text:
 def prepare(text: str, normalise: Normalisation) -> str:
     """One form for text that looks the same: é is é, typed as one code point or as two."""
     return text if normalise == "none" else unicodedata.normalize(normalise, text)
+
+
+def _in_words(tokenizer: TokenizerConfig) -> str:
+    others = {k: v for k, v in configs.as_table(tokenizer).items() if k not in ("kind", "size")}
+    return ", ".join([f"{tokenizer.kind} of size {tokenizer.size:,}", *(f"{k} {v}".lower() for k, v in others.items())])

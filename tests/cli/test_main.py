@@ -8,6 +8,7 @@ import sys
 from pathlib import Path
 
 import pytest
+import torch
 
 from regarde.cli import main
 from regarde.errors import ConfigError, DataError, DiskError, FolderError, RegardeError, UsageError
@@ -44,6 +45,15 @@ def test_a_wrong_command_is_exit_code_2_and_points_to_its_help(cli, arguments: l
 )
 def test_every_kind_of_error_has_its_exit_code_and_one_line(cli, monkeypatch, error: BaseException, code: int) -> None:
     assert _raising(cli, monkeypatch, error).fails(code) in ("regarde: a b", "regarde: interrupted")
+
+
+@pytest.mark.parametrize("shape", [(2**50,), (2**31, 2**31, 2**31)])
+def test_too_little_memory_is_said_with_a_remedy(cli, monkeypatch, shape: tuple[int, ...]) -> None:
+    with pytest.raises(RuntimeError) as refused:
+        torch.empty(shape)
+    for error in (refused.value, MemoryError()):
+        line = _raising(cli, monkeypatch, error).fails(1)
+        assert line == "regarde: out of memory. Make the model, the batch or the beam smaller."
 
 
 def test_an_error_nobody_thought_of_is_one_line_too(cli, monkeypatch) -> None:

@@ -58,6 +58,14 @@ def test_a_shared_vocabulary_needs_equal_tokenizers() -> None:
         TextConfig(CharactersConfig(), WordsConfig(), shared=True)
 
 
+def test_unequal_tokenizers_are_told_in_words() -> None:
+    told = "the source has characters of size 10,000, the target words of size 70."
+    with pytest.raises(ConfigError, match=told):
+        TextConfig(CharactersConfig(), WordsConfig(size=70), shared=True)
+    with pytest.raises(ConfigError, match="sentencepiece of size 8,000, model unigram, byte_fallback true, the target"):
+        TextConfig(SentencepieceConfig(byte_fallback=True), SentencepieceConfig(model="bpe"), shared=True)
+
+
 def test_shared_files_that_differ_are_refused(tmp_path: Path) -> None:
     TextConfig().train(PAIRS).save(tmp_path)
     with pytest.raises(FolderError, match="differ"):

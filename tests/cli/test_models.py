@@ -1,0 +1,17 @@
+"""`regarde models` as a command."""
+
+from __future__ import annotations
+
+
+def test_presets_are_listed_and_one_is_told_about(cli) -> None:
+    listed = cli("models").out.decode().splitlines()
+    assert any(line.startswith("rnnsearch-small ") for line in listed)
+    page = cli("models", "rnnsearch-small").out.decode()
+    assert page.startswith("rnnsearch-small: ")
+    assert page.endswith("Train it: regarde train DATA --preset rnnsearch-small\n")
+
+
+def test_an_unknown_preset_is_named_as_it_was_given(cli) -> None:
+    line = cli("models", "rnnsearch-smal").fails(2)
+    assert line.startswith('regarde: rnnsearch-smal: unknown preset. Did you mean "rnnsearch-small"?')
+    assert "--preset rnnsearch-smal: unknown preset" in cli("train", "copy", "--preset", "rnnsearch-smal").fails(2)
