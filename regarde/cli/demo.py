@@ -31,14 +31,14 @@ def demo(
     Example: regarde demo
     """
     from regarde.alignment.links import Link
-    from regarde.cli.devices import settle_threads
     from regarde.cli.display import TrainingDisplay
     from regarde.cli.show import coloured
     from regarde.data.datasets import DATASETS
     from regarde.evaluation.attention import attention_quality
     from regarde.evaluation.metrics import exact_match
     from regarde.training.prepare import prepare
-    from regarde.training.start import compose, default_folder, start
+    from regarde.training.start import compose, free_folder, start
+    from regarde.training.threads import settle_threads
     from regarde.visualise import Heatmap, save
     from regarde.visualise.terminal import heatmap
 
@@ -46,7 +46,7 @@ def demo(
     settings = [f"training.steps={STEPS}", "training.valid_every=125", 'source_language="mul"']
     prepared = prepare(compose({"name": "dates"}, settings=settings))
     write([f"{note}\n" for note in prepared.notes])
-    path = out if not out.exists() else default_folder(out.name)
+    path = free_folder(out)
     settle_threads(0, prepared.parameters)
     with TrainingDisplay(STEPS) as display:
         run = start(prepared, path, display)

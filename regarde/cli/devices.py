@@ -1,18 +1,8 @@
-"""Where to compute: a device that is there, and a number of threads that pays."""
+"""Where to compute: a device that is there."""
 
 from __future__ import annotations
 
 from regarde.errors import UsageError
-
-MOST_THREADS = 1024
-WORTH_SHARING = 4_000_000  # parameters; the products of a smaller model are over before a second thread has woken
-
-
-def settle_threads(threads: int, parameters: int) -> None:
-    """So many threads; 0 chooses: one for a small model, one per core for a large one."""
-    import torch
-
-    torch.set_num_threads(threads or (1 if parameters < WORTH_SHARING else torch.get_num_threads()))
 
 
 def choose(device: str) -> str:

@@ -7,8 +7,9 @@ from typing import Annotated
 
 import typer
 
-from regarde.cli.devices import MOST_THREADS, choose, settle_threads
+from regarde.cli.devices import choose
 from regarde.cli.streams import warn, write
+from regarde.training.threads import MOST_THREADS, settle_threads
 
 
 def train(
@@ -54,8 +55,9 @@ def train(
 ) -> None:
     """Train a model on pairs of text.
 
-    Tokenizers, split and sizes are inferred unless you say them, and printed. The files of pairs are .tsv or .txt
-    (source TAB target), .jsonl (with the keys source and target), or either with .gz.
+    Tokenizers, split and sizes are inferred unless you say them, and printed. The files of pairs are .tsv, .txt or
+    without a suffix (source TAB target), .jsonl (with the keys source and target), or any of them with .gz. For a
+    file that is called like an embedded data set, write ./dates.
 
     Example: regarde train my.tsv --set training.steps=2000 --out runs/mine
     """

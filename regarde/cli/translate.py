@@ -8,9 +8,10 @@ from typing import TYPE_CHECKING, Annotated, BinaryIO
 
 import typer
 
-from regarde.cli.devices import MOST_THREADS, choose, settle_threads
+from regarde.cli.devices import choose
 from regarde.cli.streams import standard_input, standard_output, warn
 from regarde.errors import DataError, UsageError
+from regarde.training.threads import MOST_THREADS, settle_threads
 
 if TYPE_CHECKING:
     from regarde.cli.filter import Form

@@ -6,7 +6,7 @@ included, is data. What cannot be a pair stops the reading with file, line and r
     name.tsv  name.txt    source TAB target; with more columns, `columns` says which is which
     name.jsonl            {"source": "…", "target": "…"}, other keys are ignored
     name.….gz             the same, compressed
-    -                     standard input, as .tsv
+    name, -               a file without a suffix, and standard input: as .tsv
 """
 
 from __future__ import annotations
@@ -241,16 +241,15 @@ class _Records:
 
 
 def _format(file: File, columns: _Columns | None) -> _Format:
-    name = "-.tsv" if file == "-" else file.name.removesuffix(".gz")
-    match name.rpartition(".")[2]:
-        case "tsv" | "txt":
+    match "" if file == "-" else Path(file.name.removesuffix(".gz")).suffix:
+        case ".tsv" | ".txt" | "":
             return _Table(file, columns)
-        case "jsonl" if columns is None:
+        case ".jsonl" if columns is None:
             return _Records()
-        case "jsonl":
+        case ".jsonl":
             raise UsageError(f"{file}: JSON lines have keys, not columns. Leave out --columns.")
     raise DataError(
-        f"{file}: unknown format, expected .tsv, .txt or .jsonl, also with .gz. Convert or rename the file."
+        f"{file}: unknown format, expected .tsv, .txt, .jsonl or no suffix, also with .gz. Convert or rename the file."
     )
 
 

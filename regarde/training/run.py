@@ -1,7 +1,7 @@
 """A run folder: the model, with the story of its training beside it.
 
 runs/NAME/   the best model so far (see regarde.folder)
-    checkpoints/step-N/   the model after step N, the last two kept
+    checkpoints/step-N/   the model after step N, the last ones kept (training.keep)
     metrics.jsonl         one JSON object a line: training and validation
     train.log             what was said
 """
@@ -12,7 +12,7 @@ import json
 import re
 import shutil
 from pathlib import Path
-from typing import TextIO
+from typing import Self, TextIO
 
 from regarde.errors import DiskError, UsageError
 
@@ -33,7 +33,7 @@ def refuse_existing(path: Path) -> None:
 
 
 class RunFolder:
-    """A new folder for a new run; an old run is never overwritten."""
+    """A new folder for a new run; an old run is never overwritten. Leaving it closes its files."""
 
     def __init__(self, path: Path) -> None:
         refuse_existing(path)
@@ -45,6 +45,13 @@ class RunFolder:
             self._log = (path / "train.log").open("a", encoding="utf-8")
         except OSError as error:
             raise DiskError(f"{path}: cannot be made ({error.strerror}). Give another --out.") from None
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self._metrics.close()
+        self._log.close()
 
     def record(self, record: Record) -> None:
         """One line of metrics.jsonl."""

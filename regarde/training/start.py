@@ -2,14 +2,18 @@
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
 from regarde import config, folder
 from regarde.config import Table
+from regarde.data.corpus import OnError
+from regarde.data.datasets import DATASETS
 from regarde.training import presets
 from regarde.training.prepare import Prepared, prepare
+from regarde.training.threads import settled_threads
 from regarde.training.trainer import Outcome, Progress, Trainer, Validation, Watcher
 from regarde.translate import Translator
 
@@ -50,10 +54,14 @@ def compose(
 
 
 def default_folder(data: str) -> Path:
-    """runs/NAME, or the first runs/NAME-2, -3, … that is free."""
-    name = Path(data).name.split(".")[0] or "run"
-    names = (Path("runs") / (name if n == 1 else f"{name}-{n}") for n in range(1, 10_000))
-    return next(path for path in names if not path.exists())
+    """runs/NAME, or one beside it that is free."""
+    return free_folder(Path("runs") / (Path(data).name.split(".")[0] or "run"))
+
+
+def free_folder(path: Path) -> Path:
+    """The path itself, or the first of its siblings PATH-2, -3, … that is free."""
+    siblings = (path.with_name(f"{path.name}-{n}") for n in itertools.count(2))
+    return next(candidate for candidate in itertools.chain([path], siblings) if not candidate.exists())
 
 
 def train(
@@ -63,26 +71,34 @@ def train(
     target: str | Path | None = None,
     valid: Sequence[str | Path] = (),
     columns: str = "",
+    on_error: OnError | None = None,
     preset: str | None = None,
     recipe: str | Path | None = None,
     settings: Sequence[str] = (),
     out: str | Path | None = None,
     device: str = "cpu",
+    threads: int = 0,
 ) -> Run:
     """Train on a data set or a file of pairs; what is not said is inferred.
 
     run = regarde.train("my.tsv", preset="rnnsearch-small", settings=["training.steps=500"])
+
+    The string "dates" is the embedded data set, Path("dates") always a file. `threads` are for this run alone; 0
+    chooses by the model's size.
     """
     given: Table = {
-        "name": str(data or ""),
+        "name": f"./{data}" if isinstance(data, Path) and str(data) in ("-", *DATASETS) else str(data or ""),
         "source": str(source or ""),
         "target": str(target or ""),
         "valid": [str(path) for path in valid],
         "columns": columns,
+        "on_error": on_error,
     }
     tables = compose(given, preset=preset, recipe=Path(recipe) if recipe else None, settings=settings)
     path = Path(out) if out else default_folder(str(data or source or "run"))
-    return start(prepare(tables), path, Silence(), device=device)
+    prepared = prepare(tables)
+    with settled_threads(threads, prepared.parameters):
+        return start(prepared, path, Silence(), device=device)
 
 
 def start(prepared: Prepared, path: Path, watcher: Watcher, *, device: str = "cpu") -> Run:

@@ -1,13 +1,12 @@
 """The training loop: batches in an order that (seed, epoch) fixes, an update each, a validation now and then.
 
-The best model by the metric is the run's model; the last two checkpoints lie beside it.
+The best model by the metric is the run's model; the last checkpoints lie beside it.
 """
 
 from __future__ import annotations
 
 import itertools
 import json
-import platform
 import time
 from collections.abc import Iterator
 from dataclasses import dataclass
@@ -24,6 +23,7 @@ from regarde.evaluation.metrics import METRICS, Metric
 from regarde.models.interface import Model
 from regarde.search import Greedy
 from regarde.training.card import model_card
+from regarde.training.circumstances import circumstances
 from regarde.training.loss import cross_entropy
 from regarde.training.prepare import Prepared, epoch
 from regarde.training.run import RunFolder
@@ -31,7 +31,6 @@ from regarde.training.step import Stepper, seeded
 from regarde.translate import TorchEngine, Translator
 
 RECORD_EVERY = 50  # steps
-KEEP = 2  # checkpoints
 
 
 @dataclass(frozen=True)
@@ -95,6 +94,11 @@ class Trainer:
         self.run = RunFolder(path)  # last, so that a model that cannot be built leaves no folder behind
 
     def train(self) -> Outcome:
+        """From the first step to the last, or until patience is at its end; its files are closed whatever comes."""
+        with self.run:
+            return self._train()
+
+    def _train(self) -> Outcome:
         training = self.recipe.training
         self._record_circumstances()
         began = marked = time.perf_counter()
@@ -187,7 +191,7 @@ class Trainer:
         folders = [self.run.checkpoint(validation.step), *([self.run.path] if validation.best else [])]
         for path in folders:
             folder.save(path, tables, self.prepared.text, self.model, card)
-        self.run.prune(KEEP)
+        self.run.prune(self.recipe.training.keep)
 
     def _progressed(self, progress: Progress) -> None:
         self.run.record(
@@ -206,11 +210,4 @@ class Trainer:
     def _record_circumstances(self) -> None:
         for note in self.prepared.notes:
             self.run.log(note)
-        circumstances = {
-            "python": platform.python_version(),
-            "torch": torch.__version__,
-            "threads": torch.get_num_threads(),
-            "seed": self.recipe.training.seed,
-            "data_sha256": self.recipe.data.sha256,
-        }
-        self.run.log(json.dumps(circumstances))
+        self.run.log(json.dumps(circumstances(self.recipe, self.device)))

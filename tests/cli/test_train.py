@@ -42,7 +42,7 @@ def test_in_a_pipe_it_says_what_it_inferred_and_how_it_ended_and_no_more(regarde
     assert names == vouched | {"manifest.json", "metrics.jsonl", "train.log", "checkpoints"}
 
 
-@pytest.mark.parametrize("name", ["my.tsv", "my.txt.gz", "my.jsonl", "my.jsonl.gz"])
+@pytest.mark.parametrize("name", ["my.tsv", "./dates", "./dates.gz", "my.txt.gz", "my.jsonl", "my.jsonl.gz"])
 def test_every_format_is_read(cli, tmp_path: Path, name: str) -> None:
     records = "".join(f"{json.dumps({'source': s, 'target': t})}\n" for s, t in PAIRS).encode()
     content = records if "jsonl" in name else TABLE

@@ -1,0 +1,90 @@
+"""From a name to a trained model: what is read, where it goes, with how many threads, and what is written down."""
+
+from __future__ import annotations
+
+import importlib.metadata
+import json
+from pathlib import Path
+
+import pytest
+import torch
+
+import regarde
+from regarde import config
+from regarde.errors import DataError
+from regarde.training.start import Run, default_folder, free_folder
+from regarde.training.threads import WORTH_SHARING, settled_threads
+
+SMALL = [
+    *("training.steps=3", "training.valid_every=1", "training.valid_pairs=2", "model.hidden=6", "model.embedding=5"),
+    *("model.maxout=4", "model.attention.score.size=3"),
+]
+TABLE = "".join(f"{n:02}\t{n:02}\n" for n in range(20))
+
+
+@pytest.fixture(autouse=True)
+def _elsewhere(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+
+
+def circumstances(run: Run) -> dict[str, str | int]:
+    (line,) = [line for line in (run.folder / "train.log").read_text().splitlines() if line.startswith("{")]
+    found: dict[str, str | int] = json.loads(line)
+    return found
+
+
+def test_a_free_folder_is_the_one_asked_for_or_stands_beside_it(tmp_path: Path) -> None:
+    wanted = tmp_path / "deep" / "x.y"
+    assert free_folder(wanted) == wanted
+    wanted.mkdir(parents=True)
+    wanted.with_name("x.y-2").mkdir()
+    assert free_folder(wanted) == tmp_path / "deep" / "x.y-3"
+    assert default_folder("some/my.tsv.gz") == Path("runs/my")
+
+
+def test_a_path_is_a_file_even_if_it_is_called_like_a_data_set() -> None:
+    Path("copy").write_text(TABLE)
+    run = regarde.train(Path("./copy"), settings=SMALL)
+    assert run.folder == Path("runs/copy")
+    assert config.read(run.folder / "config.toml")["data"]["name"] == "./copy"
+    assert "data: 20 pairs kept" in (run.folder / "train.log").read_text()
+    assert "babel" not in circumstances(run)
+
+
+def test_lines_that_are_no_pair_can_be_skipped() -> None:
+    Path("my.tsv").write_text(f"{TABLE}alone\n")
+    with pytest.raises(DataError, match="line 21"):
+        regarde.train("my.tsv", settings=SMALL)
+    run = regarde.train("my.tsv", settings=SMALL, on_error="skip")
+    assert "20 pairs kept; 1 skipped" in (run.folder / "train.log").read_text()
+
+
+def test_training_gives_the_threads_of_the_caller_back() -> None:
+    Path("my.tsv").write_text(TABLE)
+    before = torch.get_num_threads()
+    torch.set_num_threads(2)
+    try:
+        assert circumstances(regarde.train("my.tsv", settings=SMALL))["threads"] == 1
+        assert circumstances(regarde.train("my.tsv", settings=SMALL, threads=3))["threads"] == 3
+        assert torch.get_num_threads() == 2
+        with settled_threads(0, WORTH_SHARING):
+            assert torch.get_num_threads() == 2
+    finally:
+        torch.set_num_threads(before)
+
+
+def test_a_run_records_its_circumstances_and_closes_its_files() -> None:
+    run = regarde.train("copy", settings=SMALL)
+    found = circumstances(run)
+    assert found["regarde"] == regarde.__version__
+    assert found["device"] == "cpu"
+    for package in ("torch", "numpy", "sentencepiece", "babel"):
+        assert found[package] == importlib.metadata.version(package)
+    with pytest.raises(ValueError, match="closed"):
+        run.outcome.run.log("too late")
+
+
+def test_as_many_checkpoints_are_kept_as_the_recipe_says() -> None:
+    Path("my.tsv").write_text(TABLE)
+    run = regarde.train("my.tsv", settings=[*SMALL, "training.keep=3"])
+    assert {path.name for path in (run.folder / "checkpoints").iterdir()} == {"step-1", "step-2", "step-3"}
