@@ -18,6 +18,7 @@ A small RNNsearch (Bahdanau, Cho, Bengio 2015). The equations are the paper's; w
   optimiser   Adam at 0.002 with a cosine schedule                  (paper: Adadelta)
   start       torch's initialisation                                (paper: orthogonal and small Gaussians)
   dropout     0.1                                                   (paper: none)
+  batches     64 pairs of like length                               (paper: 80)
 """
 
 

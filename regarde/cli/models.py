@@ -40,19 +40,24 @@ def models(
 
 
 def _page(chosen: Preset, vocabulary: int) -> str:
+    import torch
+
     from regarde import config
-    from regarde.models import parameter_count
+    from regarde.attention import Attention, Score
     from regarde.training import recipe as recipes
 
     recipe = recipes.parse(chosen.recipe)
-    parameters = parameter_count(recipe.model, vocabulary, vocabulary)
-    module = inspect.getdoc(sys.modules[type(recipe.model).__module__]) or ""
+    with torch.device("meta"):  # counted, never allocated
+        model = recipe.model.build(vocabulary, vocabulary)
+    parts_of_attention = [part for part in model.modules() if isinstance(part, Attention | Score)]
+    told_by = [sys.modules[type(recipe.model).__module__], *(type(part) for part in parts_of_attention)]
+    equations = "\n\n".join(inspect.getdoc(source) or "" for source in told_by)
     about = chosen.about
     told = [("paper's figures", about.figures), ("where we differ", about.differs), ("reached here", about.reaches)]
     parts = [
         f"{chosen.name}: {about.title}\n{about.paper}\n",
-        f"{module}\n",
-        f"parameters: {parameters:,} with vocabularies of {vocabulary:,}\n",
+        f"{equations}\n",
+        f"parameters: {model.parameter_count():,} with vocabularies of {vocabulary:,}\n",
         *(textwrap.fill(f"{label}: {text}", 100, subsequent_indent="  ") + "\n" for label, text in told if text),
         config.as_text({"model": config.as_table(recipe.model)}),
         f"Train it: regarde train DATA --preset {chosen.name}\n",

@@ -47,7 +47,7 @@ def presets() -> dict[str, Preset]:
     """All presets by name."""
     folder = resources.files("regarde") / "recipes"
     found = {}
-    for item in sorted(folder.iterdir(), key=lambda item: item.name):
+    for item in sorted(folder.iterdir(), key=lambda item: item.name.removesuffix(".toml")):
         if item.name.endswith(".toml"):
             name = item.name.removesuffix(".toml")
             tables = config.read_text(item.name, item.read_text("utf-8"))
