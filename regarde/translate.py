@@ -193,7 +193,8 @@ class Translator:
         found = self.engine.decode((sentence.ids for sentence in decoding if sentence.ids), search)
         for sentence in waiting:
             hypotheses = next(found) if sentence.ids else [_SILENCE]
-            best, *others = [self._finish(sentence, hypothesis) for hypothesis in hypotheses]
+            whole_first = sorted(hypotheses, key=lambda h: not h.finished)  # nobody wants to read half an answer first
+            best, *others = [self._finish(sentence, hypothesis) for hypothesis in whole_first]
             yield replace(best, alternatives=tuple(others))
 
     def _finish(self, sentence: Sentence, hypothesis: Hypothesis) -> Translation:

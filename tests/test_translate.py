@@ -14,7 +14,7 @@ import regarde
 from regarde.alignment.links import Link
 from regarde.errors import DataError, UsageError
 from regarde.models import BahdanauConfig, LuongConfig, SutskeverConfig
-from regarde.search import Greedy, Rules
+from regarde.search import Beam, Greedy, Rules
 from regarde.text import UNK, CharactersConfig, Text, TextConfig, TokenizerConfig, WordsConfig
 from regarde.training.step import seeded
 from regarde.translate import TorchEngine, Translation, Translator, ensemble, first_difference
@@ -54,6 +54,16 @@ def test_n_best_answers_come_as_alternatives(model: Translator) -> None:
     out = model.translate("abc", beam=4, n_best=3)
     assert len(out.alternatives) == 2
     assert out.score >= out.alternatives[0].score >= out.alternatives[1].score
+
+
+def test_the_best_of_several_answers_is_the_one_best_and_what_was_cut_short_comes_last(model: Translator) -> None:
+    rules = Rules(max_ratio=1.0, max_extra=1)
+    for sentence in ("a", "abc", "hgfedcba", "bbbb", "cdab", "ee"):
+        several = model.translate(sentence, search=Beam(size=5, n_best=5, rules=rules))
+        assert several.text == model.translate(sentence, search=Beam(size=5, rules=rules)).text
+        ended = [answer.finished for answer in (several, *several.alternatives)]
+        assert len(ended) == 5
+        assert ended == sorted(ended, reverse=True)
 
 
 def test_many_sentences_keep_their_order(model: Translator) -> None:

@@ -76,10 +76,12 @@ class Plain:
 
 
 class Ranked(Plain):
-    """Text in, the n best out: line TAB rank TAB score TAB text."""
+    """Text in, the n best out: line TAB rank TAB score TAB text; one row without text for an empty or refused line."""
 
     def answer(self, request: Request, best: Translation | None) -> str:
-        found = [best, *best.alternatives] if best else []
+        if best is None:
+            return f"{request.line.number}\t1\t{0:.4f}\t"
+        found = [best, *best.alternatives]
         end = "\r\n" if request.line.raw.endswith(b"\r") else "\n"
         rows = (f"{rank}\t{t.score:.4f}\t{_one_line(t.text)}" for rank, t in enumerate(found, start=1))
         return end.join(f"{request.line.number}\t{row}" for row in rows)
@@ -108,36 +110,42 @@ class Json:
         return f"{{{request.kept}{', ' if request.kept else ''}{json.dumps(answer, ensure_ascii=False)[1:]}"
 
 
+@dataclass(frozen=True)
+class _End:
+    """What arrives after the last line: why it is the last, where something went wrong."""
+
+    error: BaseException | None = None
+
+
 def _windows(lines: Iterator[Line]) -> Iterator[list[Line]]:
     """Whatever lines have arrived, at least one and at most a window."""
-    arrived: queue.Queue[Line | BaseException | None] = queue.Queue(maxsize=WINDOW)
+    arrived: queue.Queue[Line | _End] = queue.Queue(maxsize=WINDOW)
 
     def read() -> None:
         try:
             for line in lines:
                 arrived.put(line)
-            arrived.put(None)
+            arrived.put(_End())
         except OSError as error:
-            arrived.put(DataError(f"the input is not readable ({error.strerror}). Give a text file or a pipe."))
+            told = f"the input is not readable ({error.strerror}). Give a text file or a pipe."
+            arrived.put(_End(DataError(told)))
         except BaseException as error:  # raised again where the main thread sees it
-            arrived.put(error)
+            arrived.put(_End(error))
 
     threading.Thread(target=read, daemon=True).start()
-    while True:
+    end: _End | None = None
+    while end is None:
         window: list[Line] = []
-        end: BaseException | bool | None = False
-        while not window or (len(window) < WINDOW and not arrived.empty()):
+        while end is None and (not window or (len(window) < WINDOW and not arrived.empty())):
             item = arrived.get()
-            if not isinstance(item, Line):
-                end = item if item is not None else True
-                break
-            window.append(item)
+            if isinstance(item, Line):
+                window.append(item)
+            else:
+                end = item
         if window:
             yield window
-        if isinstance(end, BaseException):
-            raise end
-        if end:
-            return
+    if end.error is not None:
+        raise end.error
 
 
 def _request(line: Line, translator: Translator, form: Form, counts: Counts) -> Request:

@@ -33,6 +33,9 @@ def translate(
         float | None,
         typer.Option(min=0.0, max=10.0, metavar="X", help="Length penalty of a beam; 0 for none, more for longer."),
     ] = None,
+    min_length: Annotated[
+        int | None, typer.Option(min=0, max=10**6, metavar="N", help="Tokens of an answer at least.")
+    ] = None,
     as_json: Annotated[
         bool,
         typer.Option(
@@ -64,6 +67,9 @@ def translate(
     One line out for each line in; an empty one for an empty one. A line over 64 KiB or 1,000 tokens is refused: its
     answer is an empty line, and the exit code is 3.
 
+    With --n-best, N lines out for each line in, fewer where a small vocabulary knows fewer; those that the length limit
+    cut short come last. An empty or refused line gets one, of rank 1, score 0.0000 and no text.
+
     Example: echo "3 mars 1999" | regarde translate runs/dates
     """
     sampling = {"top_k": top_k, "top_p": top_p, "temperature": temperature, "seed": seed}
@@ -91,6 +97,8 @@ def translate(
         search: Search = replace(drawn, rules=translator.search.rules)
     else:
         search = adjusted(translator.search, beam=beam, n_best=n_best, alpha=alpha)
+    if min_length is not None:
+        search = replace(search, rules=replace(search.rules, min_length=min_length))
     form: Form = Json() if as_json else Ranked() if n_best > 1 else Plain()
     counts = translate_lines(stream, out, translator, search, form)
     if counts.lone_cr:
@@ -98,7 +106,7 @@ def translate(
     if counts.replaced:
         warn(f"warning: {counts.replaced:,} lines held bytes that are no text; they were replaced by U+FFFD")
     if counts.refused:
-        raise DataError(f"{counts.refused:,} lines were too long and answered by an empty line. Cut them.")
+        raise DataError(f"{counts.refused:,} lines were too long and got an empty answer. Cut them.")
 
 
 def _open(file: Path | None) -> BinaryIO:

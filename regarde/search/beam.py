@@ -45,7 +45,8 @@ class Candidate:
 class Beam:
     """At each step the 2K best continuations: those that end among the first K are finished, the best K others go on.
 
-    A sentence is done when K hypotheses are finished, or at its length limit. Hypotheses are ranked by Wu et al. 2016,
+    A sentence is done when K hypotheses are finished, or at its length limit, where open ones take the places of n_best
+    that finished ones leave; a small vocabulary may know fewer. Hypotheses are ranked by Wu et al. 2016,
     equation 14: log-probability over length penalty (alpha), plus coverage penalty (beta); 0 switches either off.
     """
 
@@ -95,8 +96,8 @@ class Beam:
                     staying.append(number)
                     # a small vocabulary may leave fewer than K open beams: the rest hold nothing
                     going += open_ + [Candidate(open_[0].row, PAD, DEAD)] * (self.size - len(open_))
-                elif not found[number]:
-                    found[number] = [self._hypothesis(c, beams, scores, state.past, source_length) for c in open_]
+                elif len(found[number]) < self.n_best:  # what the limit cut short fills the places that are left
+                    found[number] += [self._hypothesis(c, beams, scores, state.past, source_length) for c in open_]
             numbers = staying
             if going:
                 rows = torch.tensor([c.row for c in going], device=previous.device)
@@ -105,7 +106,8 @@ class Beam:
                 state = state.select(rows)
                 if len(rows) < len(scores):  # the beams of one sentence remember the same source
                     memory = memory.select(rows)
-        return [sorted(group, key=lambda h: -h.score)[: self.n_best] for group in found]
+        kept = (sorted(group, key=lambda h: (not h.finished, -h.score))[: self.n_best] for group in found)
+        return [sorted(group, key=lambda h: -h.score) for group in kept]
 
     def _begin(self, encoding: Encoding) -> Beams:
         rows = len(encoding.source.ids) * self.size

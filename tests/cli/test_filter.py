@@ -219,6 +219,21 @@ def test_the_n_best_are_numbered_and_sorted(translator: Translator) -> None:
     assert rows[3][3] == ""
 
 
+def test_an_empty_or_refused_line_has_one_row_among_the_n_best(translator: Translator) -> None:
+    long = b"x" * (LONGEST + 1)
+    out, counts = answers(translator, b"\n" + long + b"\n" + long + b"\r\nabc", Ranked(), Beam(size=2, n_best=2))
+    rows = out.decode().split("\n")
+    assert rows[:3] == ["1\t1\t0.0000\t", "2\t1\t0.0000\t", "3\t1\t0.0000\t"]
+    assert [row.split("\t")[:2] for row in rows[3:]] == [["4", "1"], ["4", "2"]]
+    assert counts.refused == 2
+
+
+def test_the_n_best_are_n_even_where_the_length_limit_cuts_them(translator: Translator) -> None:
+    out, _ = answers(translator, b"abc\nde\n", Ranked(), Beam(size=5, n_best=5, rules=SHORT))
+    rows = [line.split("\t")[:2] for line in out.decode().splitlines()]
+    assert rows == [[line, rank] for line in "12" for rank in "12345"]
+
+
 def test_the_n_best_of_a_crlf_line_all_end_in_crlf(translator: Translator) -> None:
     out, _ = answers(translator, b"abc\r\n", Ranked(), Beam(size=3, n_best=3, rules=SHORT))
     assert out.count(b"\r\n") == out.count(b"\n") == 3

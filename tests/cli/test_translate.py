@@ -70,9 +70,7 @@ def test_a_line_of_a_hundred_megabytes_is_refused_in_bounded_memory(start, tiny:
         assert peak() - before < 16 * 1024  # kilobytes
         out, error = process.communicate(timeout=20)
         assert (process.returncode, out) == (3, b"")
-        assert error.decode().splitlines() == [
-            "regarde: 1 lines were too long and answered by an empty line. Cut them."
-        ]
+        assert error.decode().splitlines() == ["regarde: 1 lines were too long and got an empty answer. Cut them."]
 
 
 @pytest.mark.parametrize(
@@ -114,6 +112,14 @@ def test_beam_one_is_greedy_and_a_wider_beam_scores_no_worse(cli, tiny: Path, te
     assert scores() == scores("--beam", "1")
     wide = cli("translate", tiny, "--input", text, "--beam", "8", "--n-best", "2")
     assert [line.split("\t")[0:2] for line in wide.out.decode().splitlines()] == [[n, r] for n in "12" for r in "12"]
+
+
+@pytest.mark.parametrize("how", [[], ["--beam", "3"], ["--sample"]])
+def test_answers_are_as_long_as_asked_for(cli, tiny: Path, text: Path, how: list[str]) -> None:
+    for line in cli("translate", tiny, "--input", text, "--json", "--min-length", 12, *how).out.splitlines():
+        tokens = json.loads(line)["tokens"]
+        assert len(tokens) > 12
+        assert "</s>" not in tokens[:12]
 
 
 def test_samples_depend_on_the_seed_alone(cli, tiny: Path, text: Path) -> None:

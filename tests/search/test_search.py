@@ -117,6 +117,17 @@ def test_the_length_limit_cuts_and_says_so(model: Model) -> None:
         assert not found.finished
 
 
+def test_at_the_length_limit_open_beams_take_the_places_that_finished_ones_leave(model: Model) -> None:
+    rules = Rules(max_ratio=0.0, max_extra=2)  # EOS, or a word and EOS: four answers that end
+    found = find(model, Beam(size=6, n_best=6, rules=rules))
+    assert len({h.ids for h in found}) == 6
+    assert [h.score for h in found] == sorted((h.score for h in found), reverse=True)
+    ended = [h for h in found if h.finished]
+    assert 0 < len(ended) < 6
+    fewer = find(model, Beam(size=6, n_best=len(ended), rules=rules))
+    assert [h.ids for h in fewer] == [h.ids for h in ended]
+
+
 def test_unknown_words_can_be_forbidden_and_controls_always_are(model: Model) -> None:
     rules = Rules(min_length=20, allow_unknown=False)
     drawn = find(model, Sampling(n_best=20, temperature=5.0, rules=rules))
