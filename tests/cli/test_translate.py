@@ -116,7 +116,9 @@ def test_beam_one_is_greedy_and_a_wider_beam_scores_no_worse(cli, tiny: Path, te
 
 @pytest.mark.parametrize("how", [[], ["--beam", "3"], ["--sample"]])
 def test_answers_are_as_long_as_asked_for(cli, tiny: Path, text: Path, how: list[str]) -> None:
-    for line in cli("translate", tiny, "--input", text, "--json", "--min-length", 12, *how).out.splitlines():
+    lines = cli("translate", tiny, "--input", text, "--json", "--min-length", 12, *how).out.splitlines()
+    assert len(lines) == 2
+    for line in lines:
         tokens = json.loads(line)["tokens"]
         assert len(tokens) > 12
         assert "</s>" not in tokens[:12]
