@@ -22,6 +22,8 @@ import torch
 from torch import Tensor, nn
 from torch.nn import functional
 
+from regarde.attention.normalisers import NORMALISERS, NormaliserName
+
 Norm = Literal["post", "pre"]
 Turn = Callable[[Tensor], Tensor]
 """What positions do to queries and keys: (B, T, …, K) -> (B, T, …, K)."""
@@ -37,6 +39,7 @@ class Shape:
     norm: Norm
     dropout: float
     attention_dropout: float
+    normaliser: NormaliserName = "softmax"  # of the attention to the source
 
 
 class SelfAttention(nn.Module):
@@ -81,6 +84,7 @@ class CrossAttention(nn.Module):
         self.W_kv = nn.Linear(shape.size, 2 * shape.size, bias=False)
         self.W_o = nn.Linear(shape.size, shape.size, bias=False)
         self.dropout = nn.Dropout(shape.attention_dropout)
+        self.normalise = NORMALISERS[shape.normaliser]
 
     def remember(self, states: Tensor) -> Tensor:
         """Keys and values of the source, once per sentence.  (B, S, D) -> (B, S, 2D)"""
@@ -92,7 +96,7 @@ class CrossAttention(nn.Module):
         keys, values = kept.chunk(2, dim=-1)
         queries = split(self.W_q(x) * self.scale, self.heads)
         scores = queries @ split(keys, self.heads).transpose(-1, -2)  # (B, N, T, S)
-        weights = scores.masked_fill(~mask[:, None, None], float("-inf")).softmax(dim=-1)
+        weights = self.normalise(scores, mask[:, None, None])
         return self.W_o(join(self.dropout(weights) @ split(values, self.heads))), weights
 
 

@@ -11,8 +11,8 @@ One summary of the source enters EVERY step of the decoder, its gates and its ou
               h~' = tanh(W' e(y) + r' o [U' h' + C c])         h' = z' o h'_prev + (1 - z') o h~'
     readout   s = maxout(O_h h' + O_y e(y) + O_c c),  p(y_t) = softmax(G s)
 
-The encoder's reset gate acts before the recurrent product, the decoder's after it, and over the context too. These two
-cells are the paper's own and cannot be exchanged; plain sequence to sequence with other cells and depths is sutskever.
+The encoder's reset gate acts before the recurrent product, the decoder's after it, and over the context too. These are
+the paper's own two cells, `cell = "paper"`; with any other the same summary enters every layer of a stack of them.
 """
 
 from __future__ import annotations
@@ -24,10 +24,13 @@ from typing import Literal
 import torch
 from torch import Tensor, nn
 
-from regarde.config import Share, Size
+from regarde.config import Depth, Share, Size
 from regarde.data.batch import Batched, Source
-from regarde.layers import GRU, Embedding, Maxout, quiet_padding, run
+from regarde.errors import ConfigError
+from regarde.layers import GRU, Cell, CellName, Embedding, Maxout, Stack, quiet_padding, run
+from regarde.models.encoders import ResidualFrom, Shared, UnidirectionalConfig
 from regarde.models.interface import Decoder, Encoder, Encoding, Model, State
+from regarde.models.sutskever import DeepState
 
 
 class KeepingGRU(GRU):
@@ -131,6 +134,49 @@ class ChoDecoder(Decoder[SummaryState, Summary]):
         return self.G(self.dropout(said)), SummaryState(past=past, hidden=hidden)
 
 
+class DeepSummaryDecoder(Decoder[DeepState, Summary]):
+    """The same with a stack of other cells: the summary enters every layer, and the output."""
+
+    def __init__(
+        self,
+        embedding: Embedding,
+        stack: Stack,
+        summary: nn.Linear,
+        start: nn.Linear,
+        readout: Maxout,
+        vocabulary: nn.Linear,
+    ) -> None:
+        super().__init__()
+        self.embedding = embedding
+        self.stack = stack
+        self.V = summary
+        self.V_start = start
+        self.readout = readout
+        self.G = vocabulary
+
+    def remember(self, encoding: Encoding) -> Summary:
+        c = torch.tanh(self.V(encoding.final[:, -1, : self.stack.hidden]))
+        return Summary(c=c, share=self.stack.cells[0].share(1, c))
+
+    def start(self, encoding: Encoding) -> DeepState:
+        B, S = encoding.source.ids.shape
+        c = torch.tanh(self.V(encoding.final[:, -1, : self.stack.hidden]))
+        cells = torch.tanh(self.V_start(c)).reshape(B, len(self.stack.layers), self.stack.state_size)
+        return DeepState(past=c.new_zeros(B, 0, 0, 0, S), cells=cells)
+
+    def unroll(self, previous: Tensor, state: DeepState, memory: Summary) -> tuple[Tensor, DeepState]:
+        embedded = self.embedding(previous)  # (B, T, E)
+        cells, noise, tops = state.cells, self.stack.noise(embedded), []
+        for from_word in self.stack.cells[0].share(0, embedded).unbind(1):
+            top, cells = self.stack.step(from_word + memory.share, cells, noise, memory.c)
+            tops.append(top)
+        everywhere = memory.c.unsqueeze(1).expand(-1, len(tops), -1)  # (B, T, H)
+        said = self.readout(torch.stack(tops, dim=1), embedded, everywhere)
+        B, _, _, t, S = state.past.shape
+        past = state.past.new_zeros(B, 0, 0, t + len(tops), S)
+        return self.G(self.stack.dropout(said)), DeepState(past=past, cells=cells)
+
+
 @dataclass(frozen=True)
 class ChoConfig:
     """The RNN encoder-decoder; the defaults are the paper's."""
@@ -139,10 +185,50 @@ class ChoConfig:
     embedding: Size = 100
     hidden: Size = 1000
     maxout: Size = 500
-    dropout: Share = 0.0  # on embeddings and readout; the paper has none
+    cell: Literal["paper", CellName] = "paper"
+    layers: Depth = 1
+    residual_from: ResidualFrom = 0
+    dropout: Share = 0.0  # on embeddings, between layers and on the readout; the paper has none
+    variational: bool = False  # one dropout mask for a whole sentence
     init: Literal["paper", "torch"] = "paper"
 
+    def __post_init__(self) -> None:
+        if self.cell == "paper" and (self.layers > 1 or self.residual_from or self.variational):
+            raise ConfigError("The paper's cells make one layer. For more, choose another model.cell, such as gru.")
+
     def build(self, source_vocabulary: int, target_vocabulary: int) -> Model:
+        build = self._paper if self.cell == "paper" else self._deep
+        return build(source_vocabulary, target_vocabulary)
+
+    def _deep(self, source_vocabulary: int, target_vocabulary: int) -> Model:
+        E, H = self.embedding, self.hidden
+        shared = Shared(H, self.layers, self.cell, self.dropout, self.variational)
+        forwards = UnidirectionalConfig(reverse=False, residual_from=self.residual_from)
+        stack = Stack.of(
+            self.cell,
+            [E, H],
+            H,
+            self.layers,
+            context=H,
+            dropout=self.dropout,
+            variational=self.variational,
+            residual_from=self.residual_from,
+        )
+        encoder = forwards.build(Embedding(source_vocabulary, E, self.dropout), shared)
+        decoder = DeepSummaryDecoder(
+            embedding=Embedding(target_vocabulary, E, self.dropout),
+            stack=stack,
+            summary=nn.Linear(H, H),
+            start=nn.Linear(H, self.layers * stack.state_size),
+            readout=Maxout([H, E, H], self.maxout),
+            vocabulary=nn.Linear(self.maxout, target_vocabulary),
+        )
+        if self.init == "paper":
+            cells = [part for side in (encoder, decoder) for part in side.modules() if isinstance(part, Cell)]
+            initialise([encoder, decoder], [square for cell in cells for square in cell.recurrent()])
+        return Model(encoder, decoder)
+
+    def _paper(self, source_vocabulary: int, target_vocabulary: int) -> Model:
         E, H = self.embedding, self.hidden
         encoder = ChoEncoder(Embedding(source_vocabulary, E, self.dropout), KeepingGRU([E], H))
         decoder = ChoDecoder(

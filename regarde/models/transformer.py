@@ -26,6 +26,7 @@ import torch
 from torch import Tensor, nn
 from torch.nn import functional
 
+from regarde.attention.normalisers import NormaliserName
 from regarde.config import Depth, Share, Size
 from regarde.data.batch import Batched, Source
 from regarde.errors import ConfigError
@@ -142,6 +143,7 @@ class TransformerConfig:
     tying: Literal["none", "two-way", "three-way"] = "three-way"  # E of target and output; of the source too
     dropout: Share = 0.1  # on the output of each sub-layer and on the sums of embeddings and positions
     attention_dropout: Share = 0.0  # on attention weights; the paper names none
+    normaliser: NormaliserName = "softmax"  # of the attention to the source
     init: Literal["xavier", "torch"] = "xavier"
 
     def __post_init__(self) -> None:
@@ -163,7 +165,9 @@ class TransformerConfig:
                 "Use --set text.shared=true, or --set model.tying=two-way."
             )
         D = self.size
-        shape = Shape(D, self.heads, self.feed_forward, self.norm, self.dropout, self.attention_dropout)
+        shape = Shape(
+            D, self.heads, self.feed_forward, self.norm, self.dropout, self.attention_dropout, self.normaliser
+        )
         words = Embedding(target_vocabulary, D)
         # A tied matrix belongs to the decoder's entry; others borrow it, so that it is counted and saved once.
         source_words = words.forward if self.tying == "three-way" else Embedding(source_vocabulary, D)

@@ -140,6 +140,7 @@ CONFIGS: dict[str, ModelConfig] = {
         embedding=5, hidden=7, layers=2, init="torch", encoder=BidirectionalConfig(layers=2), start="project"
     ),
     "cho": ChoConfig(embedding=5, hidden=7, maxout=4, init="torch"),
+    **{f"cho {cell}": ChoConfig(embedding=5, hidden=7, maxout=4, cell=cell, layers=2, init="torch") for cell in CELLS},
     "bahdanau readout current": BahdanauConfig(embedding=5, hidden=7, maxout=4, init="torch", readout="current"),
     "bahdanau as the paper starts it": BahdanauConfig(embedding=5, hidden=7, maxout=4),
     "transformer": _transformer(),
@@ -147,6 +148,7 @@ CONFIGS: dict[str, ModelConfig] = {
     "transformer learned positions": _transformer(positions="learned", longest=40),
     "transformer rotary": _transformer(positions="rotary"),
     "transformer untied": _transformer(tying="none"),
+    "transformer sparsemax": _transformer(normaliser="sparsemax"),
 }
 
 

@@ -62,7 +62,15 @@ ATTENTION = {"attention": GlobalConfig(score=AdditiveConfig(size=5))}
 WIDER = {"embedding": 7, "hidden": 8, "dropout": 0.5}
 SWITCHES: dict[str, dict[str, Any]] = {
     "sutskever": {**WIDER, **DEEP, "cell": "gru", "init": "paper"},
-    "cho": {**WIDER, "maxout": 5, "init": "paper"},
+    "cho": {
+        **WIDER,
+        "maxout": 5,
+        "cell": "gru",
+        "layers": (2, {"cell": "gru"}),
+        "residual_from": (2, {"cell": "gru", "layers": 2}),
+        "variational": (True, {"cell": "gru", "layers": 2, "dropout": 0.5}),
+        "init": "paper",
+    },
     "bahdanau": {
         **WIDER,
         **ATTENTION,
@@ -102,6 +110,7 @@ SWITCHES: dict[str, dict[str, Any]] = {
         "tying": "none",
         "dropout": 0.5,
         "attention_dropout": 0.5,
+        "normaliser": "sparsemax",
         "init": "torch",
     },
 }
@@ -193,6 +202,7 @@ def test_sizes_that_do_not_fit_say_what_to_do() -> None:
             {"encoder": UnidirectionalConfig(residual_from=1)},
             "expected a layer from 2 to 2, or 0 for none",
         ),
+        ("cho", {"layers": 2}, "choose another model.cell"),
         ("gnmt", {"layers": 1}, "Use 2 or more"),
         ("bahdanau", {"attention": MultiHeadConfig(heads=5)}, "heads"),
         ("luong", {"variational": True, "dropout": 0.5, "encoder": BidirectionalConfig()}, "model.variational = false"),

@@ -12,8 +12,8 @@ HEAD = """# Which combinations are tested
 Placement, mechanism, score, normaliser, cell and encoder combine freely through the configuration. The contract tests
 (tests/contract) run over the combinations below: every pair of choices that can go together occurs in at least one of
 them. Beside these they run over Sutskever with each cell, forward, deep with residuals; the stacked bidirectional
-encoder; Cho; Bahdanau with either readout and the paper's own start; and the Transformer with each kind of norm,
-position and tying.
+encoder; Cho with the paper's cells and with stacks of others; Bahdanau with either readout and the paper's own start;
+and the Transformer with each kind of norm, position, tying and normaliser.
 
 """
 
