@@ -14,12 +14,21 @@ from regarde.cli.streams import write
 STEPS = 500
 DEPARTURES = """\
 A small RNNsearch (Bahdanau, Cho, Bengio 2015). The equations are the paper's; what differs:
-  sizes       embeddings 64, hidden 128, alignment 128, maxout 64   (paper: 620, 1000, 1000, 500)
-  optimiser   Adam at 0.002 with a cosine schedule                  (paper: Adadelta)
-  start       torch's initialisation                                (paper: orthogonal and small Gaussians)
-  dropout     0.1                                                   (paper: none)
-  batches     64 pairs of like length                               (paper: 80)
+  sizes       embeddings 64, hidden 96, alignment 96, maxout 48   (paper: 620, 1000, 1000, 500)
+  optimiser   Adam at 0.004 with a cosine schedule                (paper: Adadelta)
+  start       torch's initialisation                              (paper: orthogonal and small Gaussians)
+  batches     64 pairs of like length                             (paper: 80)
 """
+SETTINGS = [
+    "model.hidden=96",
+    "model.maxout=48",
+    "model.attention.score.size=96",
+    "model.dropout=0.0",
+    "training.optimiser.rate=4e-3",
+    f"training.steps={STEPS}",
+    "training.valid_every=125",
+    'source_language="mul"',
+]
 
 
 def demo(
@@ -44,8 +53,7 @@ def demo(
     from regarde.visualise.terminal import heatmap
 
     write([DEPARTURES, "\n"])
-    settings = [f"training.steps={STEPS}", "training.valid_every=125", 'source_language="mul"']
-    prepared = prepare(compose({"name": "dates"}, settings=settings))
+    prepared = prepare(compose({"name": "dates"}, settings=SETTINGS))
     write([f"{note}\n" for note in prepared.notes])
     path = free_folder(out)
     settle_threads(0, prepared.parameters)
