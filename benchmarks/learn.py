@@ -52,15 +52,16 @@ def measure(preset: str, data: str, out: Path) -> tuple[float, dict[int, float]]
 
 def draw(by_length: dict[str, dict[int, float]], path: Path) -> None:
     """Bahdanau's figure 2, for strings: exact match by length."""
-    figure = Figure(figsize=(7, 4), layout="constrained")
+    figure = Figure(figsize=(9, 4), layout="constrained")
     axes = figure.subplots()
-    for preset, points in by_length.items():
-        plain = preset in WITHOUT_ATTENTION
-        axes.plot(points.keys(), points.values(), "--" if plain else "-", marker="o", markersize=3, label=preset)
+    colours = matplotlib.colormaps["tab20"].colors
+    for colour, (preset, points) in zip(colours[::2] + colours[1::2], by_length.items(), strict=False):
+        dash = "--" if preset in WITHOUT_ATTENTION else "-"
+        axes.plot(points.keys(), points.values(), dash, color=colour, marker="o", markersize=3, label=preset)
     axes.set(xlabel="length of the string", ylabel="exact match", title="reverse: dashed lines have no attention")
     axes.set_ylim(-0.03, 1.03)
     axes.grid(alpha=0.3)
-    axes.legend(fontsize="small", ncols=2)
+    axes.legend(fontsize="small", loc="center left", bbox_to_anchor=(1.0, 0.5))
     with matplotlib.rc_context({"svg.hashsalt": "regarde", "svg.fonttype": "path"}):
         figure.savefig(path, metadata={"Date": None})
 
