@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-import typing
 from collections.abc import Callable
 
 import numpy as np
@@ -22,7 +21,6 @@ from regarde.attention import (
     NormedAdditive,
     ScaledDot,
     Score,
-    ScoreConfig,
 )
 from regarde.errors import ConfigError
 from regarde.layers.cells import CELLS
@@ -103,11 +101,6 @@ def query(name: str) -> Tensor:
 def states() -> Tensor:
     with seeded(7):
         return torch.randn(B, S, D, dtype=torch.float64, requires_grad=True)
-
-
-def test_every_score_there_is_is_tested_here() -> None:
-    tested = {name.split(",")[0] for name in SCORES} | {"location"}
-    assert tested == {config.kind for config in typing.get_args(ScoreConfig)}
 
 
 def test_a_score_equals_its_formula(name: str, score: Score, query: Tensor, states: Tensor) -> None:
