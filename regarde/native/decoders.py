@@ -1,0 +1,326 @@
+"""Whole attentional decoders as functions that torch can differentiate: every step of a target in one kernel.
+
+Axes: B batch, T target, S source, H hidden, K state size, G gate pre-activations, A alignment size, C context, L layers.
+
+    before    s_{t-1} -> a_t -> c_t -> s_t                   Bahdanau et al. 2015; the bottom layer of Wu et al. 2016
+    after     h~_{t-1} -> h_t -> a_t -> c_t -> h~_t          Luong et al. 2015 with input feeding
+
+Both attend to all of the source through a softmax, by the additive score or by a dot product.
+"""
+
+from __future__ import annotations
+
+import ctypes
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import torch
+from torch import Tensor
+from torch.autograd.function import once_differentiable
+
+from regarde.native import library
+from regarde.native.functions import KINDS, Recurrence, bytes_of, pointer, recurrent_gradients, shifted, weight_gradient
+
+
+@dataclass(frozen=True)
+class Asked:
+    """How a state becomes a query, and what a query is compared by."""
+
+    W: Tensor | None = None  # (A, H); None: the state itself is the query
+    b: Tensor | None = None  # (A,)
+    v: Tensor | None = None  # (A,) of the additive score; None: a dot product
+
+
+@dataclass(frozen=True)
+class Looked:
+    """The source: what is compared, what is brought back, where one may look."""
+
+    keys: Tensor  # (B, S, A)
+    values: Tensor  # (B, S, C)
+    mask: Tensor  # (B, S)
+
+
+@dataclass(frozen=True)
+class Attended:
+    """Every step of a decoder that attends before it steps."""
+
+    outputs: Tensor  # (B, T, H) s_t
+    contexts: Tensor  # (B, T, C)
+    weights: Tensor  # (B, T, S)
+    final: Tensor  # (B, K)
+
+
+def before(cell: Recurrence, W_context: Tensor, asked: Asked, shares: Tensor, start: Tensor, looked: Looked) -> Attended:
+    """Attention, then the cell, at every step.  shares (B, T, G), start (B, K)"""
+    found = _Before.apply(
+        shares, start, cell.U, cell.U_gates, W_context, asked.W, asked.b, asked.v, looked.keys, looked.values,
+        looked.mask, KINDS[cell.kind],
+    )  # fmt: skip
+    return Attended(*found)
+
+
+@dataclass(frozen=True)
+class Above:
+    """A layer above the first: its cell, and what enters it from the one below."""
+
+    cell: Recurrence
+    W: Tensor  # (G, H)
+    b: Tensor  # (G,)
+    noise: Tensor | None  # (B, T, H) what dropout multiplies with
+
+
+@dataclass(frozen=True)
+class Fed:
+    """Every step of a decoder that feeds what it found into the next."""
+
+    attentional: Tensor  # (B, T, H) h~_t
+    weights: Tensor  # (B, T, S)
+    finals: Tensor  # (B, L, K)
+
+
+def after(
+    bottom: Recurrence,
+    above: Sequence[Above],
+    residual_from: int,
+    W_feed: Tensor,
+    W_combine: Tensor,
+    asked: Asked,
+    shares: Tensor,
+    starts: Tensor,
+    feed: Tensor,
+    looked: Looked,
+) -> Fed:
+    """The stack, then attention, at every step.  shares (B, T, G) of the first layer, starts (B, L, K), feed (B, H)"""
+    cells = [bottom, *(layer.cell for layer in above)]
+    noise = [layer.noise for layer in above]
+    found = _After.apply(
+        shares, starts, feed, W_feed, W_combine, asked.W, asked.b, asked.v, looked.keys, looked.values, looked.mask,
+        KINDS[bottom.kind], residual_from, noise,
+        *(cell.U for cell in cells), *(cell.U_gates for cell in cells),
+        *(layer.W for layer in above), *(layer.b for layer in above),
+    )  # fmt: skip
+    return Fed(*found)
+
+
+class _Before(torch.autograd.Function):
+    @staticmethod
+    def forward(
+        ctx: Any, shares: Tensor, start: Tensor, U: Tensor, U_gates: Tensor | None, W_context: Tensor,
+        W_query: Tensor | None, b_query: Tensor | None, v: Tensor | None, keys: Tensor, values: Tensor, mask: Tensor,
+        kind: int,
+    ) -> tuple[Tensor, Tensor, Tensor, Tensor]:  # fmt: skip
+        given = [shares, U, U_gates, W_context, W_query, b_query, v, keys, values]
+        shares, U, U_gates, W_context, W_query, b_query, v, keys, values = map(_contiguous, given)  # type: ignore[assignment]
+        (B, T, _), H, (_, S, A), C = shares.shape, U.shape[1], keys.shape, values.shape[2]
+        new = shares.new_empty
+        state, carried = start[:, :H].contiguous(), start[:, H:].contiguous()
+        outputs, gates, contexts, weights = new(B, T, H), torch.empty_like(shares), new(B, T, C), new(B, T, S)
+        carry, reset = _own(kind, outputs)
+        queries = None if W_query is None else new(B, T, A)
+        seen = bytes_of(mask)
+        arguments = library.Before(
+            B=B, T=T, S=S, H=H, A=A, C=C, kind=kind, threads=torch.get_num_threads(), mask=pointer(seen),
+            U_gates=pointer(U_gates), U=pointer(U), W_context=pointer(W_context), W_query=pointer(W_query),
+            b_query=pointer(b_query), v=pointer(v), keys=pointer(keys), values=pointer(values), shares=pointer(shares),
+            start=pointer(state), start_carry=pointer(carried), outputs=pointer(outputs), carry=pointer(carry),
+            gates=pointer(gates), reset=pointer(reset), queries=pointer(queries), weights=pointer(weights),
+            contexts=pointer(contexts),
+        )  # fmt: skip
+        library.call("before_forward", arguments, double=shares.dtype == torch.float64)
+        ctx.save_for_backward(
+            state, carried, U, U_gates, W_context, W_query, v, keys, values, seen, outputs, carry, gates, reset,
+            queries, weights, contexts,
+        )  # fmt: skip
+        ctx.kind, ctx.biased = kind, b_query is not None
+        ctx.set_materialize_grads(False)
+        return outputs, contexts, weights, _final(outputs, carry)
+
+    @staticmethod
+    @once_differentiable
+    def backward(ctx: Any, *given: Tensor | None) -> Any:
+        (
+            state, carried, U, U_gates, W_context, W_query, v, keys, values, seen, outputs, carry, gates, reset,
+            queries, weights, contexts,
+        ) = ctx.saved_tensors  # fmt: skip
+        (B, T, H), (_, S, A), C, threads = outputs.shape, keys.shape, values.shape[2], torch.get_num_threads()
+        d_outputs, d_contexts = _or_zeros(given[0], outputs), _or_zeros(given[1], contexts)
+        d_weights = _contiguous(given[2])
+        d_state, d_carry = _parts(given[3], outputs[:, 0], carry)
+        new = gates.new_empty
+        d_gates, d_queries, d_scores = torch.empty_like(gates), new(B, T, A), new(B, T, S)
+        d_all_contexts = torch.empty_like(contexts)
+        d_keys, d_v = (None, None) if v is None else (torch.zeros_like(keys), v.new_zeros(threads, A))
+        arguments = library.Before(
+            B=B, T=T, S=S, H=H, A=A, C=C, kind=ctx.kind, threads=threads, mask=pointer(seen),
+            U_gates=pointer(U_gates), U=pointer(U), W_context=pointer(W_context), W_query=pointer(W_query),
+            v=pointer(v), keys=pointer(keys), values=pointer(values), start=pointer(state),
+            start_carry=pointer(carried), outputs=pointer(outputs), carry=pointer(carry), gates=pointer(gates),
+            reset=pointer(reset), queries=pointer(queries), weights=pointer(weights), contexts=pointer(contexts),
+            d_outputs=pointer(d_outputs), d_contexts=pointer(d_contexts), d_weights=pointer(d_weights),
+            d_state=pointer(d_state), d_carry=pointer(d_carry), d_gates=pointer(d_gates), d_queries=pointer(d_queries),
+            d_scores=pointer(d_scores), d_all_contexts=pointer(d_all_contexts), d_keys=pointer(d_keys),
+            d_v=pointer(d_v),
+        )  # fmt: skip
+        library.call("before_backward", arguments, double=gates.dtype == torch.float64)
+        before = shifted(outputs, state)
+        d_U, d_U_gates = recurrent_gradients(ctx.kind, d_gates, before, reset)
+        d_W_query, d_b_query = _query_gradients(W_query, ctx.biased, d_queries, before)
+        return (
+            d_gates, torch.cat((d_state, d_carry), dim=-1), d_U, d_U_gates, weight_gradient(d_gates, contexts),
+            d_W_query, d_b_query, None if d_v is None else d_v.sum(dim=0),
+            _key_gradients(d_keys, d_scores, before if queries is None else queries),
+            weights.transpose(1, 2) @ d_all_contexts, None, None,
+        )  # fmt: skip
+
+
+class _After(torch.autograd.Function):
+    @staticmethod
+    def forward(
+        ctx: Any, shares: Tensor, starts: Tensor, feed: Tensor, W_feed: Tensor, W_combine: Tensor,
+        W_query: Tensor | None, b_query: Tensor | None, v: Tensor | None, keys: Tensor, values: Tensor, mask: Tensor,
+        kind: int, residual_from: int, noise: list[Tensor | None], *layers: Tensor | None,
+    ) -> tuple[Tensor, Tensor, Tensor]:  # fmt: skip
+        given = [shares, feed, W_feed, W_combine, W_query, b_query, v, keys, values]
+        shares, feed, W_feed, W_combine, W_query, b_query, v, keys, values = map(_contiguous, given)  # type: ignore[assignment]
+        L = starts.shape[1]
+        U, U_gates, W_below, b_below = _by_layer([_contiguous(part) for part in layers], L)
+        noise = [None, *(_contiguous(part) for part in noise)]
+        (B, T, _), H, (_, S, A), C = shares.shape, W_feed.shape[1], keys.shape, values.shape[2]
+        new = shares.new_empty
+        start = [starts[:, layer, :H].contiguous() for layer in range(L)]
+        start_carry = [starts[:, layer, H:].contiguous() for layer in range(L)]
+        outputs = [new(B, T, H) for _ in range(L)]
+        carry, reset = zip(*(_own(kind, output) for output in outputs), strict=True)
+        gates = [torch.empty_like(shares) for _ in range(L)]
+        below = [None, *(new(B, T, H) for _ in range(L - 1))]
+        top, attentional, contexts, weights = new(B, T, H), new(B, T, H), new(B, T, C), new(B, T, S)
+        queries = None if W_query is None else new(B, T, A)
+        seen = bytes_of(mask)
+        arguments = library.After(
+            B=B, T=T, S=S, H=H, A=A, C=C, L=L, kind=kind, residual_from=residual_from, threads=torch.get_num_threads(),
+            mask=pointer(seen), W_feed=pointer(W_feed), W_query=pointer(W_query), b_query=pointer(b_query),
+            v=pointer(v), W_combine=pointer(W_combine), keys=pointer(keys), values=pointer(values),
+            shares=pointer(shares), feed=pointer(feed), U_gates=_pointers(U_gates), U=_pointers(U),
+            W_below=_pointers(W_below), b_below=_pointers(b_below), noise=_pointers(noise), start=_pointers(start),
+            start_carry=_pointers(start_carry), outputs=_pointers(outputs), carry=_pointers(carry),
+            gates=_pointers(gates), reset=_pointers(reset), below=_pointers(below), top=pointer(top),
+            queries=pointer(queries), weights=pointer(weights), contexts=pointer(contexts),
+            attentional=pointer(attentional),
+        )  # fmt: skip
+        library.call("after_forward", arguments, double=shares.dtype == torch.float64)
+        ctx.save_for_backward(
+            feed, W_feed, W_combine, W_query, v, keys, values, seen, top, attentional, contexts, weights, queries,
+            *U, *U_gates, *W_below, *noise, *start, *start_carry, *outputs, *carry, *gates, *reset, *below,
+        )  # fmt: skip
+        ctx.kind, ctx.residual_from, ctx.layers, ctx.biased = kind, residual_from, L, b_query is not None
+        ctx.set_materialize_grads(False)
+        finals = torch.stack([_final(*pair) for pair in zip(outputs, carry, strict=True)], dim=1)
+        return attentional, weights, finals
+
+    @staticmethod
+    @once_differentiable
+    def backward(ctx: Any, *given: Tensor | None) -> Any:
+        (
+            feed, W_feed, W_combine, W_query, v, keys, values, seen, top, attentional, contexts, weights, queries,
+            *layers,
+        ) = ctx.saved_tensors  # fmt: skip
+        L = ctx.layers
+        U, U_gates, W_below, noise, start, start_carry, outputs, carry, gates, reset, below = (
+            list(layers[i : i + L]) for i in range(0, len(layers), L)
+        )
+        (B, T, H), (_, S, A), C, threads = top.shape, keys.shape, values.shape[2], torch.get_num_threads()
+        d_attentional, d_weights = _or_zeros(given[0], attentional), _contiguous(given[1])
+        finals = [None] * L if given[2] is None else list(given[2].unbind(1))
+        d_state, d_carry = zip(
+            *(_parts(final, output[:, 0], c) for final, output, c in zip(finals, outputs, carry, strict=True)),
+            strict=True,
+        )
+        new = top.new_empty
+        d_gates = [torch.empty_like(gate) for gate in gates]
+        d_feed, d_combined = torch.zeros_like(feed), new(B, T, H)
+        d_queries, d_scores, d_contexts = new(B, T, A), new(B, T, S), torch.empty_like(contexts)
+        d_keys, d_v = (None, None) if v is None else (torch.zeros_like(keys), v.new_zeros(threads, A))
+        arguments = library.After(
+            B=B, T=T, S=S, H=H, A=A, C=C, L=L, kind=ctx.kind, residual_from=ctx.residual_from, threads=threads,
+            mask=pointer(seen), W_feed=pointer(W_feed), W_query=pointer(W_query), v=pointer(v),
+            W_combine=pointer(W_combine), keys=pointer(keys), values=pointer(values), feed=pointer(feed),
+            U_gates=_pointers(U_gates), U=_pointers(U), W_below=_pointers(W_below), noise=_pointers(noise),
+            start=_pointers(start), start_carry=_pointers(start_carry), outputs=_pointers(outputs),
+            carry=_pointers(carry), gates=_pointers(gates), reset=_pointers(reset), below=_pointers(below),
+            top=pointer(top), queries=pointer(queries), weights=pointer(weights), contexts=pointer(contexts),
+            attentional=pointer(attentional), d_attentional=pointer(d_attentional), d_weights=pointer(d_weights),
+            d_state=_pointers(d_state), d_carry=_pointers(d_carry), d_gates=_pointers(d_gates), d_feed=pointer(d_feed),
+            d_combined=pointer(d_combined), d_queries=pointer(d_queries), d_scores=pointer(d_scores),
+            d_contexts=pointer(d_contexts), d_keys=pointer(d_keys), d_v=pointer(d_v),
+        )  # fmt: skip
+        library.call("after_backward", arguments, double=top.dtype == torch.float64)
+        recurrent = [
+            recurrent_gradients(ctx.kind, d_gates[i], shifted(outputs[i], start[i]), reset[i]) for i in range(L)
+        ]
+        d_W_combine = torch.cat((weight_gradient(d_combined, contexts), weight_gradient(d_combined, top)), dim=1)
+        d_W_query, d_b_query = _query_gradients(W_query, ctx.biased, d_queries, top)
+        d_starts = [torch.cat(pair, dim=-1) for pair in zip(d_state, d_carry, strict=True)]
+        return (
+            d_gates[0], torch.stack(d_starts, dim=1), d_feed, weight_gradient(d_gates[0], shifted(attentional, feed)),
+            d_W_combine, d_W_query, d_b_query, None if d_v is None else d_v.sum(dim=0),
+            _key_gradients(d_keys, d_scores, top if queries is None else queries),
+            weights.transpose(1, 2) @ d_contexts, None, None, None, None,
+            *(gradient for gradient, _ in recurrent), *(gradient for _, gradient in recurrent),
+            *(weight_gradient(d_gates[i], below[i]) for i in range(1, L)),
+            *(d_gates[i].sum(dim=(0, 1)) for i in range(1, L)),
+        )  # fmt: skip
+
+
+def _contiguous(tensor: Tensor | None) -> Tensor | None:
+    return None if tensor is None else tensor.contiguous()
+
+
+def _own(kind: int, like: Tensor) -> tuple[Tensor | None, Tensor | None]:
+    """What only some cells keep of each step: an LSTM its carry, a GRU its reset state."""
+    return (
+        torch.empty_like(like) if kind == KINDS["lstm"] else None,
+        torch.empty_like(like) if kind == KINDS["gru"] else None,
+    )
+
+
+def _final(outputs: Tensor, carry: Tensor | None) -> Tensor:
+    """The state after the last step.  -> (B, K)"""
+    return outputs[:, -1].clone() if carry is None else torch.cat((outputs[:, -1], carry[:, -1]), dim=-1)
+
+
+def _parts(d_final: Tensor | None, like: Tensor, carry: Tensor | None) -> tuple[Tensor, Tensor]:
+    """The gradient of a final state, what is shown and what is carried apart, for a kernel to write into."""
+    B, H = like.shape
+    if d_final is None:
+        return like.new_zeros(B, H), like.new_zeros(B, 0 if carry is None else H)
+    shown, carried = d_final[:, :H], d_final[:, H:]
+    return shown.clone(memory_format=torch.contiguous_format), carried.clone(memory_format=torch.contiguous_format)
+
+
+def _or_zeros(gradient: Tensor | None, like: Tensor) -> Tensor:
+    return torch.zeros_like(like) if gradient is None else gradient.contiguous()
+
+
+def _query_gradients(
+    W_query: Tensor | None, biased: bool, d_queries: Tensor, states: Tensor
+) -> tuple[Tensor | None, Tensor | None]:
+    if W_query is None:
+        return None, None
+    return weight_gradient(d_queries, states), d_queries.sum(dim=(0, 1)) if biased else None
+
+
+def _key_gradients(d_keys: Tensor | None, d_scores: Tensor, queries: Tensor) -> Tensor:
+    """The additive kernel sums them itself; of a dot product they are one product."""
+    return d_scores.transpose(1, 2) @ queries if d_keys is None else d_keys
+
+
+def _by_layer(parts: list[Any], L: int) -> tuple[list[Any], list[Any], list[Any], list[Any]]:
+    """U and U_gates of every layer, W and b of all but the first."""
+    U, U_gates, W, b = parts[:L], parts[L : 2 * L], parts[2 * L : 3 * L - 1], parts[3 * L - 1 :]
+    return U, U_gates, [None, *W], [None, *b]
+
+
+def _pointers(tensors: Sequence[Tensor | None]) -> ctypes.Array[ctypes.c_void_p]:
+    """One pointer for each layer; the arguments they are put into hold on to the array."""
+    return (ctypes.c_void_p * len(tensors))(*(pointer(tensor) for tensor in tensors))

@@ -1,0 +1,229 @@
+"""Kernels as functions that torch can differentiate: cells over sentences, the additive score, the loss, dropout.
+
+Axes: B batch, T steps, S source, H hidden, K state size, G gate pre-activations, A alignment size, V vocabulary.
+
+A kernel leaves what belongs to all steps at once, such as the gradients of weights, to one large product in torch.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any, Literal
+
+import torch
+from torch import Tensor
+from torch.autograd.function import once_differentiable
+
+from regarde.native import library
+
+Kind = Literal["simple", "gru", "lstm"]
+KINDS: dict[Kind, int] = {"simple": 0, "gru": 1, "lstm": 2}  # as in source/arguments.h
+
+
+@dataclass(frozen=True)
+class Recurrence:
+    """What a kernel needs to know of a cell: the matrices that act on its state."""
+
+    kind: Kind
+    U: Tensor  # (G, H); of a GRU the candidate's (H, H)
+    U_gates: Tensor | None = None  # of a GRU: (2H, H)
+
+
+def usable(*tensors: Tensor | None) -> bool:
+    """Kernels serve the CPU, in single and in double precision; anything else is torch's."""
+    if not library.available():
+        return False
+    first = tensors[0]
+    assert first is not None
+    return first.dtype in (torch.float32, torch.float64) and all(
+        tensor is None or (tensor.device.type == "cpu" and tensor.dtype == first.dtype) for tensor in tensors
+    )
+
+
+def recurrent(
+    cell: Recurrence, shares: Tensor, mask: Tensor | None, start: Tensor, *, backwards: bool
+) -> tuple[Tensor, Tensor]:
+    """A cell over whole sentences.  (B, T, G), (B, T), (B, K) -> outputs (B, T, H), the last states (B, K)"""
+    outputs, final = _Recurrent.apply(shares, start, cell.U, cell.U_gates, mask, KINDS[cell.kind], backwards)
+    return outputs, final
+
+
+def additive_scores(queries: Tensor, keys: Tensor, v: Tensor) -> Tensor:
+    """v . tanh(q + k) for each query and key.  (B, T, A), (B, S, A), (A,) -> (B, T, S)"""
+    scores: Tensor = _Additive.apply(queries, keys, v)
+    return scores
+
+
+def cross_entropy(logits: Tensor, targets: Tensor, *, ignored: int, smoothing: float, scale: float) -> Tensor:
+    """The sum of the losses times `scale`. The logits are used up: their memory is their gradient's afterwards."""
+    loss: Tensor = _CrossEntropy.apply(logits, targets, ignored, smoothing, scale)
+    return loss
+
+
+def dropout(x: Tensor, probability: float) -> Tensor:
+    """Zeros where a coin says so, the rest scaled; the coins come from one draw of torch's generator."""
+    dropped: Tensor = _Dropout.apply(x, probability, int(torch.randint(2**62, ())))
+    return dropped
+
+
+def pointer(tensor: Tensor | None) -> int | None:
+    assert tensor is None or tensor.is_contiguous()
+    return None if tensor is None else tensor.data_ptr()
+
+
+def bytes_of(mask: Tensor | None) -> Tensor | None:
+    """A mask as kernels read it."""
+    return None if mask is None else mask.contiguous().view(torch.uint8)
+
+
+def shifted(outputs: Tensor, start: Tensor, *, backwards: bool = False) -> Tensor:
+    """The state before each step.  (B, T, H), (B, H) -> (B, T, H)"""
+    first = start.unsqueeze(1)
+    return torch.cat((outputs[:, 1:], first) if backwards else (first, outputs[:, :-1]), dim=1)
+
+
+def weight_gradient(of_outputs: Tensor, inputs: Tensor) -> Tensor:
+    """Of a matrix W in y = W x, over all steps at once.  (B, T, N), (B, T, M) -> (N, M)"""
+    return of_outputs.flatten(0, 1).t() @ inputs.flatten(0, 1)
+
+
+def recurrent_gradients(kind: int, d_gates: Tensor, before: Tensor, reset: Tensor | None) -> tuple[Tensor, Tensor | None]:
+    """Of a cell's U and U_gates."""
+    if reset is None:
+        return weight_gradient(d_gates, before), None
+    H = before.shape[-1]
+    return weight_gradient(d_gates[..., 2 * H :], reset), weight_gradient(d_gates[..., : 2 * H], before)
+
+
+class _Recurrent(torch.autograd.Function):
+    @staticmethod
+    def forward(
+        ctx: Any,
+        shares: Tensor,
+        start: Tensor,
+        U: Tensor,
+        U_gates: Tensor | None,
+        mask: Tensor | None,
+        kind: int,
+        backwards: bool,
+    ) -> tuple[Tensor, Tensor]:
+        shares, U = shares.contiguous(), U.contiguous()
+        U_gates = None if U_gates is None else U_gates.contiguous()
+        (B, T, _), H = shares.shape, U.shape[1]
+        state, carried = start[:, :H].contiguous(), start[:, H:].contiguous()
+        outputs, gates = shares.new_empty(B, T, H), torch.empty_like(shares)
+        carry = shares.new_empty(B, T, H) if kind == KINDS["lstm"] else None
+        reset = shares.new_empty(B, T, H) if kind == KINDS["gru"] else None
+        seen = bytes_of(mask)
+        arguments = library.Recurrent(
+            B, T, H, kind, backwards, torch.get_num_threads(), pointer(seen), pointer(U_gates), pointer(U),
+            pointer(shares), pointer(state), pointer(carried), pointer(outputs), pointer(carry), pointer(gates),
+            pointer(reset),
+        )  # fmt: skip
+        library.call("recurrent_forward", arguments, double=shares.dtype == torch.float64)
+        ctx.save_for_backward(state, carried, U, U_gates, seen, outputs, carry, gates, reset)
+        ctx.kind, ctx.backwards = kind, backwards
+        ctx.set_materialize_grads(False)
+        last = 0 if backwards else T - 1
+        final = outputs[:, last] if carry is None else torch.cat((outputs[:, last], carry[:, last]), dim=-1)
+        return outputs, final.clone() if carry is None else final
+
+    @staticmethod
+    @once_differentiable
+    def backward(ctx: Any, *given: Tensor | None) -> Any:
+        d_outputs, d_final = given
+        state, carried, U, U_gates, seen, outputs, carry, gates, reset = ctx.saved_tensors
+        B, T, H = outputs.shape
+        d_outputs = torch.zeros_like(outputs) if d_outputs is None else d_outputs.contiguous()
+        if d_final is None:
+            d_final = outputs.new_zeros(B, (1 if carry is None else 2) * H)
+        d_state, d_carry = _apart(d_final, H)
+        d_gates = torch.empty_like(gates)
+        arguments = library.Recurrent(
+            B, T, H, ctx.kind, ctx.backwards, torch.get_num_threads(), pointer(seen), pointer(U_gates), pointer(U),
+            None, pointer(state), pointer(carried), pointer(outputs), pointer(carry), pointer(gates), pointer(reset),
+            pointer(d_outputs), pointer(d_state), pointer(d_carry), pointer(d_gates),
+        )  # fmt: skip
+        library.call("recurrent_backward", arguments, double=gates.dtype == torch.float64)
+        d_U, d_U_gates = recurrent_gradients(
+            ctx.kind, d_gates, shifted(outputs, state, backwards=ctx.backwards), reset
+        )
+        return d_gates, torch.cat((d_state, d_carry), dim=-1), d_U, d_U_gates, None, None, None
+
+
+def _apart(state: Tensor, H: int) -> tuple[Tensor, Tensor]:
+    """Copies of what a cell shows and what it carries, for a kernel to write into.  (B, K) -> (B, H), (B, K - H)"""
+    return state[:, :H].clone(memory_format=torch.contiguous_format), state[:, H:].clone(
+        memory_format=torch.contiguous_format
+    )
+
+
+class _Additive(torch.autograd.Function):
+    @staticmethod
+    def forward(ctx: Any, queries: Tensor, keys: Tensor, v: Tensor) -> Tensor:
+        queries, keys, v = queries.contiguous(), keys.contiguous(), v.contiguous()
+        (B, T, A), S = queries.shape, keys.shape[1]
+        scores = queries.new_empty(B, T, S)
+        arguments = library.Additive(
+            B, T, S, A, torch.get_num_threads(), pointer(queries), pointer(keys), pointer(v), pointer(scores)
+        )
+        library.call("additive_forward", arguments, double=queries.dtype == torch.float64)
+        ctx.save_for_backward(queries, keys, v)
+        return scores
+
+    @staticmethod
+    @once_differentiable
+    def backward(ctx: Any, *given: Tensor) -> Any:
+        queries, keys, v = ctx.saved_tensors
+        d_scores = given[0].contiguous()
+        (B, T, A), S, threads = queries.shape, keys.shape[1], torch.get_num_threads()
+        d_queries, d_keys, d_v = torch.zeros_like(queries), torch.zeros_like(keys), v.new_zeros(threads, A)
+        arguments = library.Additive(
+            B, T, S, A, threads, pointer(queries), pointer(keys), pointer(v), None, pointer(d_scores),
+            pointer(d_queries), pointer(d_keys), pointer(d_v),
+        )  # fmt: skip
+        library.call("additive_backward", arguments, double=queries.dtype == torch.float64)
+        return d_queries, d_keys, d_v.sum(dim=0)
+
+
+class _CrossEntropy(torch.autograd.Function):
+    @staticmethod
+    def forward(
+        ctx: Any, logits: Tensor, targets: Tensor, ignored: int, smoothing: float, scale: float
+    ) -> Tensor:
+        logits, targets = logits.contiguous(), targets.contiguous()
+        rows, V = logits.shape
+        losses = torch.empty(rows, dtype=torch.float64)
+        arguments = library.CrossEntropy(
+            rows, V, ignored, torch.get_num_threads(), smoothing, scale, pointer(logits), pointer(targets),
+            pointer(losses),
+        )  # fmt: skip
+        library.call("cross_entropy", arguments, double=logits.dtype == torch.float64)
+        ctx.gradient = logits
+        return (losses.sum() * scale).to(logits.dtype)
+
+    @staticmethod
+    @once_differentiable
+    def backward(ctx: Any, *given: Tensor) -> Any:
+        gradient, ctx.gradient = ctx.gradient, None
+        return gradient if given[0] == 1 else gradient.mul_(given[0]), None, None, None, None
+
+
+class _Dropout(torch.autograd.Function):
+    @staticmethod
+    def forward(ctx: Any, x: Tensor, probability: float, seed: int) -> Tensor:
+        ctx.probability, ctx.seed = probability, seed
+        return _dropped(x, probability, seed)
+
+    @staticmethod
+    @once_differentiable
+    def backward(ctx: Any, *given: Tensor) -> Any:
+        return _dropped(given[0], ctx.probability, ctx.seed), None, None
+
+
+def _dropped(x: Tensor, probability: float, seed: int) -> Tensor:
+    x = x.contiguous()
+    y = torch.empty_like(x)
+    arguments = library.Dropout(x.numel(), seed, torch.get_num_threads(), probability, pointer(x), pointer(y))
+    library.call("dropout", arguments, double=x.dtype == torch.float64)
+    return y

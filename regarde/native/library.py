@@ -1,0 +1,141 @@
+"""The kernels of source/, called by name. What each is given is said in source/arguments.h, field by field as here.
+
+The library is built when the package is installed. `REGARDE_NATIVE=0` leaves it out, `REGARDE_SIMD=portable` chooses
+the kernels that run on any processor.
+"""
+
+from __future__ import annotations
+
+import ctypes
+import functools
+import os
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+_off = os.environ.get("REGARDE_NATIVE") == "0"
+
+
+_ADDRESSES = ctypes.POINTER(ctypes.c_void_p)
+
+
+def _fields(*, sizes: str, reals: str = "", pointers: str) -> list[tuple[str, type]]:
+    """A name that ends with * is an array of pointers, one for each layer."""
+    return [
+        *((name, ctypes.c_int64) for name in sizes.split()),
+        *((name, ctypes.c_double) for name in reals.split()),
+        *((name.rstrip("*"), _ADDRESSES if name.endswith("*") else ctypes.c_void_p) for name in pointers.split()),
+    ]
+
+
+class Recurrent(ctypes.Structure):
+    """One cell over a whole sentence."""
+
+    _fields_ = _fields(
+        sizes="B T H kind backwards threads",
+        pointers="mask U_gates U shares start start_carry outputs carry gates reset d_outputs d_state d_carry d_gates",
+    )
+
+
+class Additive(ctypes.Structure):
+    """The additive score of all queries against all keys."""
+
+    _fields_ = _fields(sizes="B T S A threads", pointers="queries keys v scores d_scores d_queries d_keys d_v")
+
+
+class Before(ctypes.Structure):
+    """A decoder that attends before each step."""
+
+    _fields_ = _fields(
+        sizes="B T S H A C kind threads",
+        pointers="mask U_gates U W_context W_query b_query v keys values shares start start_carry outputs carry gates "
+        "reset queries weights contexts d_outputs d_contexts d_weights d_state d_carry d_gates d_queries d_scores "
+        "d_all_contexts d_keys d_v",
+    )
+
+
+class After(ctypes.Structure):
+    """A decoder that attends after each step and feeds what it found into the next."""
+
+    _fields_ = _fields(
+        sizes="B T S H A C L kind residual_from threads",
+        pointers="mask W_feed W_query b_query v W_combine keys values shares feed U_gates* U* W_below* b_below* noise* "
+        "start* start_carry* outputs* carry* gates* reset* below* top queries weights contexts attentional "
+        "d_attentional d_weights d_state* d_carry* d_gates* d_feed d_combined d_queries d_scores d_contexts d_keys d_v",
+    )
+
+
+class CrossEntropy(ctypes.Structure):
+    """Softmax cross-entropy in place."""
+
+    _fields_ = _fields(sizes="rows V ignored threads", reals="smoothing scale", pointers="logits targets losses")
+
+
+class Dropout(ctypes.Structure):
+    """Zeros drawn from a seed."""
+
+    _fields_ = _fields(sizes="count seed threads", reals="probability", pointers="x y")
+
+
+ARGUMENTS = (Recurrent, Additive, Before, After, CrossEntropy, Dropout)
+
+
+@functools.cache
+def _library() -> ctypes.CDLL | None:
+    """None where it was not built, or was built from other sources than these."""
+    for path in sorted(Path(__file__).parent.glob("_kernels*")):
+        try:
+            library = ctypes.CDLL(str(path))
+            library.size_of.argtypes, library.size_of.restype = [ctypes.c_int64], ctypes.c_int64
+            if all(library.size_of(i) == ctypes.sizeof(kind) for i, kind in enumerate(ARGUMENTS)):
+                return library
+        except (OSError, AttributeError):
+            continue
+    return None
+
+
+def available() -> bool:
+    """Are there kernels, and are they wanted?"""
+    return not _off and _library() is not None
+
+
+@functools.cache
+def simd() -> str:
+    """The instruction set of the kernels that run here: avx2 or portable."""
+    library = _library()
+    assert library is not None, "asked of a library that is not there"
+    wanted = os.environ.get("REGARDE_SIMD", "avx2")
+    return "avx2" if wanted == "avx2" and library.has_avx2() else "portable"
+
+
+def call(name: str, arguments: ctypes.Structure, *, double: bool = False) -> None:
+    """Run a kernel; in double precision on the portable path, in single precision on the best there is."""
+    if _function(f"{name}_portable_f64" if double else f"{name}_{simd()}_f32")(ctypes.byref(arguments)):
+        raise MemoryError(f"{name}: no memory for packed weights")
+
+
+@functools.cache
+def keep_memory() -> None:
+    """From now on freed memory stays with the process: each step of training finds that of the last one again."""
+    if library := _library():
+        library.keep_memory()
+
+
+@contextmanager
+def switched_off() -> Iterator[None]:
+    """Inside, plain torch serves, as if there were no library."""
+    global _off
+    before, _off = _off, True
+    try:
+        yield
+    finally:
+        _off = before
+
+
+@functools.cache
+def _function(name: str) -> ctypes._NamedFuncPointer:
+    library = _library()
+    assert library is not None, "asked of a library that is not there"
+    function = library[name]
+    function.restype = ctypes.c_int
+    return function

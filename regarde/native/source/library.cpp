@@ -1,0 +1,56 @@
+// What is no kernel: threads, memory, and what this processor can do.
+#include <system_error>
+#include <thread>
+#include <vector>
+
+#include "arguments.h"
+#if defined(__GLIBC__)
+#include <malloc.h>
+#endif
+
+#define EXPORT extern "C" __attribute__((visibility("default")))
+
+void run_parallel(int64_t total, int64_t threads, void (*body)(void *, int64_t, int64_t, int64_t), void *context) {
+  if (threads > total) threads = total;
+  if (threads < 2) return body(context, 0, total, 0);
+  std::vector<std::thread> others;
+  int64_t first = 0;
+  for (int64_t thread = 0; thread < threads; thread++) {
+    const int64_t count = total / threads + (thread < total % threads);
+    if (thread + 1 == threads) {
+      body(context, first, count, thread);  // the last part is the caller's own
+    } else {
+      try {
+        others.emplace_back(body, context, first, count, thread);
+      } catch (const std::system_error &) {
+        body(context, first, count, thread);  // no thread to be had: do it here
+      }
+    }
+    first += count;
+  }
+  for (std::thread &other : others) other.join();
+}
+
+// 1 if the kernels for AVX2 can run here.
+EXPORT int has_avx2() {
+#if defined(__x86_64__)
+  return __builtin_cpu_supports("avx2") && __builtin_cpu_supports("fma");
+#else
+  return 0;
+#endif
+}
+
+// The sizes of the arguments, for the Python side to compare with its own.
+EXPORT int64_t size_of(int64_t which) {
+  const int64_t sizes[] = {sizeof(Recurrent), sizeof(Additive), sizeof(Before),
+                           sizeof(After),     sizeof(CrossEntropy), sizeof(Dropout)};
+  return which >= 0 && which < 6 ? sizes[which] : -1;
+}
+
+// Keep freed memory for the next step of training instead of giving it back and having it zeroed again, page by page.
+EXPORT void keep_memory() {
+#if defined(__GLIBC__)
+  mallopt(M_MMAP_THRESHOLD, 1 << 30);
+  mallopt(M_TRIM_THRESHOLD, 1 << 30);
+#endif
+}

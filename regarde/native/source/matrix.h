@@ -1,0 +1,110 @@
+// Products with a matrix that many steps share: packed once into panels of two vectors' width, then read in order.
+//
+//     y (M, N) = base (M, N) + x (M, K) W        M rows: the sentences of a batch at one step
+//
+// A tile of 6 rows by one panel keeps its 12 sums in registers (gcc needs the loops over them unrolled for that). Rows
+// may lie apart: a step of a tensor (B, T, N) has rows T * N apart. A row's sums are added in the same order whatever
+// the tile, so that neither batch nor threads change a result.
+#pragma once
+#include "vector.h"
+
+namespace VARIANT {
+
+// Rows of a tensor at one step.
+template <class Real> struct Rows {
+  Real *first;
+  int64_t apart;
+  Real *operator[](int64_t row) const { return first + row * apart; }
+  Rows from(int64_t column) const { return {first + column, apart}; }
+};
+template <class Real> Rows<const Real> reading(Rows<Real> rows) { return {rows.first, rows.apart}; }
+
+// The rows [first, …) of a tensor (B, T, N) at step t.
+template <class Real> INLINE Rows<Real> at(const void *tensor, int64_t first, int64_t T, int64_t N, int64_t t) {
+  return {static_cast<Real *>(const_cast<void *>(tensor)) + (first * T + t) * N, T * N};
+}
+
+template <class Real> constexpr int64_t panel_width() { return 2 * Lanes<Real>::count; }
+
+template <class Real> struct Packed {
+  Real *panels = nullptr;
+  int64_t K = 0, N = 0;
+
+  static int64_t size(int64_t K, int64_t N) {
+    int64_t width = panel_width<Real>();
+    return (N + width - 1) / width * width * K;
+  }
+
+  // `element(k, n)` of a matrix is at W[k * down + n * right].
+  void pack(const Real *W, int64_t K_, int64_t N_, int64_t down, int64_t right, Real *into) {
+    K = K_, N = N_, panels = into;
+    const int64_t width = panel_width<Real>(), block = 16;
+    for (int64_t n0 = 0; n0 < N; n0 += width) {
+      Real *panel = panels + n0 * K;
+      int64_t full = N - n0 < width ? N - n0 : width;
+      if (full < width) std::memset(panel, 0, sizeof(Real) * width * K);
+      if (right == 1) {
+        for (int64_t k = 0; k < K; k++) std::memcpy(panel + k * width, W + k * down + n0, sizeof(Real) * full);
+      } else {
+        for (int64_t k0 = 0; k0 < K; k0 += block)  // a few lines of the cache at a time
+          for (int64_t n = 0; n < full; n++)
+            for (int64_t k = k0; k < K && k < k0 + block; k++) panel[k * width + n] = W[k * down + (n0 + n) * right];
+      }
+    }
+  }
+};
+
+template <int M, class Real>
+INLINE void tile(Rows<const Real> x, const Real *panel, int64_t K, const Real *base, int64_t base_apart, Rows<Real> y,
+                 int64_t columns) {
+  constexpr int W = Lanes<Real>::count;
+  Vector<Real> low[M], high[M];
+  const int64_t beyond = columns - W;
+  UNROLL for (int i = 0; i < M; i++) {
+    if (base) {
+      low[i] = load<Real>(base + i * base_apart, columns);
+      high[i] = load<Real>(base + i * base_apart + W, beyond);
+    } else {
+      low[i] = high[i] = Vector<Real>{};
+    }
+  }
+  const Real *row[M];
+  UNROLL for (int i = 0; i < M; i++) row[i] = x[i];
+  for (int64_t k = 0; k < K; k++) {
+    Vector<Real> left = load<Real>(panel + k * 2 * W), right = load<Real>(panel + k * 2 * W + W);
+    UNROLL for (int i = 0; i < M; i++) {
+      Vector<Real> a = all<Real>(row[i][k]);
+      low[i] += a * left;
+      high[i] += a * right;
+    }
+  }
+  UNROLL for (int i = 0; i < M; i++) {
+    store<Real>(y[i], low[i], columns);
+    store<Real>(y[i] + W, high[i], beyond);
+  }
+}
+
+// y = base + x W; `base` may be null for zero, y itself, or one row for all (apart = 0).
+template <class Real>
+void multiply(int64_t M, Rows<const Real> x, const Packed<Real> &W, Rows<const Real> base, Rows<Real> y) {
+  const int64_t width = panel_width<Real>();
+  for (int64_t n = 0; n < W.N; n += width) {
+    const Real *panel = W.panels + n * W.K;
+    for (int64_t m = 0; m < M;) {
+      const int64_t left = M - m;
+      const Real *from = base.first ? base[m] + n : nullptr;
+#define TILE(count) \
+  tile<count, Real>({x[m], x.apart}, panel, W.K, from, base.apart, {y[m] + n, y.apart}, W.N - n), m += count
+      // 7 and 8 rows are shared out evenly: a tile of one or two rows keeps the processor waiting for its sums
+      if (left > 8 || left == 6) TILE(6);
+      else if (left == 5) TILE(5);
+      else if (left == 3) TILE(3);
+      else if (left == 2) TILE(2);
+      else if (left == 1) TILE(1);
+      else TILE(4);
+#undef TILE
+    }
+  }
+}
+
+}  // namespace VARIANT

@@ -1,0 +1,105 @@
+// Vectors of reals, by the vector extension of GCC and Clang: one source for every instruction set. What the compiler
+// makes of it is decided by the file that includes this one (portable.cpp, avx2.cpp), which also names the namespace.
+#pragma once
+#include <cmath>
+#include <cstdint>
+#include <cstring>
+
+#define INLINE inline __attribute__((always_inline))
+#define UNROLL _Pragma("GCC unroll 8")
+
+namespace VARIANT {
+
+template <class Real> struct Lanes;
+template <> struct Lanes<float> {
+  static constexpr int count = 8;
+  typedef float Vector __attribute__((vector_size(32)));
+};
+template <> struct Lanes<double> {
+  static constexpr int count = 4;
+  typedef double Vector __attribute__((vector_size(32)));
+};
+template <class Real> using Vector = typename Lanes<Real>::Vector;
+typedef int32_t Integers __attribute__((vector_size(32)));
+typedef uint32_t Naturals __attribute__((vector_size(32)));
+
+template <class Real> INLINE Vector<Real> load(const Real *from) {
+  Vector<Real> v;
+  std::memcpy(&v, from, sizeof v);
+  return v;
+}
+template <class Real> INLINE void store(Real *to, Vector<Real> v) { std::memcpy(to, &v, sizeof v); }
+
+// The first `count` lanes only; the others are read as zero and not written.
+template <class Real> INLINE Vector<Real> load(const Real *from, int64_t count) {
+  if (count >= Lanes<Real>::count) return load<Real>(from);
+  Vector<Real> v = {};
+  for (int64_t i = 0; i < count; i++) v[i] = from[i];
+  return v;
+}
+template <class Real> INLINE void store(Real *to, Vector<Real> v, int64_t count) {
+  if (count >= Lanes<Real>::count) return store<Real>(to, v);
+  for (int64_t i = 0; i < count; i++) to[i] = v[i];
+}
+
+template <class Real> INLINE Vector<Real> all(Real x) { return x - Vector<Real>{}; }
+template <class V> INLINE V smaller(V a, V b) { return a < b ? a : b; }
+template <class V> INLINE V larger(V a, V b) { return a > b ? a : b; }
+
+template <class Real> INLINE Real sum(Vector<Real> v) {
+  Real total = 0;
+  UNROLL for (int i = 0; i < Lanes<Real>::count; i++) total += v[i];
+  return total;
+}
+template <class Real> INLINE Real largest(Vector<Real> v) {
+  Real found = v[0];
+  UNROLL for (int i = 1; i < Lanes<Real>::count; i++) found = found > v[i] ? found : v[i];
+  return found;
+}
+
+// x = n ln 2 + r with |r| <= ln 2 / 2:  e^x = 2^n e^r,  and e^r - 1 by its series, whose first term left out is r^7/7!.
+// e^x - 1 = 2^n (e^r - 1) + (2^n - 1) keeps every digit near zero, where n = 0.
+struct Power {
+  Vector<float> scale;  // 2^n
+  Vector<float> rest;   // e^r - 1
+};
+INLINE Power power(Vector<float> x) {
+  const float shift = 12582912.0f;  // 1.5 * 2^23: adding it rounds to an integer, which then lies in the lowest bits
+  Vector<float> shifted = x * 1.44269504f + shift;
+  Vector<float> n = shifted - shift;
+  Vector<float> r = x - n * 0.693145752f;  // ln 2 in two parts, the first with few digits so that the product is exact
+  r = r - n * 1.42860677e-6f;
+  Vector<float> tail = r * (1.0f / 720) + 1.0f / 120;
+  tail = tail * r + 1.0f / 24;
+  tail = tail * r + 1.0f / 6;
+  tail = tail * r + 0.5f;
+  Integers exponent = ((Integers)shifted << 23) + (127 << 23);
+  return {(Vector<float>)exponent, tail * (r * r) + r};
+}
+
+INLINE Vector<float> exponential(Vector<float> x) {
+  Power p = power(larger(smaller(x, all(88.0f)), all(-87.0f)));
+  return p.scale * p.rest + p.scale;
+}
+INLINE Vector<float> tangent(Vector<float> x) {  // tanh x = (e^2x - 1) / (e^2x + 1)
+  Power p = power(larger(smaller(x + x, all(20.0f)), all(-20.0f)));
+  Vector<float> less_one = p.scale * p.rest + (p.scale - 1.0f);
+  return less_one / (less_one + 2.0f);
+}
+
+INLINE Vector<double> exponential(Vector<double> x) {
+  for (int i = 0; i < Lanes<double>::count; i++) x[i] = std::exp(x[i]);
+  return x;
+}
+INLINE Vector<double> tangent(Vector<double> x) {
+  for (int i = 0; i < Lanes<double>::count; i++) x[i] = std::tanh(x[i]);
+  return x;
+}
+
+template <class V> INLINE V sigmoid(V x) { return 1 / (1 + exponential(-x)); }
+
+// for (j, n) in pieces of a row: j the place, n how many of the lanes count.
+#define FOR_LANES(Real, j, n, size)                                                                             \
+  for (int64_t j = 0, n = (size); j < (size); j += Lanes<Real>::count, n = (size) - j)
+
+}  // namespace VARIANT
