@@ -5,12 +5,15 @@
     │   └── ConfigError 2  a key, type or value of a configuration was wrong
     ├── DataError       3  a corpus or a line of input was wrong
     ├── FolderError     4  a model folder is damaged, foreign or too new
-    └── DiskError       5  a write did not reach the disk
+    ├── DiskError       5  a write did not reach the disk
+    └── Stopped  130, 143  a training was told to stop, and was saved
 
 Every message is one line: what was given, what was expected, what to do.
 """
 
 from __future__ import annotations
+
+import re
 
 
 class RegardeError(Exception):
@@ -47,7 +50,29 @@ class DiskError(RegardeError):
     exit_code = 5
 
 
-_EXTRAS = {"torch": "train", "babel": "train", "sacrebleu": "train", "jiwer": "train", "matplotlib": "plot"}
+class Stopped(RegardeError):  # noqa: N818  # somebody wanted it so
+    """A training was told to stop by a signal, and was saved; the exit code is the one shells know it by."""
+
+    def __init__(self, message: str, signal: int) -> None:
+        super().__init__(message)
+        self.exit_code = 128 + signal
+
+
+# torch raises a RuntimeError where it gets no memory; nothing but its words tells it from others
+_NO_MEMORY = re.compile("DefaultCPUAllocator|not enough memory|out of memory|Storage size calculation overflowed")
+_EXTRAS = {
+    "torch": "train",
+    "babel": "train",
+    "sacrebleu": "train",
+    "jiwer": "train",
+    "matplotlib": "plot",
+    "tensorboard": "tensorboard",
+}
+
+
+def is_out_of_memory(error: BaseException) -> bool:
+    """Whether Python or torch got no memory."""
+    return isinstance(error, MemoryError) or (isinstance(error, RuntimeError) and bool(_NO_MEMORY.search(str(error))))
 
 
 def missing_extra(error: ModuleNotFoundError) -> Exception:

@@ -18,7 +18,7 @@ import pytest
 import safetensors.torch
 import torch
 
-from regarde import folder
+from regarde import folder, manifest
 from regarde.errors import DiskError, FolderError
 
 FILES = ["README.md", "config.toml", "manifest.json", "source.vocab", "target.vocab", "weights.safetensors"]
@@ -340,11 +340,11 @@ def test_a_folder_that_cannot_be_written_is_a_disk_error(tiny: Path, tmp_path: P
 
 def test_a_file_is_replaced_as_a_whole_or_not_at_all(tmp_path: Path) -> None:
     path = tmp_path / "file"
-    folder.replace_file(path, b"old")
-    folder.replace_file(path, b"new")
+    manifest.replace_file(path, b"old")
+    manifest.replace_file(path, b"new")
     assert path.read_bytes() == b"new"
     path.unlink()
     path.mkdir()
     with pytest.raises(OSError, match="directory"):
-        folder.replace_file(path, b"newer")
+        manifest.replace_file(path, b"newer")
     assert [item.name for item in tmp_path.iterdir()] == ["file"]  # nothing half-written stays

@@ -15,6 +15,7 @@ PACKAGE = Path(regarde.__file__).parent
 ORDER = [
     "errors",
     "config",
+    "manifest",
     "text",
     "data",
     "attention",

@@ -5,7 +5,6 @@ from __future__ import annotations
 import errno
 import inspect
 import os
-import re
 import sys
 from collections.abc import Callable
 from typing import Annotated, Any
@@ -22,13 +21,11 @@ from regarde.cli.show import show
 from regarde.cli.streams import ReaderLeft, abandon, warn
 from regarde.cli.train import train
 from regarde.cli.translate import translate
-from regarde.errors import DiskError, RegardeError, UsageError, missing_extra
+from regarde.errors import DiskError, RegardeError, UsageError, is_out_of_memory, missing_extra
 
 INTERRUPTED = 130
 DEBUG = "REGARDE_DEBUG"  # set to anything, an unexpected error shows where it came from
 _DISK = {errno.ENOSPC, errno.EDQUOT, errno.EIO, errno.EROFS, errno.EFBIG}
-# torch raises a RuntimeError where it gets no memory; nothing but its words tells it from others
-_NO_MEMORY = re.compile("DefaultCPUAllocator|not enough memory|out of memory|Storage size calculation overflowed")
 _Misuse: Any = typer.BadParameter.__mro__[1]  # click's UsageError, be it in click or in typer's own copy of click
 
 app = typer.Typer(
@@ -98,7 +95,7 @@ def _sentence(message: str) -> str:
 def _unexpected(error: Exception) -> int:
     if isinstance(error, ModuleNotFoundError) and (missing := missing_extra(error)) is not error:
         return _fail(str(missing), RegardeError.exit_code)
-    if isinstance(error, MemoryError) or (isinstance(error, RuntimeError) and _NO_MEMORY.search(str(error))):
+    if is_out_of_memory(error):
         return _fail("out of memory. Make the model, the batch or the beam smaller.", RegardeError.exit_code)
     if isinstance(error, OSError) and error.strerror:
         abandon()

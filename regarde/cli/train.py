@@ -9,7 +9,8 @@ import typer
 
 from regarde.cli.devices import choose
 from regarde.cli.streams import warn, write
-from regarde.training.threads import MOST_THREADS, settle_threads
+from regarde.errors import UsageError
+from regarde.training.threads import MOST_THREADS
 
 
 def train(
@@ -45,6 +46,13 @@ def train(
         list[str] | None,
         typer.Option("--set", metavar="KEY=VALUE", help="Change a setting, for example model.hidden=256."),
     ] = None,
+    resume: Annotated[
+        bool,
+        typer.Option("--resume", metavar="", help="Go on with a run: DATA, or the one in --out, begun if need be."),
+    ] = False,
+    exact: Annotated[
+        bool, typer.Option("--exact", metavar="", help="With --resume: refuse to go on other than bit for bit.")
+    ] = False,
     device: Annotated[str, typer.Option(metavar="NAME", help="auto, cpu, cuda or mps.")] = "cpu",
     threads: Annotated[
         int, typer.Option(min=0, max=MOST_THREADS, metavar="N", help="Threads; 0 chooses by the model's size.")
@@ -59,15 +67,18 @@ def train(
     without a suffix (source TAB target), .jsonl (with the keys source and target), or any of them with .gz. For a
     file that is called like an embedded data set, write ./dates.
 
+    A run that was stopped, by Ctrl-C or by a crash, goes on exactly where it was with regarde train --resume RUN.
+
     Example: regarde train my.tsv --set training.steps=2000 --out runs/mine
     """
     device = choose(device)
 
     from regarde import config
     from regarde.cli.display import TrainingDisplay
+    from regarde.training.distributed import joined
     from regarde.training.prepare import prepare
     from regarde.training.run import refuse_existing
-    from regarde.training.start import compose, default_folder, start
+    from regarde.training.start import Silence, ready, request
 
     given = {
         "name": data or "",
@@ -77,20 +88,33 @@ def train(
         "columns": columns,
         "on_error": on_error,
     }
-    tables = compose(given, preset=preset, recipe=recipe, settings=settings or [])
-    if out and not print_config:
-        refuse_existing(out)  # said before any data is read
-    prepared = prepare(tables)
+    wanted = request(
+        given,
+        preset=preset,
+        recipe=recipe,
+        settings=settings or [],
+        out=out,
+        resume=resume,
+        exact=exact,
+        device=device,
+        threads=threads,
+    )
     if print_config:
-        write([config.dump(prepared.recipe)])
+        if wanted.tables is None:
+            raise UsageError(f"--print-config: the settings of {wanted.path} are in its checkpoints' config.toml.")
+        write([config.dump(prepare(wanted.tables).recipe)])
         return
-    for note in prepared.notes:
-        warn(note)
-    read = prepared.recipe.data
-    path = out or default_folder("stdin" if read.name == "-" else read.name or read.source)
-    settle_threads(threads, prepared.parameters)
-    with TrainingDisplay(prepared.recipe.training.steps) as display:
-        run = start(prepared, path, display, device=device)
+    with joined(device) as world:
+        if out and not (resume or world.restarted) and world.writes:
+            refuse_existing(out)  # said before any data is read
+        with ready(wanted, world) as job:
+            if not world.writes:
+                job.train(Silence())
+                return
+            for note in job.notes:
+                warn(note)
+            with TrainingDisplay(job.trainer.recipe.training.steps) as display:
+                run = job.train(display)
     best = run.outcome.best
     warn(f"{best.metric.show(best.value)} after {best.step:,} steps, {run.outcome.seconds:.0f} s in all")
     warn(f"the model is in {run.folder}. Try: echo TEXT | regarde translate {run.folder}")

@@ -35,6 +35,10 @@ class Sequences:
     def __len__(self) -> int:
         return len(self.starts) - 1
 
+    def count(self, rows: NDArray[np.int64]) -> int:
+        """Tokens of some rows together, EOS included."""
+        return int((self.starts[rows + 1] - self.starts[rows]).sum()) + len(rows)
+
     @property
     def lengths(self) -> NDArray[np.int64]:
         """Tokens of each row, EOS included."""
@@ -48,14 +52,15 @@ class EncodedPairs:
     sources: Sequences
     targets: Sequences
     dropped: int
+    kept: NDArray[np.int64]  # which of the given pairs each row is, counted from 0
 
     @classmethod
     def of(
         cls, pairs: Iterable[tuple[str, str]], text: Text, *, max_source: int = 0, max_target: int = 0
     ) -> EncodedPairs:
         """Tokens of each pair; a side longer than its limit (0: none) leaves the pair out."""
-        sources, targets, dropped = [], [], 0
-        for source_text, target_text in pairs:
+        sources, targets, kept, dropped = [], [], [], 0
+        for number, (source_text, target_text) in enumerate(pairs):
             source = text.source.encode(text.prepare(source_text))
             target = text.target.encode(text.prepare(target_text))
             if (max_source and len(source) > max_source) or (max_target and len(target) > max_target):
@@ -63,7 +68,8 @@ class EncodedPairs:
                 continue
             sources.append(source)
             targets.append(target)
-        return cls(Sequences.of(sources), Sequences.of(targets), dropped)
+            kept.append(number)
+        return cls(Sequences.of(sources), Sequences.of(targets), dropped, np.array(kept, dtype=np.int64))
 
     def __len__(self) -> int:
         return len(self.sources)

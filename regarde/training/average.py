@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from pathlib import Path
 
 from regarde import config, folder
 from regarde.config import Table
 from regarde.errors import UsageError
+from regarde.training.differences import differences
 from regarde.training.run import refuse_existing
 from regarde.translate import first_difference
 
@@ -34,19 +35,10 @@ def average(folders: Sequence[Path], out: Path) -> None:
 
 def _difference(expected: Table, given: Table) -> str:
     """The first setting of model or text that two configurations do not share, as a sentence."""
-    ours, theirs = (dict(_settings({key: t[key] for key in ("model", "text") if key in t})) for t in (expected, given))
-    for key in sorted(ours.keys() | theirs.keys()):
-        if ours.get(key) != theirs.get(key):
-            return f"{key} is {theirs.get(key)}, expected {ours.get(key)}."
+    for found in differences(expected, given):
+        if found.key.startswith(("model.", "text.")):
+            return f"{found.key} is {found.given}, expected {found.expected}."
     return ""
-
-
-def _settings(table: Table, where: str = "") -> Iterator[tuple[str, object]]:
-    for key, value in table.items():
-        if isinstance(value, dict):
-            yield from _settings(value, f"{where}{key}.")
-        else:
-            yield f"{where}{key}", value
 
 
 def _card(folders: Sequence[Path]) -> str:

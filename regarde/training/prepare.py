@@ -7,7 +7,7 @@ import math
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -25,6 +25,7 @@ from regarde.training import recipe as recipes
 from regarde.training.recipe import DataConfig, Recipe
 
 FEWEST_PAIRS = 2
+SHOWN = 5  # pairs of a batch in a message
 SAMPLE = 20_000  # pairs looked at to choose tokenizers
 FEWEST_STEPS, MOST_STEPS = 2_000, 20_000  # of a run whose length was left to us
 LARGEST_RATIO = 1000.0  # the bound of search.rules.max_ratio: one odd pair must not make an unreadable configuration
@@ -39,7 +40,22 @@ class Prepared:
     train: EncodedPairs
     valid: EncodedPairs
     valid_pairs: list[Pair]
+    numbers: NDArray[np.int64]  # of the pair in the data that each training row is, counted from 1
     notes: list[str]
+
+    def tokens_digest(self) -> str:
+        """The SHA-256 of all tokens in their order."""
+        sha = hashlib.sha256()
+        for side in (self.train.sources, self.train.targets, self.valid.sources, self.valid.targets):
+            sha.update(side.ids.tobytes() + side.starts.tobytes())
+        return sha.hexdigest()
+
+    def named(self, rows: Sequence[int]) -> str:
+        """Pairs of the data in words; pair n is line n, unless lines were skipped."""
+        data = self.recipe.data
+        shown = ", ".join(f"{self.numbers[row]:,}" for row in rows[:SHOWN])
+        more = f" and {len(rows) - SHOWN:,} more" if len(rows) > SHOWN else ""
+        return f"pairs {shown}{more} of {data.name or f'{data.source} and {data.target}'}"
 
     @property
     def parameters(self) -> int:
@@ -47,26 +63,43 @@ class Prepared:
         return parameter_count(self.recipe.model, len(self.text.source), len(self.text.target))
 
 
-def prepare(tables: Table) -> Prepared:
-    """Read the data a recipe names and fill in what it leaves open."""
+def prepare(tables: Table, *, text: Text | None = None, processes: int = 1) -> Prepared:
+    """Read the data a recipe names and fill in what it leaves open; tokenizers are trained unless they are there."""
     notes: list[str] = []
     recipe = recipes.parse(tables)  # mistakes in what was given are said before any data is read
     data = recipe.data
-    train_pairs, valid_pairs = _read(data, recipe.training.seed, notes)
+    pairs, train_pairs, valid_pairs = _read(data, recipe.training.seed, notes)
     recipe = _infer(recipe, tables, train_pairs, notes)
-    text = recipe.text.train(train_pairs)
+    text = text or recipe.text.train(train_pairs)
     train = _encode(train_pairs, text, data, "training", notes)
     valid = _encode(valid_pairs, text, data, "validation", notes)
-    recipe = _lengths(recipe, tables, train, notes)
+    recipe = _lengths(recipe, tables, train, processes, notes)
     notes.append(f"vocabularies: {len(text.source):,} source, {len(text.target):,} target")
-    digest = _digest(train_pairs)
+    digest = digest_of(train_pairs)
     if data.sha256 not in ("", digest):
         notes.append("warning: these are not the training pairs that the recipe's data.sha256 speaks of")
     recipe = replace(recipe, data=replace(recipe.data, sha256=digest))
-    return Prepared(recipe, text, train, valid, valid_pairs, notes)
+    numbers = _numbers(pairs, train_pairs)[train.kept]
+    return Prepared(recipe, text, train, valid, valid_pairs, numbers, notes)
 
 
-def _read(data: DataConfig, seed: int, notes: list[str]) -> tuple[list[Pair], list[Pair]]:
+def digest_of(pairs: Sequence[Pair]) -> str:
+    """The SHA-256 of pairs as lines of a table."""
+    sha = hashlib.sha256()
+    for source, target in pairs:
+        sha.update(f"{source}\t{target}\n".encode())
+    return sha.hexdigest()
+
+
+class _Read(NamedTuple):
+    """All pairs of the data, and which of them to learn from; pairs to validate on."""
+
+    pairs: list[Pair]
+    train: list[Pair]
+    valid: list[Pair]
+
+
+def _read(data: DataConfig, seed: int, notes: list[str]) -> _Read:
     report = Report()
     embedded = data.name in DATASETS and not data.source
     pairs = list(_training_pairs(data, report))
@@ -79,14 +112,22 @@ def _read(data: DataConfig, seed: int, notes: list[str]) -> tuple[list[Pair], li
         held_report = Report()
         valid = list(_read_files(data.valid, data, held_report))
         notes.append(f"validation: {held_report.summary()}")
-        return pairs, valid
+        return _Read(pairs, pairs, valid)
     if embedded:
         valid = [Pair(e.source, e.target) for e in DATASETS[data.name].split("valid")]
         notes.append(f"validation: {len(valid):,} pairs of their own")
-        return pairs, valid
+        return _Read(pairs, pairs, valid)
     train, valid = sampling.split(pairs, seed=seed)
     notes.append(f"validation: {len(valid):,} pairs held out, {len(train):,} left to learn from")
-    return train, valid
+    return _Read(pairs, train, valid)
+
+
+def _numbers(pairs: Sequence[Pair], chosen: Sequence[Pair]) -> NDArray[np.int64]:
+    """Where pairs that were chosen in their order stand among all, counted from 1."""
+    if len(chosen) == len(pairs):
+        return np.arange(1, len(pairs) + 1)
+    walk = enumerate(pairs, start=1)
+    return np.fromiter((next(n for n, pair in walk if pair is wanted) for wanted in chosen), np.int64, len(chosen))
 
 
 def _training_pairs(data: DataConfig, report: Report) -> Iterator[Pair]:
@@ -148,7 +189,7 @@ def _encode(pairs: Sequence[Pair], text: Text, data: DataConfig, purpose: str, n
     return encoded
 
 
-def _lengths(recipe: Recipe, tables: Table, train: EncodedPairs, notes: list[str]) -> Recipe:
+def _lengths(recipe: Recipe, tables: Table, train: EncodedPairs, processes: int, notes: list[str]) -> Recipe:
     """How long a translation may grow and how long to train, from the data."""
     if not _says(tables, "search", "rules", "max_ratio"):
         ratio = float(np.max(train.targets.lengths / train.sources.lengths))
@@ -156,13 +197,15 @@ def _lengths(recipe: Recipe, tables: Table, train: EncodedPairs, notes: list[str
         recipe = replace(recipe, search=replace(recipe.search, rules=rules))
     training = recipe.training
     batches = len(epoch(recipe, train, 0))
+    at_once = training.accumulate * processes
     if not training.steps:
-        steps = training.epochs * batches
+        steps = -(-training.epochs * batches // at_once)
         if not _says(tables, "training", "epochs"):
             steps = min(max(steps, FEWEST_STEPS), MOST_STEPS)
         recipe = replace(recipe, training=replace(training, steps=max(1, steps)))
     steps = recipe.training.steps
-    notes.append(f"training: {steps:,} steps, {steps / batches:.1f} epochs of {batches:,} batches")
+    epochs = f"{steps * at_once / batches:.1f} epochs of {batches:,} batches"
+    notes.append(f"training: {steps:,} steps, {epochs}{f', {at_once:,} at a time' if at_once > 1 else ''}")
     return recipe
 
 
@@ -177,10 +220,3 @@ def epoch(recipe: Recipe, train: EncodedPairs, number: int) -> list[NDArray[np.i
         pairs=training.batch_pairs,
         tokens=training.batch_tokens,
     )
-
-
-def _digest(pairs: Sequence[Pair]) -> str:
-    sha = hashlib.sha256()
-    for source, target in pairs:
-        sha.update(f"{source}\t{target}\n".encode())
-    return sha.hexdigest()

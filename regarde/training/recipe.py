@@ -6,7 +6,7 @@ A recipe is read from TOML, laid over a preset, changed by `--set`, and saved wi
 from __future__ import annotations
 
 from dataclasses import dataclass, field
-from typing import Annotated
+from typing import Annotated, Literal
 
 from regarde import config
 from regarde.config import Bound, Count, NonNegative, Seed, Share, Size, Table
@@ -42,6 +42,8 @@ class TrainingConfig:
     epochs: Count = 10
     batch_pairs: Count = 64  # sentences in a batch at most
     batch_tokens: Count = 8000  # padded positions of both sides in a batch at most
+    accumulate: Annotated[int, Bound(1, 10_000)] = 1  # batches of an update, for each process
+    precision: Literal["fp32", "bf16"] = "fp32"  # of the products; weights and their updates are always fp32
     optimiser: OptimiserConfig = field(default_factory=Adam)
     schedule: ScheduleConfig = field(default_factory=Constant)
     clip: NonNegative = 1.0  # norm of the gradient; 0 = never
@@ -50,9 +52,11 @@ class TrainingConfig:
     sampling: Share = 0.0  # how often the decoder reads its own word, rising from 0 to this over all steps
     valid_every: Size = 500  # steps
     valid_pairs: Size = 500  # translated at each validation; the loss is taken over all
+    save_every: Count = 0  # steps between checkpoints, besides those of the validations; 0: every ten minutes
     patience: Count = 0  # validations without a better metric before stopping; 0 = never stop early
     metric: MetricName = "exact_match"
     keep: Annotated[int, Bound(2, 1000)] = 2  # checkpoints, the newest ones; to average them later
+    tensorboard: bool = False  # the metrics also as TensorBoard reads them
 
     def __post_init__(self) -> None:
         if self.truncate == 1:  # a cell whose state is first read by the next word would never learn

@@ -1,50 +1,100 @@
 """A run folder: the model, with the story of its training beside it.
 
 runs/NAME/   the best model so far (see regarde.folder)
-    checkpoints/step-N/   the model after step N, the last ones kept (training.keep)
+    checkpoints/step-N/   the model and its training after step N, the last ones kept (training.keep)
     metrics.jsonl         one JSON object a line: training and validation
     train.log             what was said
+    .lock                 held by the process that trains
 """
 
 from __future__ import annotations
 
+import fcntl
 import json
-import re
-import shutil
+import os
 from pathlib import Path
-from typing import Self, TextIO
+from typing import Protocol, Self
 
+from regarde import folder
 from regarde.errors import DiskError, UsageError
+from regarde.training.checkpoint import Checkpoints, Snapshot
 
 Record = dict[str, float | int | str]
-_STEP = re.compile(r"step-(\d+)")
+METRICS = "metrics.jsonl"
+LOG = "train.log"
+LOCK = ".lock"
 
 
-def refuse_existing(path: Path) -> None:
+def refuse_existing(path: Path, *, but: tuple[str, ...] = ()) -> None:
     """An old run, or anything else that is there, is never overwritten; an empty folder is nothing."""
     try:
         taken = path.is_symlink() or path.exists()
         if taken and path.is_dir():
-            taken = any(path.iterdir())
+            taken = any(item.name not in but for item in path.iterdir())
     except OSError as error:
         raise DiskError(f"{path}: not readable ({error.strerror}). Give another --out.") from None
     if taken:
-        raise UsageError(f"{path}: exists already and is never overwritten. Give another --out, or move it away.")
+        remedy = "Give another --out, move it away, or go on with it by --resume."
+        raise UsageError(f"{path}: exists already and is never overwritten. {remedy}")
+
+
+class Story(Protocol):
+    """Where a training leaves what it did."""
+
+    path: Path
+
+    def record(self, record: Record) -> None: ...
+
+    def log(self, line: str) -> None: ...
+
+    def recorded(self) -> int: ...
+
+    def rewind(self, recorded: int) -> bool: ...
+
+    def save(self, snapshot: Snapshot, keep: int) -> None: ...
+
+    def publish(self, snapshot: Snapshot) -> None: ...
+
+
+class Elsewhere:
+    """Another process writes the story."""
+
+    def __init__(self, path: Path) -> None:
+        self.path = path
+
+    def record(self, record: Record) -> None: ...
+
+    def log(self, line: str) -> None: ...
+
+    def recorded(self) -> int:
+        return 0
+
+    def rewind(self, recorded: int) -> bool:
+        return True
+
+    def save(self, snapshot: Snapshot, keep: int) -> None: ...
+
+    def publish(self, snapshot: Snapshot) -> None: ...
 
 
 class RunFolder:
-    """A new folder for a new run; an old run is never overwritten. Leaving it closes its files."""
+    """The folder of a run, locked for this process. A new one must be free; an old one is opened to go on with it."""
 
-    def __init__(self, path: Path) -> None:
-        refuse_existing(path)
+    def __init__(self, path: Path, *, old: bool = False) -> None:
+        if not old or not (path / "checkpoints").is_dir():
+            refuse_existing(path, but=(LOCK, METRICS, LOG) if old else ())
         self.path = path
-        self.checkpoints = path / "checkpoints"
         try:
-            self.checkpoints.mkdir(parents=True)
-            self._metrics = (path / "metrics.jsonl").open("a", encoding="utf-8")
-            self._log = (path / "train.log").open("a", encoding="utf-8")
+            path.mkdir(parents=True, exist_ok=True)
+            self._lock = _locked(path)
+            if not old:
+                refuse_existing(path, but=(LOCK,))  # somebody may have been here since
+            (path / "checkpoints").mkdir(exist_ok=True)
+            self._metrics = _Lines(path / METRICS)
+            self._log = _Lines(path / LOG)
         except OSError as error:
             raise DiskError(f"{path}: cannot be made ({error.strerror}). Give another --out.") from None
+        self.checkpoints = Checkpoints(path / "checkpoints")
 
     def __enter__(self) -> Self:
         return self
@@ -52,28 +102,83 @@ class RunFolder:
     def __exit__(self, *_: object) -> None:
         self._metrics.close()
         self._log.close()
+        os.close(self._lock)
 
     def record(self, record: Record) -> None:
         """One line of metrics.jsonl."""
-        self._write(self._metrics, json.dumps(record))
+        self._metrics.write(json.dumps(record))
 
     def log(self, line: str) -> None:
         """One line of train.log."""
-        self._write(self._log, line)
+        self._log.write(line)
 
-    def checkpoint(self, step: int) -> Path:
-        """Where the checkpoint of a step goes: a new folder each time."""
-        return self.checkpoints / f"step-{step}"
+    def recorded(self) -> int:
+        """How many bytes of metrics.jsonl there are, all of them on the disk."""
+        return self._metrics.settled()
 
-    def prune(self, keep: int) -> None:
-        """Remove all checkpoints but the newest."""
-        steps = sorted(int(m[1]) for p in self.checkpoints.iterdir() if (m := _STEP.fullmatch(p.name)))
-        for step in steps[:-keep]:
-            shutil.rmtree(self.checkpoint(step))
+    def rewind(self, recorded: int) -> bool:
+        """Cut metrics.jsonl back to what it was; whether all of that was there."""
+        return self._metrics.cut(recorded)
 
-    def _write(self, file: TextIO, line: str) -> None:
+    def save(self, snapshot: Snapshot, keep: int) -> None:
+        """A checkpoint, in the place of the oldest one."""
+        self.checkpoints.save(snapshot, keep)
+
+    def publish(self, snapshot: Snapshot) -> None:
+        """The model of the run is now this one."""
+        folder.save(self.path, snapshot.tables, snapshot.text, snapshot.model, snapshot.card)
+
+
+class _Lines:
+    """A file of lines, each written at once. One that was cut off by a crash is removed."""
+
+    def __init__(self, path: Path) -> None:
+        self.path = path
+        self._file = path.open("ab+", buffering=0)
+        if content := path.read_bytes():
+            self.cut(content.rfind(b"\n") + 1)
+
+    def write(self, line: str) -> None:
+        left = f"{line}\n".encode()
         try:
-            file.write(line + "\n")
-            file.flush()
+            while left:
+                left = left[self._file.write(left) or 0 :]
         except OSError as error:
-            raise DiskError(f"{self.path}: not written ({error.strerror}). Free some space.") from None
+            raise _not_written(self.path, error) from None
+
+    def settled(self) -> int:
+        try:
+            os.fsync(self._file.fileno())
+            return self.path.stat().st_size
+        except OSError as error:
+            raise _not_written(self.path, error) from None
+
+    def cut(self, size: int) -> bool:
+        try:
+            there = self.path.stat().st_size
+            if there > size:
+                self._file.truncate(size)
+        except OSError as error:
+            raise _not_written(self.path, error) from None
+        return there >= size
+
+    def close(self) -> None:
+        self._file.close()
+
+
+def _locked(path: Path) -> int:
+    """A handle that locks the folder until it is closed or this process is gone, however it went."""
+    handle = os.open(path / LOCK, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o644)
+    try:
+        fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except BlockingIOError:
+        who = os.read(handle, 20).decode(errors="replace").strip()
+        os.close(handle)
+        raise UsageError(f"{path}: process {who or 'unknown'} is training here. Wait for it, or stop it.") from None
+    os.ftruncate(handle, 0)
+    os.write(handle, f"{os.getpid()}\n".encode())
+    return handle
+
+
+def _not_written(path: Path, error: OSError) -> DiskError:
+    return DiskError(f"{path}: not written ({error.strerror}). Free some space, then go on with --resume.")

@@ -1,10 +1,10 @@
-"""One update: forward, loss, backward, clip, move. Everything random in it is a function of (seed, step)."""
+"""One update: forward, loss, backward, clip, move. Everything random in it is a function of (seed, batch)."""
 
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator
-from contextlib import contextmanager
+from collections.abc import Iterator, Sequence
+from contextlib import AbstractContextManager, contextmanager, nullcontext
 from dataclasses import dataclass
 
 import torch
@@ -14,9 +14,18 @@ from regarde.data.batch import Batch
 from regarde.errors import RegardeError
 from regarde.models.interface import Model
 from regarde.training import truncated
+from regarde.training.distributed import ALONE, World
 from regarde.training.loss import cross_entropy
 from regarde.training.recipe import TrainingConfig
 from regarde.training.scheduled import SampledDecoder
+
+
+@dataclass(frozen=True)
+class Part:
+    """One of the batches of an update, and its number among all batches of the training."""
+
+    batch: Batch
+    number: int
 
 
 @dataclass(frozen=True)
@@ -27,37 +36,58 @@ class StepResult:
     tokens: int  # of the target, EOS included
     norm: float  # of the gradient before clipping
     rate: float
+    stop: bool = False  # whether any process was asked to
+
+
+class NotFiniteError(RegardeError):
+    """A loss or a gradient was NaN or infinite; nothing was updated."""
+
+    def __init__(self, message: str, numbers: list[int]) -> None:
+        super().__init__(message)
+        self.numbers = numbers  # of the batches whose own loss was not finite
 
 
 class Stepper:
     """A model, its optimiser and its schedule."""
 
-    def __init__(self, model: Model, config: TrainingConfig, total: int) -> None:
+    def __init__(self, model: Model, config: TrainingConfig, total: int, world: World = ALONE) -> None:
         self.model = model
         self.config = config
         self.total = total
+        self.world = world
         self.parameters = [parameter for parameter in model.parameters() if parameter.requires_grad]
         self.optimiser = config.optimiser.build(self.parameters)
 
     def __call__(self, batch: Batch, step: int) -> StepResult:
-        """Update number `step`, counted from 0; a loss or gradient that is not finite stops before the update."""
+        """Update number `step`, counted from 0, on one batch."""
+        return self.update([Part(batch, step)], step, tokens=int(batch.target_mask.sum()))
+
+    def update(self, parts: Sequence[Part], step: int, *, tokens: int, stop: bool = False) -> StepResult:
+        """The same on this process's share of several batches that hold `tokens` target tokens in all processes.
+
+        A loss or gradient that is not finite stops before the update.
+        """
         rate = self.config.optimiser.rate * self.config.schedule.at(step, self.total)
         for group in self.optimiser.param_groups:
             group["lr"] = rate
-        tokens = int(batch.target_mask.sum())
         self.model.train()
         self.optimiser.zero_grad(set_to_none=True)
-        with seeded(self.config.seed, step):
-            loss = self._backward(batch, step, tokens)
+        losses = []
+        for part in parts:
+            with seeded(self.config.seed, part.number), self._precision(part.batch):
+                losses.append(self._backward(part.batch, step, tokens))
+        told = self._add_up(losses, stop)
         norm = float(torch.nn.utils.clip_grad_norm_(self.parameters, self.config.clip or math.inf))
-        if not math.isfinite(loss.item()) or not math.isfinite(norm):
-            given = f"loss {loss.item()}, gradient norm {norm}"
-            raise RegardeError(f"Step {step + 1}: {given}: not finite. Lower training.optimiser.rate or training.clip.")
+        if not math.isfinite(told.loss) or not math.isfinite(norm):
+            given = f"Step {step + 1}: loss {told.loss}, gradient norm {norm}"
+            remedy = "Lower training.optimiser.rate or training.clip."
+            bad = [part.number for part, loss in zip(parts, losses, strict=True) if not loss.isfinite()]
+            raise NotFiniteError(f"{given}: not finite. {remedy}", bad)
         self.optimiser.step()
-        return StepResult(loss=loss.item(), tokens=tokens, norm=norm, rate=rate)
+        return StepResult(loss=told.loss, tokens=tokens, norm=norm, rate=rate, stop=told.stop)
 
     def _backward(self, batch: Batch, step: int, tokens: int) -> Tensor:
-        """The gradients of the loss per token, which it gives."""
+        """Add the gradients of the loss per token, which it gives."""
         model, smoothing = self.model, self.config.label_smoothing
         if probability := self.config.sampling * step / self.total:
             model = Model(model.encoder, SampledDecoder(model.decoder, probability))
@@ -67,10 +97,33 @@ class Stepper:
         loss.backward()  # type: ignore[no-untyped-call]
         return loss.detach()
 
+    def _add_up(self, losses: Sequence[Tensor], stop: bool) -> _Told:
+        """Loss, gradients and the wish to stop, of all batches and all processes."""
+        loss = losses[0] if len(losses) == 1 else torch.stack(list(losses)).sum()
+        if self.world.size == 1:
+            return _Told(loss.item(), stop)
+        told = torch.stack([loss.float(), torch.full_like(loss, stop, dtype=torch.float32)])
+        for parameter in self.parameters:
+            if parameter.grad is None:  # not needed here, but perhaps elsewhere
+                parameter.grad = torch.zeros_like(parameter)
+        self.world.add([told, *(parameter.grad for parameter in self.parameters if parameter.grad is not None)])
+        return _Told(told[0].item(), told[1].item() > 0)
+
+    def _precision(self, batch: Batch) -> AbstractContextManager[object]:
+        if self.config.precision == "fp32":
+            return nullcontext()
+        return torch.autocast(batch.target_ids.device.type, dtype=torch.bfloat16)
+
+
+@dataclass(frozen=True)
+class _Told:
+    loss: float
+    stop: bool
+
 
 @contextmanager
-def seeded(seed: int, step: int = 0) -> Iterator[None]:
-    """Inside, torch's random numbers depend on (seed, step) alone; outside, nobody's are touched."""
+def seeded(seed: int, number: int = 0) -> Iterator[None]:
+    """Inside, torch's random numbers depend on (seed, number) alone; outside, nobody's are touched."""
     with torch.random.fork_rng(devices=[]):
-        torch.manual_seed((seed * 1_000_003 + step) % 2**63)
+        torch.manual_seed((seed * 1_000_003 + number) % 2**63)
         yield

@@ -39,7 +39,7 @@ def test_in_a_pipe_it_says_what_it_inferred_and_how_it_ended_and_no_more(regarde
     names = {path.name for path in (tmp_path / "runs" / "stdin").iterdir()}
     vouched = set(json.loads((tmp_path / "runs/stdin/manifest.json").read_text())["files"])
     assert vouched == {"README.md", "config.toml", "source.vocab", "target.vocab", "weights.safetensors"}
-    assert names == vouched | {"manifest.json", "metrics.jsonl", "train.log", "checkpoints"}
+    assert names == vouched | {"manifest.json", "metrics.jsonl", "train.log", "checkpoints", ".lock"}
 
 
 @pytest.mark.parametrize("name", ["my.tsv", "./dates", "./dates.gz", "my.txt.gz", "my.jsonl", "my.jsonl.gz"])

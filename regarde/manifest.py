@@ -1,0 +1,218 @@
+"""The manifest of a folder: size and SHA-256 of each file in it, and writing so that it is true at every moment.
+
+    new_folder      a folder that is there as a whole, or not at all
+    replace_files   other files in the place of the old ones; whenever it ends, each file is a whole one, vouched for
+
+Whoever pulls the plug finds the old or the new, never half of either. Three orders see to that: what is written is on
+the disk (fsync) before it gets its name, a name is on the disk before anything older is removed, and a manifest that
+knows both contents of a file is there before the file changes from one to the other.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import hashlib
+import json
+import os
+import re
+import shutil
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from regarde.errors import FolderError
+
+FORMAT = 1
+MANIFEST = "manifest.json"
+LARGEST_MANIFEST = 1 << 20
+_NAME = re.compile(r"[A-Za-z0-9_][A-Za-z0-9._-]{0,99}")
+_NEW = ".new"  # ends the hidden name of what is not finished yet
+
+
+@dataclass(frozen=True)
+class Content:
+    """What a file holds."""
+
+    bytes: int
+    sha256: str
+
+
+@dataclass(frozen=True)
+class Entry(Content):
+    """What the manifest promises of a file; while it is being replaced, that it holds this or still what it held."""
+
+    before: Content | None = None
+
+    @property
+    def sizes(self) -> list[int]:
+        return sorted({self.bytes, self.before.bytes if self.before else self.bytes})
+
+    def holds(self, content: Content) -> bool:
+        return (content.bytes, content.sha256) in {(c.bytes, c.sha256) for c in (self, self.before) if c}
+
+
+def read(folder: Path) -> dict[str, Entry]:
+    """The manifest of a folder; a FolderError says what is wrong with it."""
+    path = folder / MANIFEST
+    if not folder.is_dir():
+        raise FolderError(f"{folder}: no such folder. Give a model folder, for example one that `regarde train` made.")
+    if path.is_symlink() or not path.is_file():
+        raise FolderError(f"{folder}: no {MANIFEST}, so this is no model folder (or its training did not get so far).")
+    try:
+        if path.stat().st_size > LARGEST_MANIFEST:
+            raise ValueError
+        manifest = json.loads(path.read_text(encoding="utf-8"))
+        version = manifest["format"]
+        files = {name: _entry(**entry) for name, entry in manifest["files"].items()}
+    except (ValueError, KeyError, TypeError, AttributeError, RecursionError):
+        raise FolderError(f"{path}: not readable as a manifest. Restore it, or train anew.") from None
+    if type(version) is not int or not 1 <= version <= FORMAT:
+        given = json.dumps(version)[:20]
+        raise FolderError(
+            f"{path}: format {given}, this version reads up to {FORMAT}. Upgrade: pip install -U regarde."
+        )
+    for name, entry in files.items():
+        if not _NAME.fullmatch(name):
+            raise FolderError(f"{path}: lists {json.dumps(name)[:80]}, which is no plain file name. Restore it.")
+        for content in (entry, entry.before):
+            if content and (type(content.bytes) is not int or type(content.sha256) is not str):
+                raise FolderError(f"{path}: no size or SHA-256 for {name}. Restore it, or train anew.")
+    return files
+
+
+def check_size(path: Path, entry: Entry) -> int:
+    """The size of a file, which is the one promised."""
+    if path.is_symlink() or not path.is_file():
+        raise FolderError(f"{path}: listed in {MANIFEST} but no regular file is there. Restore it, or train anew.")
+    size = path.stat().st_size
+    if size not in entry.sizes:
+        given = f"{size:,} bytes, expected {entry.bytes:,}"
+        raise FolderError(f"{path}: {given}: cut short or changed. Restore it, or train anew.")
+    return size
+
+
+def check_content(path: Path, entry: Entry, content: bytes) -> None:
+    """What was read from a file is what was promised."""
+    if not entry.holds(Content(len(content), hashlib.sha256(content).hexdigest())):
+        raise FolderError(f"{path}: SHA-256 differs from {MANIFEST}: damaged or changed. Restore it, or train anew.")
+
+
+def check_file(path: Path, entry: Entry) -> None:
+    """The same for a file that is not read for anything else, however large."""
+    check_size(path, entry)
+    if not entry.holds(_content(path)):
+        raise FolderError(f"{path}: SHA-256 differs from {MANIFEST}: damaged or changed. Restore it, or train anew.")
+
+
+@contextlib.contextmanager
+def new_folder(path: Path) -> Iterator[Path]:
+    """A folder to fill; with its manifest added it becomes `path`, all at once. On an error nothing is left of it."""
+    beside = path.with_name(f".{path.name}{_NEW}")
+    _remove(beside)  # of somebody who did not come to an end
+    try:
+        beside.mkdir(parents=True)
+        yield beside
+        files = {item.name: _content(item) for item in sorted(beside.iterdir())}
+        for name in files:
+            _sync(beside / name)
+        replace_file(beside / MANIFEST, _text(files))
+        _sync(beside)
+        beside.rename(path)
+        _sync(path.parent)
+    except BaseException:
+        _remove(beside)
+        raise
+
+
+def replace_files(folder: Path, source: Path) -> None:
+    """Move the files of `source`, a folder on the same disk, into `folder`, and make its manifest speak of them."""
+    new = {item.name: _content(item) for item in sorted(source.iterdir())}
+    for name in new:
+        _sync(source / name)
+    old = _held(folder)
+    if old:  # a first manifest must not speak of files before they are there, a later one must
+        replace_file(folder / MANIFEST, _text(new, old))
+    for name, content in new.items():
+        if old.get(name) == content:
+            (source / name).unlink()
+        else:
+            (source / name).replace(folder / name)
+    _sync(folder)
+    replace_file(folder / MANIFEST, _text(new))
+    source.rmdir()
+
+
+def replace_file(path: Path, content: bytes) -> None:
+    """All of the new content or all of the old, whatever happens."""
+    beside = path.with_name(f".{path.name}{_NEW}")
+    try:
+        with beside.open("wb") as file:
+            file.write(content)
+            file.flush()
+            os.fsync(file.fileno())
+        beside.replace(path)
+        _sync(path.parent)
+    finally:
+        with contextlib.suppress(OSError):
+            beside.unlink(missing_ok=True)
+
+
+def remove_unfinished(folder: Path) -> None:
+    """Clear away what somebody who was killed has left half-written."""
+    for path in folder.glob(f".*{_NEW}"):
+        _remove(path)
+
+
+def remove_folder(path: Path) -> None:
+    """Remove a folder; who looks meanwhile finds it whole or not at all."""
+    beside = path.with_name(f".{path.name}{_NEW}")
+    _remove(beside)
+    path.rename(beside)
+    _remove(beside)
+
+
+def _entry(bytes: Any, sha256: Any, before: Any = None) -> Entry:  # noqa: A002  # the keys of the manifest
+    return Entry(bytes, sha256, None if before is None else Content(**before))
+
+
+def _held(folder: Path) -> dict[str, Content]:
+    """What the files of a folder hold now, as far as its manifest vouches for it."""
+    try:
+        files = read(folder)
+    except FolderError:
+        return {}
+    present = {name: _content(folder / name) for name in files if (folder / name).is_file()}
+    return {name: content for name, content in present.items() if files[name].holds(content)}
+
+
+def _content(path: Path) -> Content:
+    with path.open("rb") as file:
+        return Content(path.stat().st_size, hashlib.file_digest(file, "sha256").hexdigest())
+
+
+def _text(files: Mapping[str, Content], before: Mapping[str, Content] | None = None) -> bytes:
+    """The manifest as JSON."""
+    entries = {}
+    for name, content in files.items():
+        entries[name] = _table(content)
+        if before and name in before and before[name] != content:
+            entries[name]["before"] = _table(before[name])
+    return (json.dumps({"format": FORMAT, "files": entries}, indent=2) + "\n").encode()
+
+
+def _table(content: Content) -> dict[str, Any]:
+    return {"bytes": content.bytes, "sha256": content.sha256}
+
+
+def _sync(path: Path) -> None:
+    """Have it on the disk: a file, or the names in a folder."""
+    handle = os.open(path, os.O_RDONLY)
+    try:
+        os.fsync(handle)
+    finally:
+        os.close(handle)
+
+
+def _remove(path: Path) -> None:
+    shutil.rmtree(path, ignore_errors=True) if path.is_dir() else path.unlink(missing_ok=True)

@@ -1,0 +1,99 @@
+"""Several processes, one training: started by torchrun, each computes its share of every update.
+
+    torchrun --nproc-per-node 2 -m regarde train my.tsv --out runs/mine
+
+Rank 0 alone writes, and tells the others what it read. An update takes as many batches as there are processes (times
+training.accumulate); rank r computes every `size`-th of them. Gradients of a sum over tokens, divided by the tokens of
+all of them, are added up in one all-reduce, so n processes do what one does with training.accumulate = n.
+
+Values other than tensors travel as JSON. torch.distributed knows no passwords: see docs/distributed.md.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+from datetime import timedelta
+from typing import Any
+
+import torch
+import torch.distributed as dist
+from torch import Tensor
+
+from regarde.errors import RegardeError
+
+PATIENCE = timedelta(minutes=10)  # with a process that neither answers nor dies; a dead one is noticed at once
+
+
+@dataclass(frozen=True)
+class World:
+    """This process among all that train together; alone unless it is told otherwise."""
+
+    rank: int = 0
+    size: int = 1
+    device: str = "cpu"
+    restarted: bool = False  # by torchrun, after one of the processes was lost
+
+    @property
+    def writes(self) -> bool:
+        """Exactly one process does."""
+        return self.rank == 0
+
+    def add(self, tensors: Sequence[Tensor]) -> None:
+        """Make each tensor the sum of what all processes hold: the same bits everywhere."""
+        if self.size == 1:
+            return
+        flat = torch.cat([tensor.reshape(-1) for tensor in tensors])
+        dist.all_reduce(flat)
+        for tensor, total in zip(tensors, torch.split(flat, [tensor.numel() for tensor in tensors]), strict=True):
+            tensor.copy_(total.view_as(tensor))
+
+    def spread(self, tensors: Sequence[Tensor]) -> None:
+        """Make each tensor what rank 0 holds."""
+        if self.size > 1:
+            for tensor in tensors:
+                dist.broadcast(tensor, src=0)
+
+    def share(self, value: Any) -> Any:
+        """What rank 0 has, for everyone."""
+        return value if self.size == 1 else self.gather(value if self.writes else None)[0]
+
+    def gather(self, value: Any) -> list[Any]:
+        """What each has, by rank."""
+        if self.size == 1:
+            return [value]
+        content = torch.frombuffer(bytearray(json.dumps(value).encode()), dtype=torch.uint8).to(self.device)
+        sizes = [torch.zeros(1, dtype=torch.int64, device=self.device) for _ in range(self.size)]
+        dist.all_gather(sizes, torch.tensor([len(content)], device=self.device))
+        longest = max(int(size) for size in sizes)
+        found = [torch.empty(longest, dtype=torch.uint8, device=self.device) for _ in range(self.size)]
+        dist.all_gather(found, torch.nn.functional.pad(content, (0, longest - len(content))))
+        return [json.loads(bytes(f[: int(n)].tolist())) for f, n in zip(found, sizes, strict=True)]
+
+    def agree(self, what: str, value: Any) -> None:
+        """Refuse to train where processes differ in something that must be the same."""
+        found = self.gather(value)
+        for rank, other in enumerate(found):
+            if other != found[0]:
+                given = f"rank {rank} has {str(other)[:40]}, rank 0 has {str(found[0])[:40]}"
+                raise RegardeError(f"{what} must be the same everywhere: {given}. Give all machines the same files.")
+
+
+ALONE = World()
+
+
+@contextmanager
+def joined(device: str) -> Iterator[World]:
+    """The world that torchrun has put this process into, if it has."""
+    restarted = int(os.environ.get("TORCHELASTIC_RESTART_COUNT", "0")) > 0
+    if int(os.environ.get("WORLD_SIZE", "1")) == 1:
+        yield World(device=device, restarted=restarted)
+        return
+    if device == "cuda":
+        torch.cuda.set_device(int(os.environ["LOCAL_RANK"]))
+    dist.init_process_group("nccl" if device == "cuda" else "gloo", timeout=PATIENCE)
+    yield World(dist.get_rank(), dist.get_world_size(), device, restarted)
+    dist.destroy_process_group()  # not after an error: who waits for a lost process waits long

@@ -1,0 +1,56 @@
+"""How good a model is while it trains: the loss over all held-out pairs, the metric over some."""
+
+from __future__ import annotations
+
+import numpy as np
+import torch
+
+from regarde.data.sampling import ordered
+from regarde.evaluation.metrics import METRICS
+from regarde.models.interface import Model
+from regarde.search import Greedy
+from regarde.training.distributed import World
+from regarde.training.loss import cross_entropy
+from regarde.training.prepare import Prepared
+from regarde.translate import TorchEngine, Translator
+
+
+class Validator:
+    """Shares the work among all processes and gives each the same answer."""
+
+    def __init__(self, prepared: Prepared, model: Model, device: torch.device | str, world: World) -> None:
+        self.prepared = prepared
+        self.model = model
+        self.device = device
+        self.world = world
+        self.metric = METRICS[prepared.recipe.training.metric]
+
+    @torch.no_grad()
+    def loss(self) -> float:
+        """Per target token, without smoothing."""
+        self.model.eval()
+        valid, world = self.prepared.valid, self.world
+        total, tokens = 0.0, 0
+        batches = ordered(np.maximum(valid.sources.lengths, valid.targets.lengths), pairs=256, tokens=8192)
+        for rows in batches[world.rank :: world.size]:
+            batch = valid.batch(rows.tolist()).to(self.device)
+            total += float(cross_entropy(self.model(batch), batch))
+            tokens += int(batch.target_mask.sum())
+        shares = world.gather([total, tokens])
+        return float(sum(loss for loss, _ in shares) / sum(count for _, count in shares))
+
+    def value(self) -> float:
+        """The metric of greedy translations."""
+        recipe, text, world = self.prepared.recipe, self.prepared.text, self.world
+        chosen = self.prepared.valid_pairs[: recipe.training.valid_pairs]
+        translator = Translator(
+            text=text,
+            engine=TorchEngine(self.model),
+            search=Greedy(rules=recipe.search.rules),
+            offset=self.model.decoder.offset,
+            longest=10**9,
+        )
+        mine = chosen[world.rank :: world.size]
+        shares = world.gather([found.text for found in translator.translate([pair.source for pair in mine])])
+        texts = [shares[i % world.size][i // world.size] for i in range(len(chosen))]
+        return self.metric(texts, [text.prepare(pair.target) for pair in chosen])
