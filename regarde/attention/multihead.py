@@ -3,20 +3,27 @@
 Axes: B batch, T queries, S source, Q query size, D state size, N heads, C = D / N size of a head, K key size.
 
     head_n = Attention(W_q^n q, W_k^n h, W_v^n h),   context = W_o [head_1; …; head_N]
+
+W_k and W_v lie in one matrix, W_kv, so that the source is projected once. A score that looks at no keys has no W_k.
 """
 
 from __future__ import annotations
 
 from dataclasses import dataclass, field
-from typing import Annotated, Literal
+from functools import singledispatch
+from typing import Annotated, Literal, cast
 
 from torch import Tensor, nn
+from torch.nn import functional
 
 from regarde.attention.interface import Attention, Memory, both, without_last
 from regarde.attention.normalisers import NORMALISERS, NormaliserName
-from regarde.attention.scores import ScaledDotConfig, Score, ScoreConfig
+from regarde.attention.scores import Dot, General, ScaledDot, ScaledDotConfig, Score, ScoreConfig
 from regarde.config import Bound, Share
 from regarde.errors import ConfigError
+
+PRODUCTS: dict[type[Score], float | None] = {Dot: 1.0, General: 1.0, ScaledDot: None}
+"""The scores that are q . k times a scale, which torch's own attention can take; None is its 1 / sqrt(C)."""
 
 
 class MultiHead(Attention):
@@ -42,49 +49,91 @@ class MultiHead(Attention):
         self.heads = heads
         self.dropout = nn.Dropout(dropout)
         self.normalise = NORMALISERS[normaliser]
+        self.fused = normaliser == "softmax" and type(score) in PRODUCTS
         self.attend_eos = attend_eos
+        self.widths = (state if score.content else 0, state)  # of keys and values: keys not looked at would be inert
         self.W_q = nn.Linear(query, state, bias=bias)
-        self.W_k = nn.Linear(state, state, bias=bias) if score.content else nn.Identity()  # or it would be inert
-        self.W_v = nn.Linear(state, state, bias=bias)
+        self.W_kv = nn.Linear(state, sum(self.widths), bias=bias)
         self.W_o = nn.Linear(state, state, bias=bias)
 
     def remember(self, states: Tensor, mask: Tensor, values: Tensor | None = None) -> Memory:
-        keys = self.score.keys(self._split(self.W_k(states)).flatten(0, 1))  # (B N, S, K)
+        compared, brought = self.W_kv(states).split(self.widths, dim=-1)
+        if values is not None:
+            _, brought = self.W_kv(values).split(self.widths, dim=-1)
+        keys = self.score.keys(split(compared, self.heads).flatten(0, 1))  # (B N, S, K)
         return Memory(
             keys=keys.reshape(len(states), self.heads, *keys.shape[1:]),  # (B, N, S, K)
-            values=self._split(self.W_v(states if values is None else values)),  # (B, N, S, C)
+            values=split(brought, self.heads),  # (B, N, S, C)
             mask=mask if self.attend_eos else without_last(mask),
         )
 
     def forward(
         self, query: Tensor, memory: Memory, past: Tensor | None = None, allowed: Tensor | None = None
     ) -> tuple[Tensor, Tensor]:
-        asked = self._split(self.W_q(query)).flatten(0, 1)  # (B N, T, C)
+        asked = split(self.W_q(query), self.heads).flatten(0, 1)  # (B N, T, C)
         scores = self.score(asked, memory.keys.flatten(0, 1))  # (B N, T, S)
         scores = scores.reshape(len(query), self.heads, *scores.shape[1:])
         weights = self.normalise(scores, both(memory.mask, allowed).unsqueeze(1))
-        found = self.dropout(weights) @ memory.values  # (B, N, T, C)
-        return self.W_o(found.transpose(1, 2).flatten(2)), weights
+        return self.W_o(join(self.dropout(weights) @ memory.values)), weights
 
-    def _split(self, x: Tensor) -> Tensor:
-        """Each head's share.  (B, T, D) -> (B, N, T, C)"""
-        return x.reshape(*x.shape[:2], self.heads, -1).transpose(1, 2)
+    def context(self, query: Tensor, memory: Memory) -> Tensor:
+        """The context alone: where torch can, without ever storing the weights.  (B, T, Q) -> (B, T, D)"""
+        if not self.fused:
+            return cast(Tensor, self(query, memory)[0])
+        found = functional.scaled_dot_product_attention(
+            split(self.W_q(query), self.heads),
+            memory.keys,
+            memory.values,
+            attn_mask=padding(memory.mask),
+            dropout_p=self.dropout.p if self.training else 0.0,
+            scale=PRODUCTS[type(self.score)],
+        )
+        return cast(Tensor, self.W_o(join(found)))
 
 
 @dataclass(frozen=True)
 class MultiHeadConfig:
     kind: Literal["multi-head"] = "multi-head"
     score: ScoreConfig = field(default_factory=ScaledDotConfig)
-    heads: Annotated[int, Bound(1, 1024)] = 8
-    bias: bool = False  # of the four projections; the paper has none
+    heads: Annotated[int, Bound(1, 1024)] | None = None  # None: as many as the model's own; 8 where it has none
+    bias: bool = False  # of the projections; the paper has none
     normaliser: NormaliserName = "softmax"
     dropout: Share = 0.0
     attend_eos: bool = True
 
     def build(self, query: int, state: int) -> Attention:
-        size = head_size(state, self.heads)
+        heads = self.heads or 8
+        size = head_size(state, heads)
         score = self.score.build(size, size)
-        return MultiHead(score, query, state, self.heads, self.dropout, self.normaliser, self.attend_eos, self.bias)
+        return MultiHead(score, query, state, heads, self.dropout, self.normaliser, self.attend_eos, self.bias)
+
+
+@singledispatch
+def glance(attention: Attention, query: Tensor, memory: Memory, past: Tensor) -> Tensor:
+    """The context of any attention, for those who do not ask where it looked.  (B, T, Q) -> (B, T, D)"""
+    context: Tensor = attention(query, memory, past)[0]
+    return context
+
+
+@glance.register
+def _(attention: MultiHead, query: Tensor, memory: Memory, past: Tensor) -> Tensor:
+    return attention.context(query, memory)
+
+
+def padding(mask: Tensor) -> Tensor | None:
+    """What torch's attention must know of the padding: nothing at all where there is none.  (B, S) -> (B, 1, 1, S)"""
+    return None if mask.all() else mask[:, None, None]
+
+
+def split(x: Tensor, heads: int) -> Tensor:
+    """Each head's share.  (B, T, D) -> (B, N, T, C)"""
+    B, T, D = x.shape
+    return x.reshape(B, T, heads, D // heads).transpose(1, 2)
+
+
+def join(x: Tensor) -> Tensor:
+    """The heads side by side.  (B, N, T, C) -> (B, T, D)"""
+    return x.transpose(1, 2).flatten(2)
 
 
 def head_size(state: int, heads: int) -> int:

@@ -2,18 +2,19 @@
 
 Axes: B batch, S source, T words, t words before them, D model size, N heads, K = D / N head size, F inner size.
 
-    attention(Q, K, V) = softmax(Q K^T / sqrt(K)) V                        equation 1, in each of N heads
-    heads              = attention(Q W_q, K W_k, V W_v), joined, times W_o   section 3.2.2; no biases
-    feed-forward       = max(0, x W_1 + b_1) W_2 + b_2                     equation 2
-    a sub-layer f      = LN(x + dropout(f(x)))                             "post", the paper's (3.1, 5.4)
-                       = x + dropout(f(LN(x)))                             "pre" (Xiong et al. 2020)
+    self-attention   softmax(Q K^T / sqrt(K)) V in each of N heads,          equation 1, section 3.2.2; no biases
+                     Q, K, V = x W_q, x W_k, x W_v; joined, times W_o
+    to the source    any attention there is; the paper's is the same         regarde/attention
+    feed-forward     max(0, x W_1 + b_1) W_2 + b_2                           equation 2
+    a sub-layer f    LN(x + dropout(f(x)))                                   "post", the paper's (3.1, 5.4)
+                     x + dropout(f(LN(x)))                                   "pre" (Xiong et al. 2020)
 
-Keys and values lie side by side in one tensor, 2D wide: (B, t, 2D) is what a decoder keeps of the words it has said.
+W_q, W_k and W_v lie in one matrix, W_qkv. Words looked at are kept as their keys and values: what a decoder remembers
+of the words it has said.
 """
 
 from __future__ import annotations
 
-import math
 from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Literal
@@ -22,11 +23,13 @@ import torch
 from torch import Tensor, nn
 from torch.nn import functional
 
-from regarde.attention.normalisers import NORMALISERS, NormaliserName
+from regarde.attention.interface import Attention, Memory
+from regarde.attention.multihead import glance, join
+from regarde.data.batch import Batched
 
 Norm = Literal["post", "pre"]
 Turn = Callable[[Tensor], Tensor]
-"""What positions do to queries and keys: (B, T, …, K) -> (B, T, …, K)."""
+"""What positions do to queries and keys: (B, T, N, K) -> (B, T, N, K)."""
 
 
 @dataclass(frozen=True)
@@ -38,8 +41,25 @@ class Shape:
     feed_forward: int
     norm: Norm
     dropout: float
-    attention_dropout: float
-    normaliser: NormaliserName = "softmax"  # of the attention to the source
+    self_attention_dropout: float
+
+
+@dataclass(frozen=True, eq=False)
+class Words(Batched):
+    """Words of the own side, as those who look at them see them."""
+
+    keys: Tensor  # (B, T, N, K)
+    values: Tensor  # (B, T, N, K)
+
+    @property
+    def count(self) -> int:
+        return self.keys.shape[1]
+
+    def then(self, later: Words) -> Words:
+        """These and those after them."""
+        if not self.count:  # a whole target at once: nothing to copy
+            return later
+        return Words(torch.cat((self.keys, later.keys), dim=1), torch.cat((self.values, later.values), dim=1))
 
 
 class SelfAttention(nn.Module):
@@ -48,56 +68,27 @@ class SelfAttention(nn.Module):
     def __init__(self, shape: Shape) -> None:
         super().__init__()
         self.heads = shape.heads
-        self.dropout = shape.attention_dropout
+        self.dropout = shape.self_attention_dropout
         self.W_qkv = nn.Linear(shape.size, 3 * shape.size, bias=False)
         self.W_o = nn.Linear(shape.size, shape.size, bias=False)
 
-    def project(self, x: Tensor, turn: Turn) -> tuple[Tensor, Tensor]:
-        """(B, T, D) -> queries (B, T, D), keys and values (B, T, 2D)"""
-        B, T, D = x.shape
-        asked, values = self.W_qkv(x).split((2 * D, D), dim=-1)
-        queries, keys = turn(asked.reshape(B, T, 2, self.heads, -1)).reshape(B, T, 2 * D).chunk(2, dim=-1)
-        return queries, torch.cat((keys, values), dim=-1)
+    def project(self, x: Tensor, turn: Turn) -> tuple[Tensor, Words]:
+        """(B, T, D) -> queries (B, T, N, K), and what they look at"""
+        queries, keys, values = self.W_qkv(x).unflatten(-1, (3, self.heads, -1)).unbind(2)
+        return turn(queries), Words(turn(keys), values)
 
-    def forward(self, queries: Tensor, kept: Tensor, mask: Tensor) -> Tensor:
-        """(B, T, D), (B, S, 2D), mask (…, T, S) True where one may look -> (B, T, D)"""
-        keys, values = kept.chunk(2, dim=-1)
+    def forward(self, queries: Tensor, words: Words, mask: Tensor | None = None, *, causal: bool = False) -> Tensor:
+        """(B, T, N, K), mask (…, T, S) True where one may look, None for everywhere -> (B, T, D)"""
         context = functional.scaled_dot_product_attention(
-            split(queries, self.heads),
-            split(keys, self.heads),
-            split(values, self.heads),
+            queries.transpose(1, 2),
+            words.keys.transpose(1, 2),
+            words.values.transpose(1, 2),
             attn_mask=mask,
             dropout_p=self.dropout if self.training else 0.0,
+            is_causal=causal,
         )
         joined: Tensor = self.W_o(join(context))
         return joined
-
-
-class CrossAttention(nn.Module):
-    """Words look at the source. The weights of every head are a return value, as they were before dropout."""
-
-    def __init__(self, shape: Shape) -> None:
-        super().__init__()
-        self.heads = shape.heads
-        self.scale = 1 / math.sqrt(shape.size // shape.heads)
-        self.W_q = nn.Linear(shape.size, shape.size, bias=False)
-        self.W_kv = nn.Linear(shape.size, 2 * shape.size, bias=False)
-        self.W_o = nn.Linear(shape.size, shape.size, bias=False)
-        self.dropout = nn.Dropout(shape.attention_dropout)
-        self.normalise = NORMALISERS[shape.normaliser]
-
-    def remember(self, states: Tensor) -> Tensor:
-        """Keys and values of the source, once per sentence.  (B, S, D) -> (B, S, 2D)"""
-        kept: Tensor = self.W_kv(states)
-        return kept
-
-    def forward(self, x: Tensor, kept: Tensor, mask: Tensor) -> tuple[Tensor, Tensor]:
-        """(B, T, D), (B, S, 2D), mask (B, S) -> (B, T, D), weights (B, N, T, S)"""
-        keys, values = kept.chunk(2, dim=-1)
-        queries = split(self.W_q(x) * self.scale, self.heads)
-        scores = queries @ split(keys, self.heads).transpose(-1, -2)  # (B, N, T, S)
-        weights = self.normalise(scores, mask[:, None, None])
-        return self.W_o(join(self.dropout(weights) @ split(values, self.heads))), weights
 
 
 class FeedForward(nn.Module):
@@ -142,10 +133,10 @@ class EncoderBlock(nn.Module):
         self.attention, self.around_attention = SelfAttention(shape), AddAndNorm(shape)
         self.feed_forward, self.around_feed_forward = FeedForward(shape), AddAndNorm(shape)
 
-    def forward(self, x: Tensor, mask: Tensor, turn: Turn) -> Tensor:
-        """(B, S, D), mask (B, S) -> (B, S, D)"""
-        queries, kept = self.attention.project(self.around_attention.enter(x), turn)
-        x = self.around_attention.leave(x, self.attention(queries, kept, mask[:, None, None]))
+    def forward(self, x: Tensor, mask: Tensor | None, turn: Turn) -> Tensor:
+        """(B, S, D), mask (B, 1, 1, S) or None where there is no padding -> (B, S, D)"""
+        queries, words = self.attention.project(self.around_attention.enter(x), turn)
+        x = self.around_attention.leave(x, self.attention(queries, words, mask))
         return self.around_feed_forward.leave(x, self.feed_forward(self.around_feed_forward.enter(x)))
 
 
@@ -154,42 +145,44 @@ class Advanced:
     """T words, one decoder block further."""
 
     x: Tensor  # (B, T, D)
-    said: Tensor  # (B, t + T, 2D) keys and values of all words so far
-    weights: Tensor  # (B, N, T, S) what each head looked at in the source
+    said: Words  # all t + T so far
+    weights: Tensor  # (B, N, T, S) where each head of the attention to the source looked
 
 
 class DecoderBlock(nn.Module):
-    """Self-attention over the words so far, attention over the source, then feed-forward."""
+    """Self-attention over the words so far, attention to the source, then feed-forward."""
 
-    def __init__(self, shape: Shape) -> None:
+    def __init__(self, shape: Shape, cross: Attention) -> None:
         super().__init__()
         self.attention, self.around_attention = SelfAttention(shape), AddAndNorm(shape)
-        self.cross, self.around_cross = CrossAttention(shape), AddAndNorm(shape)
+        self.cross, self.around_cross = cross, AddAndNorm(shape)
         self.feed_forward, self.around_feed_forward = FeedForward(shape), AddAndNorm(shape)
 
-    def forward(self, x: Tensor, said: Tensor, source: Tensor, source_mask: Tensor, turn: Turn) -> Advanced:
-        """(B, T, D), said (B, t, 2D), source (B, S, 2D) from `cross.remember`"""
-        queries, kept = self.attention.project(self.around_attention.enter(x), turn)
-        said = torch.cat((said, kept), dim=1)
-        x = self.around_attention.leave(x, self.attention(queries, said, causal(x.shape[1], said)))
-        context, weights = self.cross(self.around_cross.enter(x), source, source_mask)
+    def forward(self, x: Tensor, said: Words, source: Memory, past: Tensor, turn: Turn) -> Advanced:
+        """(B, T, D), the t words said, source from `cross.remember`, past (B, N, t, S)"""
+        x, said = self._recall(x, said, turn)
+        context, weights = self.cross(self.around_cross.enter(x), source, past)
+        return Advanced(self._think(x, context), said, weights)
+
+    def glance(self, x: Tensor, said: Words, source: Memory, past: Tensor, turn: Turn) -> Tensor:
+        """The same, for those who ask for nothing but x.  -> (B, T, D)"""
+        x, _ = self._recall(x, said, turn)
+        return self._think(x, glance(self.cross, self.around_cross.enter(x), source, past))
+
+    def _recall(self, x: Tensor, said: Words, turn: Turn) -> tuple[Tensor, Words]:
+        """Each word looks at itself and at what came before."""
+        queries, words = self.attention.project(self.around_attention.enter(x), turn)
+        said = said.then(words)
+        T, total = words.count, said.count
+        mask = None if T in (1, total) else later(T, total, x.device)
+        return self.around_attention.leave(x, self.attention(queries, said, mask, causal=total == T)), said
+
+    def _think(self, x: Tensor, context: Tensor) -> Tensor:
+        """What was found in the source, and feed-forward."""
         x = self.around_cross.leave(x, context)
-        x = self.around_feed_forward.leave(x, self.feed_forward(self.around_feed_forward.enter(x)))
-        return Advanced(x, said, weights)
+        return self.around_feed_forward.leave(x, self.feed_forward(self.around_feed_forward.enter(x)))
 
 
-def causal(T: int, said: Tensor) -> Tensor:
-    """The last T words may each look at themselves and at what came before.  (B, t + T, …) -> (T, t + T)"""
-    total = said.shape[1]
-    return torch.ones(T, total, dtype=torch.bool, device=said.device).tril(diagonal=total - T)
-
-
-def split(x: Tensor, heads: int) -> Tensor:
-    """(B, T, D) -> (B, N, T, K)"""
-    B, T, D = x.shape
-    return x.reshape(B, T, heads, D // heads).transpose(1, 2)
-
-
-def join(x: Tensor) -> Tensor:
-    """(B, N, T, K) -> (B, T, D)"""
-    return x.transpose(1, 2).flatten(2)
+def later(T: int, total: int, device: torch.device) -> Tensor:
+    """Where the last T of all words may look: at themselves and at what came before.  -> (T, t + T)"""
+    return torch.ones(T, total, dtype=torch.bool, device=device).tril(diagonal=total - T)

@@ -8,6 +8,7 @@ Axes: B batch, S source, T target, V vocabulary, D encoder states, L attention l
     logits, state = model.decoder.step(previous, state, memory)       # one word on
     logits, state = model.decoder.unroll(previous, state, memory)     # any number of words on: the same computation
     decoded       = model(batch)                                      # a whole target from its start: teacher forcing
+    logits        = model.logits(batch)                               # the same logits, for training: no attention
 
 A stage takes a frozen bundle and returns a frozen bundle; nothing computed is left on `self`. A state carries `past`,
 the attention so far, so whoever reorders states reorders attention with them.
@@ -73,6 +74,10 @@ class Decoder(nn.Module, ABC, Generic[StateT, MemoryT]):
     def unroll(self, previous: Tensor, state: StateT, memory: MemoryT) -> tuple[Tensor, StateT]:
         """Any number of words on.  (B, T) -> logits (B, T, V)"""
 
+    def logits(self, previous: Tensor, state: StateT, memory: MemoryT) -> Tensor:
+        """The logits of `unroll` alone, for training, which asks for no weights.  (B, T) -> (B, T, V)"""
+        return self.unroll(previous, state, memory)[0]
+
     def step(self, previous: Tensor, state: StateT, memory: MemoryT) -> tuple[Tensor, StateT]:
         """One word on.  (B,) -> logits (B, V)"""
         logits, state = self.unroll(previous.unsqueeze(1), state, memory)
@@ -99,6 +104,11 @@ class Model(nn.Module):
     def forward(self, batch: Batch) -> Decoded:
         decoded: Decoded = self.decoder(batch.previous, self.encode(batch.source))
         return decoded
+
+    def logits(self, batch: Batch) -> Tensor:
+        """The logits of `forward` alone, at least as fast.  -> (B, T, V)"""
+        encoding = self.encode(batch.source)
+        return self.decoder.logits(batch.previous, self.decoder.start(encoding), self.decoder.remember(encoding))
 
     def parameter_count(self) -> int:
         return sum(parameter.numel() for parameter in self.parameters())

@@ -4,12 +4,13 @@ Axes: B batch, S source, T words, t words before them, V vocabulary, D model siz
 
     input    (3.4, 3.5, 5.4)   x = dropout(sqrt(D) e(word) + p(position))
     encoder  (3.1)             blocks of self-attention and feed-forward                      layers/blocks.py
-    decoder  (3.1)             blocks of causal self-attention, attention over the encoder's top, feed-forward
+    decoder  (3.1)             blocks of causal self-attention, attention to the encoder's top, feed-forward
     output   (3.4)             p(y) = softmax(E x), E the matrix of embeddings; no bias
 
 All words of a target are computed at once in training. In search a state keeps the keys and values of the words said,
-so that a step computes one word. `past` holds what every head of every decoder layer looked at in the source;
-self-attention, which looks at words of its own side, is no part of it.
+so that a step computes one word. Each decoder layer has an attention to the source of its own, and a `past`: the
+paper's has many heads and scaled dot products, and any other will do. Self-attention, which looks at words of its own
+side, is no part of `past`.
 
 With pre-norm, nothing normalises what the last block adds, so that encoder and decoder each end in a norm of their own.
 """
@@ -17,8 +18,8 @@ With pre-norm, nothing normalises what the last block adds, so that encoder and 
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass, field, replace
 from functools import partial
 from typing import Literal, cast
 
@@ -26,11 +27,12 @@ import torch
 from torch import Tensor, nn
 from torch.nn import functional
 
-from regarde.attention.normalisers import NormaliserName
+from regarde.attention.mechanisms import Attention, AttentionConfig, Memory, MultiHeadConfig
+from regarde.attention.multihead import padding
 from regarde.config import Depth, Share, Size
 from regarde.data.batch import Batched, Source
 from regarde.errors import ConfigError
-from regarde.layers.blocks import DecoderBlock, EncoderBlock, Norm, Shape
+from regarde.layers.blocks import DecoderBlock, EncoderBlock, Norm, Shape, Turn, Words
 from regarde.layers.embedding import Embedding
 from regarde.layers.positions import Positions, PositionsName, positions
 from regarde.models.interface import Decoder, Encoder, Encoding, Model, State
@@ -41,17 +43,16 @@ Embed = Callable[[Tensor], Tensor]
 
 @dataclass(frozen=True, eq=False)
 class CachedState(State):
-    """The keys and values of the words so far, in every layer, beside the attention so far."""
+    """The words so far as each layer sees them, beside the attention so far."""
 
-    said: Tensor  # (B, L, t, 2D)
+    said: tuple[Words, ...]  # L of them
 
 
 @dataclass(frozen=True, eq=False)
 class SourceMemory(Batched):
-    """The keys and values of the source, for every decoder layer."""
+    """The source as each decoder layer sees it."""
 
-    kept: Tensor  # (B, L, S, 2D)
-    mask: Tensor  # (B, S)
+    layers: tuple[Memory, ...]  # L of them
 
 
 class Input(nn.Module):
@@ -82,8 +83,9 @@ class TransformerEncoder(Encoder):
     def forward(self, source: Source) -> Encoding:
         x = self.entry(source.ids, 0)  # (B, S, D)
         turn = partial(self.entry.where.turn, first=0)
+        mask = padding(source.mask)
         for block in self.blocks:
-            x = block(x, source.mask, turn)
+            x = block(x, mask, turn)
         return Encoding(source=source, states=self.norm(x), final=x.new_zeros(len(x), 0))
 
 
@@ -98,28 +100,43 @@ class TransformerDecoder(Decoder[CachedState, SourceMemory]):
         self.vocabulary = vocabulary
 
     def remember(self, encoding: Encoding) -> SourceMemory:
-        kept = [block.cross.remember(encoding.states) for block in self.blocks]
-        return SourceMemory(kept=torch.stack(kept, dim=1), mask=encoding.source.mask)
+        states, mask = encoding.states, encoding.source.mask
+        return SourceMemory(layers=tuple(block.cross.remember(states, mask) for block in self.blocks))
 
     def start(self, encoding: Encoding) -> CachedState:
         B, S, D = encoding.states.shape
-        L, N = len(self.blocks), self.blocks[0].cross.heads
+        first = self.blocks[0]
+        nothing = encoding.states.new_zeros(B, 0, first.attention.heads, D // first.attention.heads)
         return CachedState(
-            past=encoding.states.new_zeros(B, L, N, 0, S), said=encoding.states.new_zeros(B, L, 0, 2 * D)
+            past=encoding.states.new_zeros(B, len(self.blocks), first.cross.heads, 0, S),
+            said=tuple(Words(keys=nothing, values=nothing) for _ in self.blocks),
         )
 
     def unroll(self, previous: Tensor, state: CachedState, memory: SourceMemory) -> tuple[Tensor, CachedState]:
-        t = state.said.shape[2]
-        x = self.entry(previous, t)  # (B, T, D)
-        turn = partial(self.entry.where.turn, first=t)
+        x, turn = self._enter(previous, state)
         said, weights = [], []
-        for layer, block in enumerate(self.blocks):
-            advanced = block(x, state.said[:, layer], memory.kept[:, layer], memory.mask, turn)
+        for block, words, source, past in self._layers(state, memory):
+            advanced = block(x, words, source, past, turn)
             x = advanced.x
             said.append(advanced.said)
             weights.append(advanced.weights)
         past = torch.cat((state.past, torch.stack(weights, dim=1)), dim=3)  # (B, L, N, t + T, S)
-        return self.vocabulary(self.norm(x)), CachedState(past=past, said=torch.stack(said, dim=1))
+        return self.vocabulary(self.norm(x)), CachedState(past=past, said=tuple(said))
+
+    def logits(self, previous: Tensor, state: CachedState, memory: SourceMemory) -> Tensor:
+        x, turn = self._enter(previous, state)
+        for block, words, source, past in self._layers(state, memory):
+            x = block.glance(x, words, source, past, turn)
+        return self.vocabulary(self.norm(x))
+
+    def _enter(self, previous: Tensor, state: CachedState) -> tuple[Tensor, Turn]:
+        """The words at their places, (B, T) -> (B, T, D), and how the places turn them."""
+        t = state.past.shape[3]
+        return self.entry(previous, t), partial(self.entry.where.turn, first=t)
+
+    def _layers(self, state: CachedState, memory: SourceMemory) -> Iterator[tuple[DecoderBlock, Words, Memory, Tensor]]:
+        """Each block with its own words, source and past."""
+        return zip(self.blocks, state.said, memory.layers, state.past.unbind(1), strict=True)
 
 
 def tied(embedding: Embedding, x: Tensor) -> Tensor:
@@ -135,15 +152,15 @@ class TransformerConfig:
     size: Size = 512
     layers: Depth = 6
     decoder_layers: Depth | None = None  # where they are not as many as the encoder's
-    heads: Size = 8
+    heads: Size = 8  # of self-attention, and of attention to the source where that does not say
     feed_forward: Size = 2048
     norm: Norm = "post"
     positions: PositionsName = "sinusoidal"
     longest: Size = 1024  # tokens; of learned positions only
     tying: Literal["none", "two-way", "three-way"] = "three-way"  # E of target and output; of the source too
     dropout: Share = 0.1  # on the output of each sub-layer and on the sums of embeddings and positions
-    attention_dropout: Share = 0.0  # on attention weights; the paper names none
-    normaliser: NormaliserName = "softmax"  # of the attention to the source
+    self_attention_dropout: Share = 0.0  # on weights, as attention.dropout is on the source's; the paper names none
+    attention: AttentionConfig = field(default_factory=MultiHeadConfig)  # to the source, in each decoder layer
     init: Literal["xavier", "torch"] = "xavier"
 
     def __post_init__(self) -> None:
@@ -165,9 +182,7 @@ class TransformerConfig:
                 "Use --set text.shared=true, or --set model.tying=two-way."
             )
         D = self.size
-        shape = Shape(
-            D, self.heads, self.feed_forward, self.norm, self.dropout, self.attention_dropout, self.normaliser
-        )
+        shape = Shape(D, self.heads, self.feed_forward, self.norm, self.dropout, self.self_attention_dropout)
         words = Embedding(target_vocabulary, D)
         # A tied matrix belongs to the decoder's entry; others borrow it, so that it is counted and saved once.
         source_words = words.forward if self.tying == "three-way" else Embedding(source_vocabulary, D)
@@ -175,7 +190,7 @@ class TransformerConfig:
         encoder = TransformerEncoder(
             self._entry(source_words), [EncoderBlock(shape) for _ in range(self.layers)], self._last_norm()
         )
-        blocks = [DecoderBlock(shape) for _ in range(self.decoder_layers or self.layers)]
+        blocks = [DecoderBlock(shape, self._attention()) for _ in range(self.decoder_layers or self.layers)]
         decoder = TransformerDecoder(self._entry(words), blocks, self._last_norm(), output)
         model = Model(encoder, decoder)
         initialise(model, xavier=self.init == "xavier")
@@ -183,6 +198,13 @@ class TransformerConfig:
 
     def _entry(self, embed: Embed) -> Input:
         return Input(embed, positions(self.positions, self.longest, self.size), self.dropout)
+
+    def _attention(self) -> Attention:
+        """The attention of one layer to the source; its heads are the model's unless it says otherwise."""
+        chosen = self.attention
+        if chosen.kind == "multi-head" and chosen.heads is None:
+            chosen = replace(chosen, heads=self.heads)
+        return chosen.build(query=self.size, state=self.size)
 
     def _last_norm(self) -> nn.Module:
         return nn.LayerNorm(self.size) if self.norm == "pre" else nn.Identity()
@@ -195,14 +217,15 @@ def initialise(model: Model, *, xavier: bool) -> None:
     Embeddings N(0, 1 / D), so that sqrt(D) e is of size 1 and so are the logits of a tied output. Matrices Xavier
     uniform, those that lie fused in one each by itself, and biases 0; or else both as torch makes them.
     """
-    fused = {"W_qkv": 3, "W_kv": 2}
+    fused = {"W_qkv", "W_kv"}
     for name, module in model.named_modules():
         if isinstance(module, nn.Embedding):
             nn.init.normal_(module.weight, std=module.embedding_dim**-0.5)
             if module.padding_idx is not None:
                 module.weight[module.padding_idx].zero_()
         elif isinstance(module, nn.Linear) and xavier:
-            for matrix in module.weight.chunk(fused.get(name.split(".")[-1], 1)):
+            alone = module.in_features if name.split(".")[-1] in fused else module.out_features
+            for matrix in torch.split(module.weight, alone):
                 nn.init.xavier_uniform_(matrix)
             if module.bias is not None:
                 nn.init.zeros_(module.bias)

@@ -56,11 +56,11 @@ def copied(theirs: nn.MultiheadAttention) -> MultiHead:
     with_bias = theirs.in_proj_bias is not None
     ours = MultiHead(ScaledDot(D // N, D // N), query=D, state=D, heads=N, bias=with_bias).double()
     weights = theirs.state_dict()
-    query, keys, values = weights["in_proj_weight"].chunk(3)
-    state = {"W_q.weight": query, "W_k.weight": keys, "W_v.weight": values, "W_o.weight": weights["out_proj.weight"]}
+    query, both = weights["in_proj_weight"].split((D, 2 * D))
+    state = {"W_q.weight": query, "W_kv.weight": both, "W_o.weight": weights["out_proj.weight"]}
     if with_bias:
-        query, keys, values = weights["in_proj_bias"].chunk(3)
-        state |= {"W_q.bias": query, "W_k.bias": keys, "W_v.bias": values, "W_o.bias": weights["out_proj.bias"]}
+        query, both = weights["in_proj_bias"].split((D, 2 * D))
+        state |= {"W_q.bias": query, "W_kv.bias": both, "W_o.bias": weights["out_proj.bias"]}
     ours.load_state_dict(state)
     return ours
 

@@ -3,6 +3,8 @@
 Placement, mechanism, score, normaliser, cell and encoder combine freely. All of them would be thousands; a covering set
 has every PAIR of choices in at least one model. A new choice that appears in a configuration's type is covered here
 without a new test. docs/combinations.md lists the set (a test keeps it current).
+
+The Transformer is a placement too. It has no cell, and its encoder is its own: self-attention.
 """
 
 from __future__ import annotations
@@ -14,7 +16,7 @@ from collections.abc import Callable
 import pytest
 import torch
 
-from regarde.attention.mechanisms import AttentionConfig
+from regarde.attention.mechanisms import AttentionConfig, MultiHeadConfig
 from regarde.attention.normalisers import NORMALISERS
 from regarde.attention.scores import ScoreConfig
 from regarde.errors import ConfigError
@@ -37,6 +39,12 @@ VOCABULARY = 13, 11  # source, target
 H = 6  # query and states: equal, so that dot products are possible
 SIZES: dict[str, object] = {"size": 7, "length": 8, "window": 2, "heads": 3, "noise": 0.0}
 
+
+def _transformer(**options: object) -> TransformerConfig:
+    small = {"size": 12, "layers": 2, "heads": 3, "feed_forward": 10, "tying": "two-way", "dropout": 0.0}
+    return TransformerConfig(**{**small, **options})
+
+
 MECHANISMS = {config.kind: config for config in typing.get_args(AttentionConfig)}
 SCORES = {config.kind: config for config in typing.get_args(ScoreConfig)}
 ENCODERS: dict[str, EncoderConfig] = {
@@ -52,14 +60,17 @@ PLACEMENTS: dict[str, Callable[..., ModelConfig]] = {
         embedding=5, hidden=H, layers=2, init="torch", start="project", feeding=False, **o
     ),
     "bottom (gnmt)": lambda **o: GNMTConfig(embedding=5, hidden=H, layers=3, init="torch", start="project", **o),
+    "in every layer (transformer)": _transformer,
 }
+TRANSFORMER = {"placement": "in every layer (transformer)", "cell": "none", "encoder": "self-attention"}
+"""What goes together, and with nothing else."""
 FACTORS: dict[str, list[str]] = {
     "placement": list(PLACEMENTS),
     "mechanism": list(MECHANISMS),
     "score": list(SCORES),
     "normaliser": list(NORMALISERS),
-    "cell": list(CELLS),
-    "encoder": list(ENCODERS),
+    "cell": [*CELLS, TRANSFORMER["cell"]],
+    "encoder": [*ENCODERS, TRANSFORMER["encoder"]],
     "eos": ["attended", "not attended"],
 }
 Combination = tuple[str, ...]
@@ -71,6 +82,8 @@ def configure(combination: Combination) -> ModelConfig:
     scored = _filled(SCORES[score], {})
     options = {"score": scored, "normaliser": normaliser, "attend_eos": eos == "attended"}
     attention = _filled(MECHANISMS[mechanism], options)
+    if placement == TRANSFORMER["placement"]:
+        return PLACEMENTS[placement](attention=attention)
     return PLACEMENTS[placement](cell=cell, encoder=ENCODERS[encoder], attention=attention)
 
 
@@ -111,8 +124,14 @@ def covering_set() -> list[Combination]:
 
 def _candidates(names: list[str], fixed: dict[str, str]) -> list[Combination]:
     """Every choice of the other factors, thinned to a few hundred by a fixed stride."""
-    everything = list(itertools.product(*([fixed[n]] if n in fixed else FACTORS[n] for n in names)))
-    return everything[:: max(1, len(everything) // 400)]
+    everything = itertools.product(*([fixed[n]] if n in fixed else FACTORS[n] for n in names))
+    sensible = [combination for combination in everything if _sensible(dict(zip(names, combination, strict=True)))]
+    return sensible[:: max(1, len(sensible) // 400)]
+
+
+def _sensible(choices: dict[str, str]) -> bool:
+    """Either all that belongs to the Transformer, or nothing of it."""
+    return len({choices[name] == choice for name, choice in TRANSFORMER.items()}) == 1
 
 
 def _pairs(names: list[str], combination: Combination) -> set[tuple[tuple[str, str], tuple[str, str]]]:
@@ -120,11 +139,6 @@ def _pairs(names: list[str], combination: Combination) -> set[tuple[tuple[str, s
 
 
 COMBINATIONS = covering_set()
-
-
-def _transformer(**options: object) -> TransformerConfig:
-    small = {"size": 12, "layers": 2, "heads": 3, "feed_forward": 10, "tying": "two-way", "dropout": 0.0}
-    return TransformerConfig(**{**small, **options})
 
 
 CONFIGS: dict[str, ModelConfig] = {
@@ -148,7 +162,7 @@ CONFIGS: dict[str, ModelConfig] = {
     "transformer learned positions": _transformer(positions="learned", longest=40),
     "transformer rotary": _transformer(positions="rotary"),
     "transformer untied": _transformer(tying="none"),
-    "transformer sparsemax": _transformer(normaliser="sparsemax"),
+    "transformer with fewer heads to the source": _transformer(attention=MultiHeadConfig(heads=2)),
 }
 
 

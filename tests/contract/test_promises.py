@@ -59,6 +59,12 @@ def test_stepping_equals_teacher_forcing(model: Model, sources: Pairs, targets: 
 
 
 @torch.no_grad()
+def test_the_logits_of_training_are_those_of_teacher_forcing(model: Model, sources: Pairs, targets: Pairs) -> None:
+    batch = collate(sources, targets)
+    torch.testing.assert_close(model.logits(batch), model(batch).logits, atol=1e-5, rtol=0)
+
+
+@torch.no_grad()
 def test_padding_changes_nothing(model: Model, sources: Pairs, targets: Pairs) -> None:
     together = model(collate(sources, targets))
     for row, (source, target) in enumerate(zip(sources, targets, strict=True)):

@@ -51,6 +51,7 @@ BASES: dict[str, ModelConfig] = {
     "gnmt": GNMTConfig(**WIDTHS, layers=3, dropout=0.0, start="project", attention=GENERAL),
     "transformer": TransformerConfig(size=12, layers=2, heads=3, feed_forward=10, tying="two-way", dropout=0.0),
 }
+WIDE = dataclasses.replace(BASES["transformer"], size=H)  # as wide as the recurrent ones
 DEEP = {
     "encoder": BidirectionalConfig(layers=2),
     "residual_from": 2,
@@ -109,8 +110,8 @@ SWITCHES: dict[str, dict[str, Any]] = {
         "longest": (50, {"positions": "learned"}),
         "tying": "none",
         "dropout": 0.5,
-        "attention_dropout": 0.5,
-        "normaliser": "sparsemax",
+        "self_attention_dropout": 0.5,
+        **ATTENTION,
         "init": "torch",
     },
 }
@@ -174,10 +175,10 @@ def test_every_option_of_a_model_has_a_switch_here(model: str) -> None:
     assert set(SWITCHES[model]) >= {field.name for field in dataclasses.fields(BASES[model])} - {"kind"}
 
 
-@pytest.mark.parametrize("placement", ["bahdanau", "conditional", "luong", "gnmt"])
+@pytest.mark.parametrize("placement", ["bahdanau", "conditional", "luong", "gnmt", "transformer"])
 def test_all_attentions_compute_something_else(placement: str) -> None:
     """Pairwise: coverage has been inert in leading toolkits for years."""
-    base = BASES[placement]
+    base = WIDE if placement == "transformer" else BASES[placement]
     found = {name: logits(dataclasses.replace(base, attention=a)) for name, a in ATTENTIONS.items()}
     same = [(a, b) for a in found for b in found if a < b and (found[a] - found[b]).abs().max() < 1e-6]
     assert same == []
@@ -205,11 +206,17 @@ def test_sizes_that_do_not_fit_say_what_to_do() -> None:
         ("cho", {"layers": 2}, "choose another model.cell"),
         ("gnmt", {"layers": 1}, "Use 2 or more"),
         ("bahdanau", {"attention": MultiHeadConfig(heads=5)}, "heads"),
-        ("luong", {"variational": True, "dropout": 0.5, "encoder": BidirectionalConfig()}, "model.variational = false"),
         ("luong", {"variational": True}, "Raise them, or set it to false"),
         ("gnmt", {"residual_from": 9}, "expected a layer from 2 to 3, or 0 for none"),
         ("transformer", {"size": 10}, "expected a size that its heads divide"),
         ("transformer", {"tying": "three-way"}, "text.shared=true"),
+        ("transformer", {"attention": MultiHeadConfig(heads=5)}, "Use 4 heads, or another size"),
+        ("transformer", {"attention": CoverageConfig(score=LocationConfig())}, "Use another score"),
+        (
+            "transformer",
+            {"attention": MultiHeadConfig(score=ConcatConfig(size=5, identity=True))},
+            "Set size to 4, or identity to false",
+        ),
     ]
     for model, change, remedy in impossible:
         with pytest.raises(ConfigError) as caught:

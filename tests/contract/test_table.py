@@ -11,9 +11,11 @@ HEAD = """# Which combinations are tested
 
 Placement, mechanism, score, normaliser, cell and encoder combine freely through the configuration. The contract tests
 (tests/contract) run over the combinations below: every pair of choices that can go together occurs in at least one of
-them. Beside these they run over Sutskever with each cell, forward, deep with residuals; the stacked bidirectional
-encoder; Cho with the paper's cells and with stacks of others; Bahdanau with either readout and the paper's own start;
-and the Transformer with each kind of norm, position, tying and normaliser.
+them. The Transformer is a placement too, without a cell and with self-attention for its encoder. It is also held to the
+first promises with every mechanism and score there is (tests/models). Beside these the contract runs over Sutskever
+with each cell, forward, deep with residuals; the stacked bidirectional encoder; Cho with the paper's cells and with
+stacks of others; Bahdanau with either readout and the paper's own start; and the Transformer with each kind of norm,
+position and tying, and with other heads to the source than its own.
 
 """
 

@@ -284,6 +284,7 @@ def test_multi_head_attention_equals_the_paper(query: Tensor, states: Tensor) ->
     N, C = 3, 2
     attention = made(MultiHeadConfig(heads=N))
     p = {name: value.detach().numpy() for name, value in attention.named_parameters()}
+    p["W_k.weight"], p["W_v.weight"] = np.split(p["W_kv.weight"], 2)
     context, found = attention(query, attention.remember(states, MASK))
     assert context.shape == (B, T, D)
     for b, t in np.ndindex(B, T):

@@ -12,9 +12,11 @@ import safetensors.torch
 import torch
 from torch import Tensor
 
+from regarde.attention import GlobalConfig, MultiHead, MultiHeadConfig
+from regarde.attention.scores import AdditiveConfig
 from regarde.data.batch import Batch, collate
 from regarde.errors import ConfigError, DataError
-from regarde.layers.blocks import CrossAttention, DecoderBlock, EncoderBlock, SelfAttention, Shape
+from regarde.layers.blocks import DecoderBlock, EncoderBlock, SelfAttention, Shape, Words
 from regarde.layers.positions import Learned, Rotary, Sinusoidal
 from regarde.models import Model
 from regarde.models.transformer import TransformerConfig
@@ -33,7 +35,12 @@ VARIANTS = {
     for norm in ("post", "pre")
     for positions in ("sinusoidal", "learned", "rotary")
 }
-SHAPE = Shape(size=D, heads=N, feed_forward=F, norm="post", dropout=0.0, attention_dropout=0.0)
+SHAPE = Shape(size=D, heads=N, feed_forward=F, norm="post", dropout=0.0, self_attention_dropout=0.0)
+
+
+def to_source(**options: object) -> MultiHead:
+    """The paper's attention to the source."""
+    return MultiHeadConfig(heads=N, **options).build(D, D)
 
 
 def build(config: TransformerConfig, source: int = 9, target: int = 10) -> Model:
@@ -207,7 +214,7 @@ def test_words_in_chunks_equal_words_at_once(model: Model, cuts: tuple[int, ...]
     for a, b in pairwise(cuts):
         logits, state = model.decoder.unroll(batch().previous[:, a:b], state, memory)
         torch.testing.assert_close(logits, decoded.logits[:, a:b], atol=1e-11, rtol=0)
-        assert state.said.shape == (3, 3, b, 2 * D)
+        assert [words.keys.shape for words in state.said] == [(3, b, N, K)] * 3
     torch.testing.assert_close(state.past, decoded.attention, atol=1e-11, rtol=0)
 
 
@@ -248,11 +255,11 @@ def test_the_decoder_has_nothing_of_the_source_but_the_top_layer(model: Model) -
 
 def test_scores_are_divided_by_the_root_of_the_key_size() -> None:
     with torch.no_grad():
-        attention = CrossAttention(SHAPE)
+        attention = to_source()
         attention.W_q.weight.copy_(torch.eye(D))
         attention.W_kv.weight[:D].copy_(torch.eye(D))
         x, states = torch.randn(1, 1, D), torch.randn(1, 2, D)
-        _, weights = attention(x, attention.remember(states), torch.ones(1, 2, dtype=torch.bool))
+        _, weights = attention(x, attention.remember(states, torch.ones(1, 2, dtype=torch.bool)))
     for n in range(N):
         q, k = x[0, 0, n * K : (n + 1) * K], states[0, :, n * K : (n + 1) * K]
         torch.testing.assert_close(weights[0, n, 0], (k @ q / math.sqrt(K)).softmax(dim=0))
@@ -347,14 +354,16 @@ def test_impossible_sizes_say_why(options: dict[str, object], message: str) -> N
 @pytest.mark.parametrize(("norm", "norms"), [("pre", 0), ("post", 3)])
 def test_dropout_falls_on_the_output_of_each_sublayer(norm: str, norms: int) -> None:
     """All of it dropped, x alone is left: as it was with pre-norm, normed three times with post-norm."""
-    block = DecoderBlock(dataclasses.replace(SHAPE, norm=norm, dropout=1.0)).train()
+    block = DecoderBlock(dataclasses.replace(SHAPE, norm=norm, dropout=1.0), to_source()).train()
     x = torch.randn(2, 4, D)
-    kept, mask = block.cross.remember(torch.randn(2, 5, D)), torch.ones(2, 5, dtype=torch.bool)
+    source = block.cross.remember(torch.randn(2, 5, D), torch.ones(2, 5, dtype=torch.bool))
     expected = x
     for _ in range(norms):
         expected = torch.nn.functional.layer_norm(expected, (D,))
-    found = block(x, x.new_zeros(2, 0, 2 * D), kept, mask, lambda y: y).x
-    torch.testing.assert_close(found, expected)
+    nothing = Words(x.new_zeros(2, 0, N, K), x.new_zeros(2, 0, N, K))
+    state = nothing, source, x.new_zeros(2, N, 0, 5), lambda y: y
+    torch.testing.assert_close(block(x, *state).x, expected)
+    torch.testing.assert_close(block.glance(x, *state), expected)
 
 
 def test_dropout_falls_on_the_sums_of_embeddings_and_positions() -> None:
@@ -365,21 +374,20 @@ def test_dropout_falls_on_the_sums_of_embeddings_and_positions() -> None:
 def test_encoder_blocks_drop_the_same_places() -> None:
     block = EncoderBlock(dataclasses.replace(SHAPE, norm="pre", dropout=1.0)).train()
     x = torch.randn(2, 5, D)
-    torch.testing.assert_close(block(x, torch.ones(2, 5, dtype=torch.bool), lambda y: y), x)
+    torch.testing.assert_close(block(x, None, lambda y: y), x)
 
 
 def test_attention_dropout_changes_what_comes_back_but_not_the_weights_returned() -> None:
-    shape = dataclasses.replace(SHAPE, attention_dropout=0.5)
     with seeded(2), torch.no_grad():
-        cross, alone = CrossAttention(shape), SelfAttention(shape)
-        x, mask = torch.randn(2, 6, D), torch.ones(2, 6, dtype=torch.bool)
-        kept = cross.remember(x)
-        (dropped, weights), (whole, expected) = cross.train()(x, kept, mask), cross.eval()(x, kept, mask)
+        cross, x = to_source(dropout=0.5), torch.randn(2, 6, D)
+        memory = cross.remember(x, torch.ones(2, 6, dtype=torch.bool))
+        (dropped, weights), (whole, expected) = cross.train()(x, memory), cross.eval()(x, memory)
         torch.testing.assert_close(weights, expected)
         assert not torch.allclose(dropped, whole)
-        queries, kept = alone.project(x, lambda y: y)
-        everywhere = mask[:, None, None]
-        assert not torch.allclose(alone.train()(queries, kept, everywhere), alone.eval()(queries, kept, everywhere))
+        assert not torch.allclose(cross.train().context(x, memory), whole)
+        alone = SelfAttention(dataclasses.replace(SHAPE, self_attention_dropout=0.5))
+        queries, words = alone.project(x, lambda y: y)
+        assert not torch.allclose(alone.train()(queries, words), alone.eval()(queries, words))
 
 
 @torch.no_grad()
@@ -401,6 +409,38 @@ def test_each_of_the_fused_matrices_starts_as_if_it_lay_alone() -> None:
     table = model.decoder.entry.embed.table.weight
     assert table.std().item() == pytest.approx(64**-0.5, rel=0.05)
     assert (table[0] == 0).all()
+
+
+@pytest.mark.parametrize(("attention", "heads"), [(None, N), (2, 2)])
+def test_attention_to_the_source_has_the_heads_of_the_model_unless_it_says_otherwise(
+    attention: int | None, heads: int
+) -> None:
+    model = dataclasses.replace(CONFIG, attention=MultiHeadConfig(heads=attention)).build(9, 10)
+    assert [block.cross.heads for block in model.decoder.blocks] == [heads] * 3
+    assert model(batch()).attention.shape[1:3] == (3, heads)
+
+
+@torch.no_grad()
+def test_each_layer_looks_at_the_source_by_an_attention_of_its_own() -> None:
+    """Bahdanau's, say: query and states as wide as the model, the context the states themselves."""
+    model = build(dataclasses.replace(CONFIG, attention=GlobalConfig(score=AdditiveConfig(size=5))))
+    source = batch().source
+    encoding = model.encode(source)
+    x = torch.randn(3, 4, D, dtype=torch.float64)
+    for block, memory in zip(model.decoder.blocks, model.decoder.remember(encoding).layers, strict=True):
+        context, weights = block.cross(x, memory)
+        score = block.cross.score
+        for b, t in np.ndindex(3, 4):
+            length = int(source.lengths[b])
+            e = [
+                score.v @ torch.tanh(score.W.weight @ x[b, t] + score.U.weight @ h) for h in encoding.states[b, :length]
+            ]
+            a = torch.stack(e).softmax(dim=0)
+            torch.testing.assert_close(weights[b, 0, t, :length], a)
+            torch.testing.assert_close(context[b, t], a @ encoding.states[b, :length])
+    attention = model(batch()).attention
+    assert attention.shape == (3, 3, 1, 4, 5)
+    assert (attention[:, 0] - attention[:, 1]).abs().max() > 1e-3
 
 
 def preset(name: str) -> Recipe:
