@@ -20,6 +20,7 @@ from torch import Tensor, nn
 
 from regarde.attention.scores import Score
 from regarde.data.batch import Batched
+from regarde.native.decoders import Asked
 
 
 @dataclass(frozen=True, eq=False)
@@ -41,6 +42,10 @@ class Attention(nn.Module, ABC):
     def content(self) -> bool:
         """Do the weights depend on what is looked at, or on the query alone?"""
         return self.score.content
+
+    def asked(self) -> Asked | None:
+        """What a native decoder needs to know to attend by itself; None for an attention it does not know."""
+        return None
 
     @abstractmethod
     def remember(self, states: Tensor, mask: Tensor, values: Tensor | None = None) -> Memory:

@@ -27,6 +27,7 @@ from regarde.attention.multihead import MultiHead, MultiHeadConfig
 from regarde.attention.normalisers import NORMALISERS, NormaliserName
 from regarde.attention.scores import AdditiveConfig, GeneralConfig, Score, ScoreConfig
 from regarde.config import Share, Size
+from regarde.native.decoders import Asked
 
 __all__ = [
     "Attention",
@@ -54,10 +55,14 @@ class Global(OneHead):
         self, score: Score, dropout: float = 0.0, normaliser: NormaliserName = "softmax", attend_eos: bool = True
     ) -> None:
         super().__init__(score, dropout, attend_eos)
-        self.normalise = NORMALISERS[normaliser]
+        self.normaliser = normaliser
+
+    def asked(self) -> Asked | None:
+        drops = self.training and self.dropout.p > 0
+        return None if drops or self.normaliser != "softmax" else self.score.asked()
 
     def weigh(self, query: Tensor, memory: Memory, past: Tensor | None, allowed: Tensor) -> Tensor:
-        return self.normalise(self.score(query, memory.keys), allowed)
+        return NORMALISERS[self.normaliser](self.score(query, memory.keys), allowed)
 
 
 @dataclass(frozen=True)

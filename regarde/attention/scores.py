@@ -19,14 +19,17 @@ from __future__ import annotations
 import math
 from abc import ABC, abstractmethod
 from dataclasses import dataclass
-from typing import Literal
+from typing import Any, Literal
 
 import torch
 from torch import Tensor, nn
+from torch.autograd.function import once_differentiable
 from torch.nn import functional
 
 from regarde.config import Positive, Size
 from regarde.errors import ConfigError
+from regarde.native.decoders import Asked
+from regarde.native.functions import additive_scores, usable
 
 
 class Score(nn.Module, ABC):
@@ -43,6 +46,10 @@ class Score(nn.Module, ABC):
         """What of the source the score needs, computed once.  (B, S, D) -> (B, S, K)"""
         return states
 
+    def asked(self) -> Asked | None:
+        """What a native decoder needs to know to score by itself; None for a score it does not know."""
+        return None
+
     @abstractmethod
     def forward(self, query: Tensor, keys: Tensor) -> Tensor:
         """(B, T, Q), (B, S, K) -> (B, T, S); -inf where no weight may go"""
@@ -54,6 +61,9 @@ class Dot(Score):
     def __init__(self, query: int, state: int) -> None:
         super().__init__(width=state)
         _need_equal("A dot product", query, state)
+
+    def asked(self) -> Asked:
+        return Asked()
 
     def forward(self, query: Tensor, keys: Tensor) -> Tensor:
         return query @ keys.transpose(1, 2)  # (B, T, S)
@@ -82,8 +92,44 @@ class General(Score):
         keys: Tensor = self.W(states)
         return keys  # (B, S, Q)
 
+    def asked(self) -> Asked:
+        return Asked()
+
     def forward(self, query: Tensor, keys: Tensor) -> Tensor:
         return query @ keys.transpose(1, 2)  # (B, T, S)
+
+
+def compared(asked: Tensor, keys: Tensor, v: Tensor) -> Tensor:
+    """v . tanh(q + k) for each query and key.  (B, T, A), (B, S, A), (A,) -> (B, T, S)
+
+    The tanh is computed again when gradients are asked for: (B, T, S, A) is never stored.
+    """
+    if usable(asked, keys, v):
+        return additive_scores(asked, keys, v)
+    scores: Tensor = _Compared.apply(asked, keys, v)  # type: ignore[no-untyped-call]
+    return scores
+
+
+class _Compared(torch.autograd.Function):
+    """Query by query, in torch."""
+
+    @staticmethod
+    def forward(ctx: Any, asked: Tensor, keys: Tensor, v: Tensor) -> Tensor:
+        ctx.save_for_backward(asked, keys, v)
+        return torch.stack([torch.tanh(q.unsqueeze(1) + keys) @ v for q in asked.unbind(1)], dim=1)
+
+    @staticmethod
+    @once_differentiable
+    def backward(ctx: Any, *given: Tensor) -> tuple[Tensor, Tensor, Tensor]:
+        asked, keys, v = ctx.saved_tensors
+        d_asked, d_keys, d_v = [], torch.zeros_like(keys), torch.zeros_like(v)
+        for q, d_scores in zip(asked.unbind(1), given[0].unbind(1), strict=True):
+            bent = torch.tanh(q.unsqueeze(1) + keys)  # (B, S, A)
+            d_v += torch.einsum("bs,bsa->a", d_scores, bent)
+            inside = d_scores.unsqueeze(2) * v * (1 - bent.square())
+            d_asked.append(inside.sum(dim=1))
+            d_keys += inside
+        return torch.stack(d_asked, dim=1), d_keys, d_v
 
 
 class Additive(Score):
@@ -99,8 +145,11 @@ class Additive(Score):
         keys: Tensor = self.U(states)
         return keys  # (B, S, A)
 
+    def asked(self) -> Asked:
+        return Asked(W=self.W.weight, v=self.v)
+
     def forward(self, query: Tensor, keys: Tensor) -> Tensor:
-        return torch.tanh(self.W(query).unsqueeze(2) + keys.unsqueeze(1)) @ self.v  # (B, T, S, A) -> (B, T, S)
+        return compared(self.W(query), keys, self.v)  # (B, T, S)
 
 
 class NormedAdditive(Score):
@@ -120,9 +169,16 @@ class NormedAdditive(Score):
         keys: Tensor = self.U(states)
         return keys  # (B, S, A)
 
-    def forward(self, query: Tensor, keys: Tensor) -> Tensor:
+    @property
+    def v(self) -> Tensor:
         v: Tensor = self.g * self.direction / torch.linalg.vector_norm(self.direction)
-        return torch.tanh(self.W(query).unsqueeze(2) + keys.unsqueeze(1)) @ v  # (B, T, S)
+        return v
+
+    def asked(self) -> Asked:
+        return Asked(W=self.W.weight, b=self.W.bias, v=self.v)
+
+    def forward(self, query: Tensor, keys: Tensor) -> Tensor:
+        return compared(self.W(query), keys, self.v)  # (B, T, S)
 
 
 class Concat(Score):
@@ -145,9 +201,12 @@ class Concat(Score):
     def keys(self, states: Tensor) -> Tensor:
         return states if self.identity else states @ self.W.weight[:, self.query_size :].T  # (B, S, A)
 
+    def asked(self) -> Asked:
+        return Asked(W=self.W.weight[:, : self.query_size], v=self.v)
+
     def forward(self, query: Tensor, keys: Tensor) -> Tensor:
         asked = query @ self.W.weight[:, : self.query_size].T  # (B, T, A)
-        return torch.tanh(asked.unsqueeze(2) + keys.unsqueeze(1)) @ self.v  # (B, T, S)
+        return compared(asked, keys, self.v)  # (B, T, S)
 
 
 class Location(Score):

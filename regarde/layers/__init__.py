@@ -1,6 +1,7 @@
 """What encoders and decoders are made of: embeddings, recurrent cells and stacks of them, the readout."""
 
 from regarde.layers.cells import CELLS, GRU, LSTM, Cell, CellName, Simple, TorchGRU, reversed_tokens, run
+from regarde.layers.dropout import Dropout
 from regarde.layers.embedding import Embedding
 from regarde.layers.initial import quiet_padding, uniform
 from regarde.layers.readout import Maxout
@@ -12,6 +13,7 @@ __all__ = [
     "LSTM",
     "Cell",
     "CellName",
+    "Dropout",
     "Embedding",
     "Maxout",
     "Simple",

@@ -15,6 +15,8 @@ from typing import ClassVar, Literal
 import torch
 from torch import Tensor, nn
 
+from regarde.native.functions import Recurrence, recurrent, usable
+
 
 class Cell(nn.Module, ABC):
     """One step of recurrence: forward(shares, state) -> state."""
@@ -35,6 +37,22 @@ class Cell(nn.Module, ABC):
         """What input i contributes to every gate.  (…, I) -> (…, G)"""
         share: Tensor = self.W[i](x)
         return share
+
+    def input_weight(self, i: int) -> Tensor:
+        """The matrix by which input i enters the gates.  (G, I)"""
+        weight = self.W[i].weight
+        assert isinstance(weight, Tensor)
+        return weight
+
+    def bias(self) -> Tensor:
+        """What enters the gates with the first input.  (G,)"""
+        bias = self.W[0].bias
+        assert isinstance(bias, Tensor)
+        return bias
+
+    def recurrence(self) -> Recurrence | None:
+        """What a native kernel needs to know; None for a cell that has none."""
+        return None
 
     def output(self, state: Tensor) -> Tensor:
         """What the cell shows to the outside.  (…, K) -> (…, H)"""
@@ -69,6 +87,9 @@ class GRU(Cell):
     def recurrent(self) -> list[Tensor]:
         return [*self.U_gates.weight.chunk(2), self.U.weight]
 
+    def recurrence(self) -> Recurrence | None:
+        return Recurrence("gru", self.U.weight, self.U_gates.weight)
+
     def forward(self, shares: Tensor, state: Tensor) -> Tensor:
         for_gates, for_candidate = shares[..., : 2 * self.hidden], shares[..., 2 * self.hidden :]
         reset, update = torch.sigmoid(for_gates + self.U_gates(state)).chunk(2, dim=-1)
@@ -98,6 +119,9 @@ class LSTM(Cell):
 
     def recurrent(self) -> list[Tensor]:
         return list(self.U.weight.chunk(4))
+
+    def recurrence(self) -> Recurrence:
+        return Recurrence("lstm", self.U.weight)
 
     def forward(self, shares: Tensor, state: Tensor) -> Tensor:
         h, c = state.chunk(2, dim=-1)
@@ -147,6 +171,9 @@ class Simple(Cell):
     def recurrent(self) -> list[Tensor]:
         return [self.U.weight]
 
+    def recurrence(self) -> Recurrence:
+        return Recurrence("simple", self.U.weight)
+
     def forward(self, shares: Tensor, state: Tensor) -> Tensor:
         return torch.tanh(shares + self.U(state))
 
@@ -160,6 +187,9 @@ def run(cell: Cell, shares: Tensor, mask: Tensor, state: Tensor, *, backwards: b
 
     (B, S, G), (B, S), (B, K) -> outputs (B, S, H), the state after the last token (B, K)
     """
+    recurrence = cell.recurrence()
+    if recurrence is not None and shares.shape[1] > 1 and usable(shares, state, recurrence.U):
+        return recurrent(recurrence, shares, mask, state, backwards=backwards)
     unpadded = mask.all(dim=0).tolist()  # most steps of a batch of like lengths: nothing to choose there
     steps = list(zip(shares.unbind(1), mask.unsqueeze(-1).unbind(1), unpadded, strict=True))
     outputs = []

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from torch import Tensor, nn
 
+from regarde.layers.dropout import Dropout
 from regarde.text.vocabulary import PAD
 
 
@@ -14,7 +15,7 @@ class Embedding(nn.Module):
         super().__init__()
         self.size = size
         self.table = nn.Embedding(vocabulary, size, padding_idx=PAD)
-        self.dropout = nn.Dropout(dropout)
+        self.dropout = Dropout(dropout)
 
     def forward(self, ids: Tensor) -> Tensor:
         vectors: Tensor = self.dropout(self.table(ids))

@@ -18,6 +18,8 @@ from torch import Tensor, nn
 
 from regarde.errors import ConfigError
 from regarde.layers.cells import CELLS, Cell, run
+from regarde.layers.dropout import Dropout
+from regarde.native.decoders import Above
 
 Noise = Sequence[Tensor | None]
 """One dropout mask (B, H) for the input of each layer but the first, or None for fresh dropout at each step."""
@@ -37,7 +39,7 @@ class Stack(nn.Module):
         if variational and (depth < 2 or not dropout):
             given = f"layers = {depth}, dropout = {dropout}"
             raise ConfigError(f"variational = true drops between layers, but {given}. Raise them, or set it to false.")
-        self.dropout = nn.Dropout(dropout)
+        self.dropout = Dropout(dropout)
         self.variational = variational
         self.residual_from = residual_from or depth + 1
 
@@ -77,28 +79,37 @@ class Stack(nn.Module):
 
     def noise(self, like: Tensor) -> Noise:
         """What variational dropout multiplies with through one sentence."""
-        if not self.variational:
+        if not self.variational or not self.dropout.active:
             return [None] * len(self.layers)
         masks = [self.dropout(like.new_ones(len(like), self.hidden)) for _ in self.layers[1:]]
         return [None, *masks]
 
     def forward(self, x: Tensor, mask: Tensor, start: Tensor) -> tuple[Tensor, Tensor]:
         """A whole sentence, layer by layer.  (B, T, I), (B, T), (B, L, K) -> top (B, T, H), final states (B, L, K)"""
-        noise = self.noise(x)
-        finals = []
-        for layer, cell in enumerate(self.cells):
-            below = x
-            if layer:
-                x = self._drop(x, None if noise[layer] is None else noise[layer].unsqueeze(1))  # type: ignore[union-attr]
-            x, final = run(cell, cell.share(0, x), mask, start[:, layer])
+        bottom = self.cells[0]
+        x, final = run(bottom, bottom.share(0, x), mask, start[:, 0])
+        return self.climb(x, mask, start, final)
+
+    def climb(
+        self, x: Tensor, mask: Tensor, start: Tensor, final: Tensor, context: Tensor | None = None
+    ) -> tuple[Tensor, Tensor]:
+        """All layers above the first, whose outputs `x` and last state `final` are given; a context enters each.
+
+        (B, T, H), (B, T), (B, L, K), (B, K), (B, T, C) -> top (B, T, H), final states (B, L, K)
+        """
+        noise, finals = self.noise(x), [final]
+        for layer, cell in list(enumerate(self.cells))[1:]:
+            below, one_mask = x, noise[layer]
+            shares = cell.share(0, self._drop(x, None if one_mask is None else one_mask.unsqueeze(1)))
+            if context is not None:
+                shares = shares + cell.share(1, context)
+            x, final = run(cell, shares, mask, start[:, layer])
             finals.append(final)
             if layer + 1 >= self.residual_from:
                 x = x + below
         return x, torch.stack(finals, dim=1)
 
-    def step(
-        self, shares: Tensor, states: Tensor, noise: Noise, context: Tensor | None = None
-    ) -> tuple[Tensor, Tensor]:
+    def step(self, shares: Tensor, states: Tensor, noise: Noise) -> tuple[Tensor, Tensor]:
         """One step through all layers.  The first layer's shares (B, G), (B, L, K) -> top (B, H), states (B, L, K)"""
         after = []
         x = shares.new_empty(0)
@@ -107,14 +118,26 @@ class Stack(nn.Module):
             if layer:
                 x = self._drop(x, noise[layer])
                 shares = cell.share(0, x)
-                if context is not None:
-                    shares = shares + cell.share(1, context)
             state = cell(shares, states[:, layer])
             after.append(state)
             x = cell.output(state)
             if layer + 1 >= self.residual_from:
                 x = x + below
         return x, torch.stack(after, dim=1)
+
+    def above(self, like: Tensor) -> list[Above]:
+        """The layers above the first as a native decoder wants them, for a batch of words like (B, T, …)."""
+        B, T = like.shape[:2]
+        layers = []
+        for cell, one_mask in list(zip(self.cells, self.noise(like), strict=True))[1:]:
+            recurrence = cell.recurrence()
+            assert recurrence is not None, "all cells of a stack are of one kind"
+            noise = None
+            if self.dropout.active:
+                ones = like.new_ones(B, T, self.hidden)
+                noise = self.dropout(ones) if one_mask is None else ones * one_mask.unsqueeze(1)
+            layers.append(Above(recurrence, cell.input_weight(0), cell.bias(), noise))
+        return layers
 
     def _drop(self, x: Tensor, noise: Tensor | None) -> Tensor:
         dropped: Tensor = self.dropout(x) if noise is None else x * noise

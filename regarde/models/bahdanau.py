@@ -25,9 +25,12 @@ from torch import Tensor, nn
 from regarde.attention.mechanisms import Attention, AttentionConfig, GlobalConfig, Memory
 from regarde.attention.scores import AdditiveConfig
 from regarde.config import Share, Size
-from regarde.layers import CELLS, Cell, CellName, Embedding, Maxout, quiet_padding
+from regarde.data.batch import Batched
+from regarde.layers import CELLS, Cell, CellName, Dropout, Embedding, Maxout, quiet_padding
 from regarde.models.encoders import BidirectionalConfig, EncoderConfig, RecurrentEncoder, Shared
 from regarde.models.interface import Decoder, Encoding, Model, State
+from regarde.native.decoders import Looked, before
+from regarde.native.functions import usable
 
 ReadoutState = Literal["previous", "current"]
 
@@ -62,7 +65,7 @@ class AttendBeforeDecoder(Decoder[RecurrentState, Memory]):
         self.cell = cell
         self.readout = readout
         self.readout_state = readout_state
-        self.dropout = nn.Dropout(dropout)
+        self.dropout = Dropout(dropout)
         self.W_o = vocabulary
 
     def remember(self, encoding: Encoding) -> Memory:
@@ -77,23 +80,45 @@ class AttendBeforeDecoder(Decoder[RecurrentState, Memory]):
 
     def unroll(self, previous: Tensor, state: RecurrentState, memory: Memory) -> tuple[Tensor, RecurrentState]:
         embedded = self.embedding(previous)  # (B, T, E)
-        states, contexts = [state.cell], []
-        for share in self.cell.share(0, embedded).unbind(1):
-            state, context = self.advance(share, state, memory)
-            states.append(state.cell)
-            contexts.append(context)
-        read = states[:-1] if self.readout_state == "previous" else states[1:]
-        shown = self.cell.output(torch.stack(read, dim=1))  # (B, T, H)
-        said = self.readout(shown, embedded, torch.stack(contexts, dim=1))
-        return self.W_o(self.dropout(said)), state
+        shares = self.cell.share(0, embedded)
+        walk = attend_before(self.cell, self.attention, shares, state.cell, memory, state.past)
+        shown = walk.outputs  # (B, T, H)
+        if self.readout_state == "previous":
+            shown = torch.cat((self.cell.output(state.cell).unsqueeze(1), shown[:, :-1]), dim=1)
+        said = self.readout(shown, embedded, walk.contexts)
+        return self.W_o(self.dropout(said)), RecurrentState(past=walk.past, cell=walk.final)
 
-    def advance(self, share: Tensor, state: RecurrentState, memory: Memory) -> tuple[RecurrentState, Tensor]:
-        """s_{i-1} -> a_i -> c_i -> s_i.  Gives the state s_i and the context c_i (B, D)"""
-        query = self.cell.output(state.cell).unsqueeze(1)  # (B, 1, H)
-        context, weights = self.attention(query, memory, state.past[:, 0])  # (B, 1, D), (B, N, 1, S)
+
+@dataclass(frozen=True, eq=False)
+class Walk(Batched):
+    """A cell that looks before each step, over all steps."""
+
+    outputs: Tensor  # (B, T, H) s_1 … s_T
+    contexts: Tensor  # (B, T, D)
+    past: Tensor  # (B, 1, N, t + T, S)
+    final: Tensor  # (B, K) s_T
+
+
+def attend_before(
+    cell: Cell, attention: Attention, shares: Tensor, state: Tensor, memory: Memory, past: Tensor
+) -> Walk:
+    """s_{i-1} -> a_i -> c_i -> s_i, word by word.  (B, T, G), (B, K), …, (B, 1, N, t, S)"""
+    asked, recurrence = attention.asked(), cell.recurrence()
+    if asked and recurrence and shares.shape[1] > 1 and usable(shares, state, memory.keys, recurrence.U):
+        looked = Looked(memory.keys, memory.values, memory.mask)
+        found = before(recurrence, cell.input_weight(1), asked, shares, state, looked)
+        past = torch.cat((past, found.weights[:, None, None]), dim=3)
+        return Walk(found.outputs, found.contexts, past, found.final)
+    outputs, contexts = [], []
+    for share in shares.unbind(1):
+        query = cell.output(state).unsqueeze(1)  # (B, 1, H)
+        context, weights = attention(query, memory, past[:, 0])  # (B, 1, D), (B, N, 1, S)
         context = context.squeeze(1)
-        cell = self.cell(share + self.cell.share(1, context), state.cell)
-        return RecurrentState(past=torch.cat((state.past, weights.unsqueeze(1)), dim=3), cell=cell), context
+        state = cell(share + cell.share(1, context), state)
+        past = torch.cat((past, weights.unsqueeze(1)), dim=3)
+        outputs.append(cell.output(state))
+        contexts.append(context)
+    return Walk(torch.stack(outputs, dim=1), torch.stack(contexts, dim=1), past, state)
 
 
 @dataclass(frozen=True)

@@ -27,7 +27,7 @@ from torch import Tensor, nn
 from regarde.config import Depth, Share, Size
 from regarde.data.batch import Batched, Source
 from regarde.errors import ConfigError
-from regarde.layers import GRU, Cell, CellName, Embedding, Maxout, Stack, quiet_padding, run
+from regarde.layers import GRU, Cell, CellName, Dropout, Embedding, Maxout, Stack, quiet_padding, run
 from regarde.models.encoders import ResidualFrom, Shared, UnidirectionalConfig
 from regarde.models.interface import Decoder, Encoder, Encoding, Model, State
 from regarde.models.sutskever import DeepState
@@ -39,6 +39,9 @@ class KeepingGRU(GRU):
     def mix(self, state: Tensor, candidate: Tensor, update: Tensor) -> Tensor:
         """z o h_prev + (1 - z) o h~"""
         return torch.lerp(candidate, state, update)
+
+    def recurrence(self) -> None:
+        """The kernel's gate is Bahdanau's."""
 
 
 class SummaryGRU(nn.Module):
@@ -109,7 +112,7 @@ class ChoDecoder(Decoder[SummaryState, Summary]):
         self.V = summary
         self.V_start = start
         self.readout = readout
-        self.dropout = nn.Dropout(dropout)
+        self.dropout = Dropout(dropout)
         self.G = vocabulary
 
     def remember(self, encoding: Encoding) -> Summary:
@@ -166,14 +169,15 @@ class DeepSummaryDecoder(Decoder[DeepState, Summary]):
 
     def unroll(self, previous: Tensor, state: DeepState, memory: Summary) -> tuple[Tensor, DeepState]:
         embedded = self.embedding(previous)  # (B, T, E)
-        cells, noise, tops = state.cells, self.stack.noise(embedded), []
-        for from_word in self.stack.cells[0].share(0, embedded).unbind(1):
-            top, cells = self.stack.step(from_word + memory.share, cells, noise, memory.c)
-            tops.append(top)
-        everywhere = memory.c.unsqueeze(1).expand(-1, len(tops), -1)  # (B, T, H)
-        said = self.readout(torch.stack(tops, dim=1), embedded, everywhere)
+        T, bottom = previous.shape[1], self.stack.cells[0]
+        mask = torch.ones_like(previous, dtype=torch.bool)  # what follows padding is never looked at
+        everywhere = memory.c.unsqueeze(1).expand(-1, T, -1)  # (B, T, H)
+        shares = bottom.share(0, embedded) + memory.share.unsqueeze(1)
+        shown, final = run(bottom, shares, mask, state.cells[:, 0])
+        top, cells = self.stack.climb(shown, mask, state.cells, final, everywhere)
+        said = self.readout(top, embedded, everywhere)
         B, _, _, t, S = state.past.shape
-        past = state.past.new_zeros(B, 0, 0, t + len(tops), S)
+        past = state.past.new_zeros(B, 0, 0, t + T, S)
         return self.G(self.stack.dropout(said)), DeepState(past=past, cells=cells)
 
 

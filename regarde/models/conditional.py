@@ -24,7 +24,7 @@ from torch import Tensor, nn
 from regarde.attention.mechanisms import Attention, AttentionConfig, GlobalConfig, Memory
 from regarde.attention.scores import AdditiveConfig
 from regarde.config import Share, Size
-from regarde.layers import CELLS, Cell, CellName, Embedding, Maxout
+from regarde.layers import CELLS, Cell, CellName, Dropout, Embedding, Maxout
 from regarde.models.bahdanau import RecurrentState
 from regarde.models.encoders import BidirectionalConfig, EncoderConfig, Shared
 from regarde.models.interface import Decoder, Encoding, Model
@@ -51,7 +51,7 @@ class AttendInsideDecoder(Decoder[RecurrentState, Memory]):
         self.first = first
         self.second = second
         self.readout = readout
-        self.dropout = nn.Dropout(dropout)
+        self.dropout = Dropout(dropout)
         self.W_o = vocabulary
 
     def remember(self, encoding: Encoding) -> Memory:

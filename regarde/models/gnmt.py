@@ -23,6 +23,7 @@ from regarde.attention.mechanisms import Attention, AttentionConfig, GlobalConfi
 from regarde.attention.scores import AdditiveConfig
 from regarde.config import Depth, Share, Size
 from regarde.layers import CellName, Embedding, Stack, uniform
+from regarde.models.bahdanau import attend_before
 from regarde.models.encoders import (
     STARTS,
     BottomBidirectionalConfig,
@@ -65,17 +66,12 @@ class GNMTDecoder(Decoder[DeepState, Memory]):
 
     def unroll(self, previous: Tensor, state: DeepState, memory: Memory) -> tuple[Tensor, DeepState]:
         embedded = self.embedding(previous)  # (B, T, E)
-        bottom, noise = self.stack.cells[0], self.stack.noise(embedded)
-        past, cells = state.past, state.cells
-        tops = []
-        for share in bottom.share(0, embedded).unbind(1):
-            query = bottom.output(cells[:, 0]).unsqueeze(1)  # (B, 1, H) of the step before
-            context, weights = self.attention(query, memory, past[:, 0])
-            context = context.squeeze(1)
-            top, cells = self.stack.step(share + bottom.share(1, context), cells, noise, context)
-            past = torch.cat((past, weights.unsqueeze(1)), dim=3)
-            tops.append(top)
-        return self.W(self.stack.dropout(torch.stack(tops, dim=1))), DeepState(past=past, cells=cells)
+        bottom = self.stack.cells[0]
+        # the bottom layer alone asks, so it goes first, and the layers above it follow with all contexts known
+        walk = attend_before(bottom, self.attention, bottom.share(0, embedded), state.cells[:, 0], memory, state.past)
+        everywhere = torch.ones_like(previous, dtype=torch.bool)  # what follows padding is never looked at
+        top, cells = self.stack.climb(walk.outputs, everywhere, state.cells, walk.final, walk.contexts)
+        return self.W(self.stack.dropout(top)), DeepState(past=walk.past, cells=cells)
 
 
 @dataclass(frozen=True)

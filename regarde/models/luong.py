@@ -37,6 +37,8 @@ from regarde.models.encoders import (
     UnidirectionalConfig,
 )
 from regarde.models.interface import Decoder, Encoding, Model, State
+from regarde.native.decoders import Looked, after
+from regarde.native.functions import usable
 
 
 @dataclass(frozen=True, eq=False)
@@ -89,10 +91,21 @@ class AttendAfterDecoder(Decoder[FedState, Memory]):
 
     def feed(self, embedded: Tensor, state: FedState, memory: Memory) -> tuple[Tensor, FedState]:
         """Word by word, each h~ entering the next step.  (B, T, E) -> h~ (B, T, H)"""
-        bottom, noise = self.stack.cells[0], self.stack.noise(embedded)
-        past, cells, fed = state.past, state.cells, state.feed
+        bottom = self.stack.cells[0]
+        shares = bottom.share(0, embedded)
+        asked, recurrence = self.attention.asked(), bottom.recurrence()
+        if asked and recurrence and shares.shape[1] > 1 and usable(shares, state.cells, memory.keys, recurrence.U):
+            looked = Looked(memory.keys, memory.values, memory.mask)
+            above, residual_from = self.stack.above(embedded), self.stack.residual_from
+            found = after(
+                recurrence, above, residual_from, bottom.input_weight(1), self.W_c.weight, asked, shares, state.cells,
+                state.feed, looked,
+            )  # fmt: skip
+            past = torch.cat((state.past, found.weights[:, None, None]), dim=3)
+            return found.attentional, FedState(past=past, cells=found.finals, feed=found.attentional[:, -1])
+        past, cells, fed, noise = state.past, state.cells, state.feed, self.stack.noise(embedded)
         said = []
-        for share in bottom.share(0, embedded).unbind(1):
+        for share in shares.unbind(1):
             top, cells = self.stack.step(share + bottom.share(1, fed), cells, noise)
             fed, weights = self.attend(top.unsqueeze(1), memory, past)
             fed = fed.squeeze(1)

@@ -1,6 +1,6 @@
 """Whole attentional decoders as functions that torch can differentiate: every step of a target in one kernel.
 
-Axes: B batch, T target, S source, H hidden, K state size, G gate pre-activations, A alignment size, C context, L layers.
+Axes: B batch, T target, S source, H hidden, K state size, G gate pre-activations, A alignment size, C context, L depth.
 
     before    s_{t-1} -> a_t -> c_t -> s_t                   Bahdanau et al. 2015; the bottom layer of Wu et al. 2016
     after     h~_{t-1} -> h_t -> a_t -> c_t -> h~_t          Luong et al. 2015 with input feeding
@@ -51,9 +51,11 @@ class Attended:
     final: Tensor  # (B, K)
 
 
-def before(cell: Recurrence, W_context: Tensor, asked: Asked, shares: Tensor, start: Tensor, looked: Looked) -> Attended:
+def before(
+    cell: Recurrence, W_context: Tensor, asked: Asked, shares: Tensor, start: Tensor, looked: Looked
+) -> Attended:
     """Attention, then the cell, at every step.  shares (B, T, G), start (B, K)"""
-    found = _Before.apply(
+    found = _Before.apply(  # type: ignore[no-untyped-call]
         shares, start, cell.U, cell.U_gates, W_context, asked.W, asked.b, asked.v, looked.keys, looked.values,
         looked.mask, KINDS[cell.kind],
     )  # fmt: skip
@@ -94,7 +96,7 @@ def after(
     """The stack, then attention, at every step.  shares (B, T, G) of the first layer, starts (B, L, K), feed (B, H)"""
     cells = [bottom, *(layer.cell for layer in above)]
     noise = [layer.noise for layer in above]
-    found = _After.apply(
+    found = _After.apply(  # type: ignore[no-untyped-call]
         shares, starts, feed, W_feed, W_combine, asked.W, asked.b, asked.v, looked.keys, looked.values, looked.mask,
         KINDS[bottom.kind], residual_from, noise,
         *(cell.U for cell in cells), *(cell.U_gates for cell in cells),

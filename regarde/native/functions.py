@@ -44,25 +44,25 @@ def recurrent(
     cell: Recurrence, shares: Tensor, mask: Tensor | None, start: Tensor, *, backwards: bool
 ) -> tuple[Tensor, Tensor]:
     """A cell over whole sentences.  (B, T, G), (B, T), (B, K) -> outputs (B, T, H), the last states (B, K)"""
-    outputs, final = _Recurrent.apply(shares, start, cell.U, cell.U_gates, mask, KINDS[cell.kind], backwards)
+    outputs, final = _Recurrent.apply(shares, start, cell.U, cell.U_gates, mask, KINDS[cell.kind], backwards)  # type: ignore[no-untyped-call]
     return outputs, final
 
 
 def additive_scores(queries: Tensor, keys: Tensor, v: Tensor) -> Tensor:
     """v . tanh(q + k) for each query and key.  (B, T, A), (B, S, A), (A,) -> (B, T, S)"""
-    scores: Tensor = _Additive.apply(queries, keys, v)
+    scores: Tensor = _Additive.apply(queries, keys, v)  # type: ignore[no-untyped-call]
     return scores
 
 
 def cross_entropy(logits: Tensor, targets: Tensor, *, ignored: int, smoothing: float, scale: float) -> Tensor:
     """The sum of the losses times `scale`. The logits are used up: their memory is their gradient's afterwards."""
-    loss: Tensor = _CrossEntropy.apply(logits, targets, ignored, smoothing, scale)
+    loss: Tensor = _CrossEntropy.apply(logits, targets, ignored, smoothing, scale)  # type: ignore[no-untyped-call]
     return loss
 
 
 def dropout(x: Tensor, probability: float) -> Tensor:
     """Zeros where a coin says so, the rest scaled; the coins come from one draw of torch's generator."""
-    dropped: Tensor = _Dropout.apply(x, probability, int(torch.randint(2**62, ())))
+    dropped: Tensor = _Dropout.apply(x, probability, int(torch.randint(2**62, ())))  # type: ignore[no-untyped-call]
     return dropped
 
 
@@ -87,7 +87,9 @@ def weight_gradient(of_outputs: Tensor, inputs: Tensor) -> Tensor:
     return of_outputs.flatten(0, 1).t() @ inputs.flatten(0, 1)
 
 
-def recurrent_gradients(kind: int, d_gates: Tensor, before: Tensor, reset: Tensor | None) -> tuple[Tensor, Tensor | None]:
+def recurrent_gradients(
+    kind: int, d_gates: Tensor, before: Tensor, reset: Tensor | None
+) -> tuple[Tensor, Tensor | None]:
     """Of a cell's U and U_gates."""
     if reset is None:
         return weight_gradient(d_gates, before), None
@@ -145,9 +147,7 @@ class _Recurrent(torch.autograd.Function):
             pointer(d_outputs), pointer(d_state), pointer(d_carry), pointer(d_gates),
         )  # fmt: skip
         library.call("recurrent_backward", arguments, double=gates.dtype == torch.float64)
-        d_U, d_U_gates = recurrent_gradients(
-            ctx.kind, d_gates, shifted(outputs, state, backwards=ctx.backwards), reset
-        )
+        d_U, d_U_gates = recurrent_gradients(ctx.kind, d_gates, shifted(outputs, state, backwards=ctx.backwards), reset)
         return d_gates, torch.cat((d_state, d_carry), dim=-1), d_U, d_U_gates, None, None, None
 
 
@@ -188,9 +188,7 @@ class _Additive(torch.autograd.Function):
 
 class _CrossEntropy(torch.autograd.Function):
     @staticmethod
-    def forward(
-        ctx: Any, logits: Tensor, targets: Tensor, ignored: int, smoothing: float, scale: float
-    ) -> Tensor:
+    def forward(ctx: Any, logits: Tensor, targets: Tensor, ignored: int, smoothing: float, scale: float) -> Tensor:
         logits, targets = logits.contiguous(), targets.contiguous()
         rows, V = logits.shape
         losses = torch.empty(rows, dtype=torch.float64)

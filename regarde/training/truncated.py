@@ -32,7 +32,7 @@ def backward(model: Model, batch: Batch, *, words: int, tokens: int, smoothing: 
     state = first
     for previous, target_ids in chunks:
         logits, state = decoder.unroll(previous, state, memory)
-        loss = word_loss(logits, target_ids, smoothing=smoothing) / tokens
+        loss = word_loss(logits, target_ids, smoothing=smoothing, scale=1 / tokens)
         loss.backward()  # type: ignore[no-untyped-call]
         losses.append(loss.detach())
         state = state.detach()

@@ -1,0 +1,331 @@
+"""How close training comes to the machine's limit, and what it costs in memory.
+
+    python benchmarks/train.py                     # forward and backward of one batch, against the limit
+    python benchmarks/train.py --data DIR          # whole steps on real text: DIR/train.de, DIR/train.en, or .gz
+    python benchmarks/train.py --lengths           # time per token and peak memory at lengths 50, 200, 800
+    python benchmarks/train.py --threads 2         # with more threads than one
+
+The limit is the time that the matrix products of a step would take at the speed of one large product, measured in the
+same run, in turns with the steps. Products are counted by torch on the plain path, masks on, dropout off. Rows:
+
+    naive    all in the step loop: keys, embeddings and vocabulary word by word
+    torch    plain torch as the project has it: what can be hoisted out of the loop is
+    native   with the kernels of regarde.native
+"""
+
+from __future__ import annotations
+
+import argparse
+import gc
+import gzip
+import json
+import resource
+import subprocess
+import sys
+import tempfile
+import time
+from collections.abc import Callable
+from contextlib import nullcontext
+from dataclasses import dataclass, replace
+from pathlib import Path
+
+import torch
+from torch import Tensor
+from torch.utils.flop_counter import FlopCounterMode
+
+from regarde.attention.mechanisms import GlobalConfig
+from regarde.attention.scores import AdditiveConfig, GeneralConfig
+from regarde.data.batch import Batch, collate
+from regarde.models import ModelConfig
+from regarde.models.bahdanau import BahdanauConfig
+from regarde.models.encoders import BidirectionalConfig
+from regarde.models.interface import Model
+from regarde.models.luong import LuongConfig
+from regarde.models.sutskever import SutskeverConfig
+from regarde.models.transformer import TransformerConfig
+from regarde.native import library
+from regarde.training.loss import cross_entropy, word_loss
+from regarde.training.optimiser import Adam
+from regarde.training.prepare import epoch, prepare
+from regarde.training.recipe import TrainingConfig
+from regarde.training.step import Stepper
+
+VOCABULARY = 8000
+SMOOTHING = 0.1
+
+
+def additive_lstm(hidden: int) -> ModelConfig:
+    """RNNsearch's way with LSTMs: the yardstick of the table."""
+    return replace(rnnsearch(hidden), cell="lstm")
+
+
+def rnnsearch(hidden: int) -> BahdanauConfig:
+    """The paper's own: its GRU, additive score, maxout."""
+    return BahdanauConfig(
+        embedding=hidden // 2,
+        hidden=hidden,
+        maxout=hidden,
+        encoder=BidirectionalConfig(hidden=hidden // 2),
+        attention=GlobalConfig(score=AdditiveConfig(size=hidden)),
+        init="torch",
+    )
+
+
+def luong(hidden: int, *, feeding: bool) -> LuongConfig:
+    return LuongConfig(
+        embedding=hidden // 2,
+        hidden=hidden,
+        layers=1,
+        encoder=BidirectionalConfig(hidden=hidden // 2),
+        attention=GlobalConfig(score=GeneralConfig()),
+        feeding=feeding,
+        dropout=0.0,
+        init="torch",
+    )
+
+
+def transformer(hidden: int) -> TransformerConfig:
+    size = hidden // 2
+    return TransformerConfig(size=size, layers=3, heads=4, feed_forward=4 * size, dropout=0.0, tying="two-way")
+
+
+MODELS: dict[str, Callable[[int], ModelConfig]] = {
+    "additive LSTM": additive_lstm,
+    "RNNsearch": rnnsearch,
+    "Luong": lambda hidden: luong(hidden, feeding=False),
+    "Luong, feeding": lambda hidden: luong(hidden, feeding=True),
+    "Transformer 3+3": transformer,
+}
+
+
+def some_batch(pairs: int, length: int, seed: int = 1) -> Batch:
+    """Sentences of nearly one length, as buckets have them: some padding, so that masks have something to do."""
+    generator = torch.Generator().manual_seed(seed)
+
+    def side() -> list[list[int]]:
+        shortest = max(1, length - 3)
+        lengths = torch.randint(shortest, length, (pairs,), generator=generator)
+        lengths[0] = length - 1  # and EOS
+        return [torch.randint(4, VOCABULARY, (int(n),), generator=generator).tolist() for n in lengths]
+
+    return collate(side(), side())
+
+
+def plain(model: Model, batch: Batch) -> None:
+    tokens = int(batch.target_mask.sum())
+    (cross_entropy(model(batch), batch, smoothing=SMOOTHING) / tokens).backward()
+
+
+def naive(model: Model, batch: Batch) -> None:
+    """Word by word, and everything in the loop."""
+    tokens = int(batch.target_mask.sum())
+    encoding = model.encode(batch.source)
+    state = model.decoder.start(encoding)
+    losses: list[Tensor] = []
+    for previous, target in zip(batch.previous.unbind(1), batch.target_ids.unbind(1), strict=True):
+        logits, state = model.decoder.step(previous, state, model.decoder.remember(encoding))
+        losses.append(
+            torch.nn.functional.cross_entropy(
+                logits, target, ignore_index=0, label_smoothing=SMOOTHING, reduction="sum"
+            )
+        )
+    (torch.stack(losses).sum() / tokens).backward()
+
+
+def fast(model: Model, batch: Batch) -> None:
+    tokens = int(batch.target_mask.sum())
+    word_loss(model.logits(batch), batch.target_ids, smoothing=SMOOTHING, scale=1 / tokens).backward()
+
+
+WAYS = {"naive": (naive, True), "torch": (plain, True), "native": (fast, False)}
+
+
+def work(model: Model, batch: Batch) -> float:
+    """Floating point operations of the products, forward and backward."""
+    with library.switched_off(), FlopCounterMode(display=False) as counter:
+        plain(model, batch)
+    return float(counter.get_total_flops())
+
+
+def square(size: int = 1024) -> Callable[[], None]:
+    """One large product."""
+    a, b, c = torch.randn(size, size), torch.randn(size, size), torch.empty(size, size)
+
+    def multiply() -> None:
+        for _ in range(4):
+            torch.mm(a, b, out=c)
+
+    return multiply
+
+
+def in_turns(ways: dict[str, Callable[[], None]], rounds: int) -> dict[str, float]:
+    """The shortest time of each, in turns: what else the machine does can only add to it."""
+    times: dict[str, list[float]] = {name: [] for name in ways}
+    for step in range(rounds + 2):
+        for name, way in ways.items():
+            began = time.perf_counter()
+            way()
+            if step >= 2:
+                times[name].append(time.perf_counter() - began)
+    return {name: min(found) for name, found in times.items()}
+
+
+def against_the_limit(rounds: int, chosen: str) -> None:
+    print("| model | batch | hidden | limit, ms | naive | torch | native | native / naive | target tokens/s |")
+    print("|---|---|---|---|---|---|---|---|---|")
+    for name, build in MODELS.items():
+        if chosen and chosen not in name:
+            continue
+        for pairs, hidden in ((64, 512), (16, 512), (64, 128)):
+            torch.manual_seed(0)
+            model = build(hidden).build(VOCABULARY, VOCABULARY)
+            batch = some_batch(pairs, 15)
+            flops = work(model, batch)
+
+            def step(
+                way: Callable[[Model, Batch], None], off: bool, model: Model = model, batch: Batch = batch
+            ) -> None:
+                for parameter in model.parameters():
+                    parameter.grad = None
+                with library.switched_off() if off else nullcontext():
+                    way(model, batch)
+
+            ways = {way: (lambda f=f, off=off: step(f, off)) for way, (f, off) in WAYS.items()}
+            found = in_turns({"square": square(), **ways}, rounds)
+            limit = flops / (4 * 2 * 1024**3 / found["square"])
+            shares = " | ".join(f"{limit / found[way]:.0%}" for way in WAYS)
+            tokens = int(batch.target_mask.sum()) / found["native"]
+            ratio = found["naive"] / found["native"]
+            print(
+                f"| {name} | {pairs} | {hidden} | {limit * 1e3:.0f} | {shares} | {ratio:.2f} | {tokens:,.0f} |",
+                flush=True,
+            )
+
+
+@dataclass(frozen=True)
+class Real:
+    """Whole steps on real text."""
+
+    tokens_per_second: float
+    share_of_limit: float
+    useful: float
+    peak_megabytes: float
+
+
+def on_real_text(folder: Path, name: str, pairs: int, steps: int) -> Real:
+    """Loading, dropout, clipping and Adam included."""
+    config = MODELS[name](512)
+    config = replace(config, dropout=0.1 if name.startswith("Transformer") else 0.2)
+    with tempfile.TemporaryDirectory() as place:
+        files = {}
+        for side, language in (("source", "de"), ("target", "en")):
+            files[side] = str(Path(place) / f"train.{language}")
+            packed = folder / f"train.{language}.gz"
+            text = (
+                gzip.decompress(packed.read_bytes()) if packed.exists() else (folder / f"train.{language}").read_bytes()
+            )
+            Path(files[side]).write_bytes(text)
+        scheme = {"kind": "unigram", "vocabulary": VOCABULARY}
+        prepared = prepare(
+            {
+                "model": {"kind": "bahdanau"},
+                "data": files,
+                "text": {"source": scheme, "target": scheme},
+                "training": {"batch_pairs": pairs, "batch_tokens": 0, "steps": 1000},
+            }
+        )
+    torch.manual_seed(0)
+    model = config.build(len(prepared.text.source), len(prepared.text.target))
+    stepper = Stepper(model, TrainingConfig(optimiser=Adam(), label_smoothing=SMOOTHING, clip=5.0), 10_000)
+    order = list(epoch(prepared.recipe, prepared.train, 0))
+    train = prepared.train
+    batches = order[: steps + 5]
+    computed = sum(
+        len(rows) * int(side.lengths[rows].max()) for rows in order for side in (train.sources, train.targets)
+    )
+    useful = sum(int(side.lengths[rows].sum()) for rows in order for side in (train.sources, train.targets))
+    multiply = square()
+    flops, spent, tokens, speeds = 0.0, 0.0, 0, []
+    for number, rows in enumerate(batches):
+        began = time.perf_counter()
+        batch = train.batch(rows.tolist())
+        stepper(batch, number)
+        took = time.perf_counter() - began
+        if number >= 5:
+            spent += took
+            tokens += int(batch.target_mask.sum())
+            began = time.perf_counter()
+            multiply()
+            speeds.append(4 * 2 * 1024**3 / (time.perf_counter() - began))
+    peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024
+    for rows in batches[5:]:  # counted apart: counting costs memory and time
+        flops += work(model, train.batch(rows.tolist()))
+    return Real(tokens / spent, flops / max(speeds) / spent, useful / computed, peak)
+
+
+def real(folder: Path, pairs: int, steps: int, threads: int) -> None:
+    """Each model in a process of its own, so that the peak of memory is its own."""
+    print("| model | target tokens/s | of the limit | useful positions | peak memory, MB |\n|---|---|---|---|---|")
+    for name in MODELS:
+        command = [sys.executable, __file__, "--data", str(folder), "--one", name, "--pairs", str(pairs)]
+        done = subprocess.run(
+            [*command, "--rounds", str(steps), "--threads", str(threads)], capture_output=True, text=True, check=True
+        )
+        found = Real(**json.loads(done.stdout))
+        print(
+            f"| {name} | {found.tokens_per_second:,.0f} | {found.share_of_limit:.0%} | {found.useful:.1%} "
+            f"| {found.peak_megabytes:,.0f} |",
+            flush=True,
+        )
+
+
+LENGTHS = (50, 200, 800)
+
+
+def by_length(name: str, length: int, rounds: int) -> tuple[float, float]:
+    """Microseconds per target token, and megabytes that a step adds at its peak."""
+    torch.manual_seed(0)
+    config = (
+        SutskeverConfig(embedding=64, hidden=128, layers=1, init="torch")
+        if name == "no attention"
+        else MODELS[name](128)
+    )
+    model = config.build(500, 500)
+    batch = some_batch(8, length)
+    batch = collate([[3 + i % 490 for i in row if i] for row in batch.source.ids.tolist()], batch.target_ids.tolist())
+    fast(model, some_small(model))
+    before = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
+    found = in_turns({"step": lambda: fast(model, batch)}, rounds)["step"]
+    peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
+    gc.collect()
+    return found / int(batch.target_mask.sum()) * 1e6, (peak - before) / 1024
+
+
+def some_small(model: Model) -> Batch:
+    del model
+    return collate([[5, 6]], [[7, 8]])
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--data", type=Path)
+    parser.add_argument("--lengths", action="store_true")
+    parser.add_argument("--threads", type=int, default=1)
+    parser.add_argument("--rounds", type=int, default=15)
+    parser.add_argument("--pairs", type=int, default=64)
+    parser.add_argument("--model", default="")
+    parser.add_argument("--one", default="", help=argparse.SUPPRESS)
+    given = parser.parse_args()
+    torch.set_num_threads(given.threads)
+    library.keep_memory()
+    if given.one:
+        print(json.dumps(vars(on_real_text(given.data, given.one, given.pairs, given.rounds))))
+    elif given.data:
+        real(given.data, given.pairs, given.rounds, given.threads)
+    else:
+        print(f"kernels: {library.simd() if library.available() else 'none'}, threads: {given.threads}\n")
+        against_the_limit(given.rounds, given.model)
+
+
+if __name__ == "__main__":
+    main()
