@@ -15,7 +15,7 @@ from regarde.errors import RegardeError
 from regarde.models.interface import Model
 from regarde.training import truncated
 from regarde.training.distributed import ALONE, World
-from regarde.training.loss import cross_entropy
+from regarde.training.loss import word_loss
 from regarde.training.recipe import TrainingConfig
 from regarde.training.scheduled import SampledDecoder
 
@@ -93,7 +93,7 @@ class Stepper:
             model = Model(model.encoder, SampledDecoder(model.decoder, probability))
         if self.config.truncate:
             return truncated.backward(model, batch, words=self.config.truncate, tokens=tokens, smoothing=smoothing)
-        loss = cross_entropy(model(batch), batch, smoothing=smoothing) / tokens
+        loss = word_loss(model.logits(batch), batch.target_ids, smoothing=smoothing, scale=1 / tokens)
         loss.backward()  # type: ignore[no-untyped-call]
         return loss.detach()
 

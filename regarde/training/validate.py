@@ -10,7 +10,7 @@ from regarde.evaluation.metrics import METRICS
 from regarde.models.interface import Model
 from regarde.search import Greedy
 from regarde.training.distributed import World
-from regarde.training.loss import cross_entropy
+from regarde.training.loss import word_loss
 from regarde.training.prepare import Prepared
 from regarde.translate import TorchEngine, Translator
 
@@ -34,7 +34,7 @@ class Validator:
         batches = ordered(np.maximum(valid.sources.lengths, valid.targets.lengths), pairs=256, tokens=8192)
         for rows in batches[world.rank :: world.size]:
             batch = valid.batch(rows.tolist()).to(self.device)
-            total += float(cross_entropy(self.model(batch), batch))
+            total += float(word_loss(self.model.logits(batch), batch.target_ids))
             tokens += int(batch.target_mask.sum())
         shares = world.gather([total, tokens])
         return float(sum(loss for loss, _ in shares) / sum(count for _, count in shares))
