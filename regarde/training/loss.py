@@ -27,8 +27,9 @@ def word_loss(logits: Tensor, target_ids: Tensor, *, smoothing: float = 0.0, sca
 
 
 def _by_torch(logits: Tensor, target_ids: Tensor, smoothing: float) -> Tensor:
+    rows = logits.flatten(0, 1)
     return functional.cross_entropy(
-        logits.flatten(0, 1).float(),
+        rows.float() if rows.dtype.itemsize < 4 else rows,  # half a precision is too little for a sum of many
         target_ids.flatten(),
         ignore_index=PAD,
         label_smoothing=smoothing,
