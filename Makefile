@@ -2,6 +2,7 @@
 PYTHON ?= python3
 VENV := .venv
 BIN := $(VENV)/bin
+BUILT := pyproject.toml setup.py $(wildcard regarde/native/source/*)
 
 .PHONY: demo test slow lint clean
 
@@ -22,15 +23,15 @@ lint: $(VENV)/test
 	$(BIN)/ruff format .
 	$(BIN)/mypy
 
-$(VENV)/demo: pyproject.toml | $(BIN)/python
+$(VENV)/demo: $(BUILT) | $(BIN)/python
 	$(BIN)/python -m pip install --quiet --disable-pip-version-check --editable '.[train]'
 	@touch $@
 
-$(VENV)/test: pyproject.toml | $(BIN)/python
+$(VENV)/test: $(BUILT) | $(BIN)/python
 	$(BIN)/python -m pip install --quiet --disable-pip-version-check --editable '.[test]'
 	@touch $@ $(VENV)/demo
 
-$(VENV)/slow: pyproject.toml | $(BIN)/python
+$(VENV)/slow: $(BUILT) | $(BIN)/python
 	$(BIN)/python -m pip install --quiet --disable-pip-version-check --editable '.[slow]'
 	@touch $@ $(VENV)/test $(VENV)/demo
 

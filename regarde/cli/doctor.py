@@ -39,8 +39,9 @@ def doctor(as_json: Annotated[bool, typer.Option("--json", metavar="", help="For
         "cores": len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count(),
         "terminal": f"{sys.stdout.encoding}, {'a terminal' if sys.stdout.isatty() else 'not a terminal'}",
     }
+    kernels = _kernels()
     if as_json:
-        write([json.dumps(facts | {"packages": found}) + "\n"])
+        write([json.dumps(facts | {"kernels": kernels, "packages": found}) + "\n"])
         return
     lines = [f"{name:<14} {value}" for name, value in facts.items()]
     for name, version in found.items():
@@ -48,6 +49,7 @@ def doctor(as_json: Annotated[bool, typer.Option("--json", metavar="", help="For
             f"missing: pip install 'regarde[{PACKAGES[name]}]'" if PACKAGES[name] else "missing: pip install regarde"
         )
         lines.append(f"{name:<14} {version or remedy}")
+    lines.append(f"{'kernels':<14} {kernels}")
     lines.append(f"{'engine':<14} {_engine(found['torch'])}")
     write([f"{line}\n" for line in lines])
 
@@ -59,6 +61,17 @@ def _version(name: str) -> str | None:
         return importlib.metadata.version(name)
     except importlib.metadata.PackageNotFoundError:
         return None
+
+
+def _kernels() -> str:
+    """The native library, or why plain torch serves."""
+    from regarde.native import library
+
+    if library.available():
+        return f"native, {library.simd()}"
+    if library.built():
+        return "plain torch: REGARDE_NATIVE=0 leaves the native library out"
+    return "plain torch, which is slower: reinstall with a C++ compiler (g++ or clang++) for the native library"
 
 
 def _engine(torch_version: str | None) -> str:

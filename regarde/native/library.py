@@ -94,9 +94,14 @@ def _library() -> ctypes.CDLL | None:
     return None
 
 
+def built() -> bool:
+    """Is there a library that fits these sources?"""
+    return _library() is not None
+
+
 def available() -> bool:
     """Are there kernels, and are they wanted?"""
-    return not _off and _library() is not None
+    return not _off and built()
 
 
 @functools.cache
