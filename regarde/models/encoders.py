@@ -6,6 +6,13 @@ Axes: B batch, S source, E embedding, H hidden, D states, L layers, K state size
     bidirectional        Bahdanau et al. 2015 (one layer); stacked: both directions concatenated between layers
     bottom-bidirectional Wu et al. 2016: the first layer reads both ways, the others one way, residual from the third
 
+Stacked layers that read both ways may be residual where a layer's input is as wide as its output: from the second on.
+
+    x_1 = e(word),  h_l = [->h_l ; <-h_l] over x_l,  x_{l+1} = h_l          for l < residual_from
+                                                     x_{l+1} = h_l + x_l    for l >= residual_from, 2 at least
+
+Dropout is on what passes between layers; variational, one mask for a whole sentence. A single layer has no between.
+
 Every encoder tells its decoder `size` (D) and the shape of `final`, the states of its layers after their last word:
 (B, L, K). `last` is the part of the top layer's that its decoder may see; of two directions, the backward one.
 """
@@ -23,7 +30,7 @@ from torch import Tensor, nn
 from regarde.config import Bound, Depth
 from regarde.data.batch import Source
 from regarde.errors import ConfigError
-from regarde.layers import CELLS, Cell, Embedding, Stack, reversed_tokens, run
+from regarde.layers import CELLS, Cell, Dropout, Embedding, Stack, reversed_tokens, run
 from regarde.models.interface import Encoder, Encoding
 
 Layers = Annotated[int, Bound(0, 64)]
@@ -90,14 +97,29 @@ class BothWays(nn.Module):
         return torch.cat((ahead, back), dim=-1), torch.cat((last, first), dim=-1)
 
 
+class Between(nn.Module):
+    """What passes from one layer to the next, some of it dropped; variational: the same places at every word."""
+
+    def __init__(self, dropout: float, *, variational: bool) -> None:
+        super().__init__()
+        self.dropout = Dropout(dropout)
+        self.variational = variational
+
+    def forward(self, x: Tensor) -> Tensor:
+        """(B, S, I) -> (B, S, I)"""
+        passed: Tensor = x * self.dropout(torch.ones_like(x[:, :1])) if self.variational else self.dropout(x)
+        return passed
+
+
 class BidirectionalEncoder(RecurrentEncoder):
     """Layers that read both ways, both directions concatenated between them."""
 
-    def __init__(self, embedding: Embedding, layers: Sequence[BothWays], *, dropout: float) -> None:
+    def __init__(self, embedding: Embedding, layers: Sequence[BothWays], between: Between, residual_from: int) -> None:
         super().__init__()
         self.embedding = embedding
         self.layers = nn.ModuleList(layers)
-        self.dropout = nn.Dropout(dropout)
+        self.between = between
+        self.residual_from = residual_from or len(layers) + 1
         self.size = 2 * layers[0].forwards.hidden
         K, H = layers[0].forwards.state_size, layers[0].forwards.hidden
         self.final_shape = (len(layers), 2 * K)
@@ -106,19 +128,23 @@ class BidirectionalEncoder(RecurrentEncoder):
     def forward(self, source: Source) -> Encoding:
         x = self.embedding(source.ids)  # (B, S, E)
         finals = []
-        for i, layer in enumerate(self.layers):
-            x, final = layer(x if i == 0 else self.dropout(x), source.mask)
+        for number, layer in enumerate(self.layers, start=1):
+            below = x
+            x, final = layer(x if number == 1 else self.between(x), source.mask)
             finals.append(final)
+            if number >= self.residual_from:
+                x = x + below
         return Encoding(source=source, states=x, final=torch.stack(finals, dim=1))
 
 
 class BottomBidirectionalEncoder(RecurrentEncoder):
     """Wu et al. 2016, section 3.2: the first layer reads both ways, a stack reads on from there."""
 
-    def __init__(self, embedding: Embedding, bottom: BothWays, stack: Stack) -> None:
+    def __init__(self, embedding: Embedding, bottom: BothWays, between: Between, stack: Stack) -> None:
         super().__init__()
         self.embedding = embedding
         self.bottom = bottom
+        self.between = between  # the bottom layer and the stack
         self.stack = stack
         self.size = stack.hidden
         self.final_shape = (1 + len(stack.layers), stack.state_size)
@@ -127,7 +153,7 @@ class BottomBidirectionalEncoder(RecurrentEncoder):
     def forward(self, source: Source) -> Encoding:
         embedded = self.embedding(source.ids)  # (B, S, E)
         x, both = self.bottom(embedded, source.mask)  # (B, S, 2H)
-        states, finals = self.stack(self.stack.dropout(x), source.mask, self.stack.rest(x))
+        states, finals = self.stack(self.between(x), source.mask, self.stack.rest(x))
         backward = both[:, self.stack.state_size :]  # the direction that has seen the whole source when it meets word 1
         return Encoding(source=source, states=states, final=torch.cat((backward.unsqueeze(1), finals), dim=1))
 
@@ -141,13 +167,14 @@ class UnidirectionalConfig:
     residual_from: ResidualFrom = 0
 
     def build(self, embedding: Embedding, shared: Shared) -> RecurrentEncoder:
+        layers = self.layers or shared.layers
         stack = Stack.of(
             shared.cell,
             [embedding.size],
             self.hidden or shared.hidden,
-            self.layers or shared.layers,
+            layers,
             dropout=shared.dropout,
-            variational=shared.variational,
+            variational=shared.variational and layers > 1,
             residual_from=self.residual_from,
         )
         return UnidirectionalEncoder(embedding, stack, reverse=self.reverse)
@@ -158,14 +185,17 @@ class BidirectionalConfig:
     kind: Literal["bidirectional"] = "bidirectional"
     layers: Depth = 1
     hidden: Hidden = 0  # of each direction; 0: as the decoder's
+    residual_from: ResidualFrom = 0
 
     def build(self, embedding: Embedding, shared: Shared) -> RecurrentEncoder:
-        if shared.variational:
-            raise ConfigError("A bidirectional encoder has no variational dropout. Set model.variational = false.")
         H, cell = self.hidden or shared.hidden, CELLS[shared.cell]
+        if self.residual_from and not 2 <= self.residual_from <= self.layers:
+            given = f"residual_from = {self.residual_from} of {self.layers} layers"
+            raise ConfigError(f"{given}: expected 2 (the first takes embeddings) up to the last, or 0 for none.")
         widths = [embedding.size, *[2 * H] * (self.layers - 1)]
         layers = [BothWays(cell([width], H), cell([width], H)) for width in widths]
-        return BidirectionalEncoder(embedding, layers, dropout=shared.dropout)
+        between = Between(shared.dropout, variational=shared.variational)
+        return BidirectionalEncoder(embedding, layers, between, self.residual_from)
 
 
 @dataclass(frozen=True)
@@ -191,10 +221,11 @@ class BottomBidirectionalConfig:
             H,
             layers - 1,
             dropout=shared.dropout,
-            variational=shared.variational,
+            variational=shared.variational and layers > 2,  # between two layers there is `between` alone
             residual_from=above,
         )
-        return BottomBidirectionalEncoder(embedding, bottom, stack)
+        between = Between(shared.dropout, variational=shared.variational)
+        return BottomBidirectionalEncoder(embedding, bottom, between, stack)
 
 
 EncoderConfig = UnidirectionalConfig | BidirectionalConfig | BottomBidirectionalConfig

@@ -49,7 +49,7 @@ MECHANISMS = {config.kind: config for config in typing.get_args(AttentionConfig)
 SCORES = {config.kind: config for config in typing.get_args(ScoreConfig)}
 ENCODERS: dict[str, EncoderConfig] = {
     "unidirectional": UnidirectionalConfig(layers=2, hidden=H),
-    "bidirectional": BidirectionalConfig(layers=2, hidden=H // 2),
+    "bidirectional": BidirectionalConfig(layers=2, hidden=H // 2, residual_from=2),
     "bottom-bidirectional": BottomBidirectionalConfig(layers=3, hidden=H),
 }
 PLACEMENTS: dict[str, Callable[..., ModelConfig]] = {
