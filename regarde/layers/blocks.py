@@ -26,6 +26,7 @@ from torch.nn import functional
 from regarde.attention.interface import Attention, Memory
 from regarde.attention.multihead import glance, join
 from regarde.data.batch import Batched
+from regarde.layers.dropout import Dropout
 
 Norm = Literal["post", "pre"]
 Turn = Callable[[Tensor], Tensor]
@@ -112,7 +113,7 @@ class AddAndNorm(nn.Module):
         super().__init__()
         self.pre = shape.norm == "pre"
         self.norm = nn.LayerNorm(shape.size)
-        self.dropout = nn.Dropout(shape.dropout)
+        self.dropout = Dropout(shape.dropout)
 
     def enter(self, x: Tensor) -> Tensor:
         """What the sub-layer sees of x."""

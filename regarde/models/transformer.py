@@ -33,6 +33,7 @@ from regarde.config import Depth, Share, Size
 from regarde.data.batch import Batched, Source
 from regarde.errors import ConfigError
 from regarde.layers.blocks import DecoderBlock, EncoderBlock, Norm, Shape, Turn, Words
+from regarde.layers.dropout import Dropout
 from regarde.layers.embedding import Embedding
 from regarde.layers.positions import Positions, PositionsName, positions
 from regarde.models.interface import Decoder, Encoder, Encoding, Model, State
@@ -62,7 +63,7 @@ class Input(nn.Module):
         super().__init__()
         self.embed = embed
         self.where = where
-        self.dropout = nn.Dropout(dropout)
+        self.dropout = Dropout(dropout)
 
     def forward(self, ids: Tensor, first: int) -> Tensor:
         """(B, T) -> (B, T, D); the first word stands at position `first`"""

@@ -35,6 +35,7 @@ VARIANTS = {
     for norm in ("post", "pre")
     for positions in ("sinusoidal", "learned", "rotary")
 }
+NEARLY_ALL = 0.999999  # dropped: of a few hundred numbers nothing is left
 SHAPE = Shape(size=D, heads=N, feed_forward=F, norm="post", dropout=0.0, self_attention_dropout=0.0)
 
 
@@ -354,7 +355,7 @@ def test_impossible_sizes_say_why(options: dict[str, object], message: str) -> N
 @pytest.mark.parametrize(("norm", "norms"), [("pre", 0), ("post", 3)])
 def test_dropout_falls_on_the_output_of_each_sublayer(norm: str, norms: int) -> None:
     """All of it dropped, x alone is left: as it was with pre-norm, normed three times with post-norm."""
-    block = DecoderBlock(dataclasses.replace(SHAPE, norm=norm, dropout=1.0), to_source()).train()
+    block = DecoderBlock(dataclasses.replace(SHAPE, norm=norm, dropout=NEARLY_ALL), to_source()).train()
     x = torch.randn(2, 4, D)
     source = block.cross.remember(torch.randn(2, 5, D), torch.ones(2, 5, dtype=torch.bool))
     expected = x
@@ -362,19 +363,22 @@ def test_dropout_falls_on_the_output_of_each_sublayer(norm: str, norms: int) -> 
         expected = torch.nn.functional.layer_norm(expected, (D,))
     nothing = Words(x.new_zeros(2, 0, N, K), x.new_zeros(2, 0, N, K))
     state = nothing, source, x.new_zeros(2, N, 0, 5), lambda y: y
-    torch.testing.assert_close(block(x, *state).x, expected)
-    torch.testing.assert_close(block.glance(x, *state), expected)
+    with seeded(2):
+        torch.testing.assert_close(block(x, *state).x, expected)
+        torch.testing.assert_close(block.glance(x, *state), expected)
 
 
 def test_dropout_falls_on_the_sums_of_embeddings_and_positions() -> None:
-    entry = dataclasses.replace(CONFIG, dropout=1.0).build(9, 10).train().encoder.entry
-    assert (entry(torch.tensor([[4, 5]]), 0) == 0).all()
+    entry = dataclasses.replace(CONFIG, dropout=NEARLY_ALL).build(9, 10).train().encoder.entry
+    with seeded(2):
+        assert (entry(torch.tensor([[4, 5]]), 0) == 0).all()
 
 
 def test_encoder_blocks_drop_the_same_places() -> None:
-    block = EncoderBlock(dataclasses.replace(SHAPE, norm="pre", dropout=1.0)).train()
+    block = EncoderBlock(dataclasses.replace(SHAPE, norm="pre", dropout=NEARLY_ALL)).train()
     x = torch.randn(2, 5, D)
-    torch.testing.assert_close(block(x, None, lambda y: y), x)
+    with seeded(2):
+        torch.testing.assert_close(block(x, None, lambda y: y), x)
 
 
 def test_attention_dropout_changes_what_comes_back_but_not_the_weights_returned() -> None:
