@@ -126,15 +126,14 @@ class Checkpoints:
                 raise RegardeError(f"{given}: not saved. Lower training.optimiser.rate or training.clip.")
         path = self.path / f"step-{snapshot.state.step}"
         try:
-            manifest.remove_unfinished(self.path)
             if path.exists():  # resuming has passed over it
                 path.replace(_free(path))
             with manifest.new_folder(path) as inside:
                 _write(inside, snapshot)
-            self._prune(keep, written=path)
         except OSError as error:
             remedy = "Free some space, then go on with --resume: the checkpoints before it are whole."
             raise DiskError(f"{path}: not written ({error.strerror}). {remedy}") from None
+        self.prune(keep, path)
         return path
 
     def newest(self, skipped: list[str]) -> Checkpoint | None:
@@ -146,14 +145,18 @@ class Checkpoints:
                 skipped.append(f"checkpoint {path.name} skipped: {error}")
         return None
 
-    def _prune(self, keep: int, written: Path) -> None:
-        """Remove what is older than the newest `keep` whole ones; what is damaged does not count as one."""
+    def prune(self, keep: int, known: Path) -> None:
+        """Remove what is older than the newest `keep` whole ones; `known` is one, what is damaged does not count."""
         whole = 0
-        for path in self._paths():
-            if whole >= keep:
-                manifest.remove_folder(path)
-            else:
-                whole += path == written or _is_whole(path)
+        try:
+            manifest.remove_unfinished(self.path)
+            for path in self._paths():
+                if whole >= keep:
+                    manifest.remove_folder(path)
+                else:
+                    whole += path == known or _is_whole(path)
+        except OSError as error:
+            raise DiskError(f"{self.path}: not cleared ({error.strerror}). Go on with --resume.") from None
 
     def _paths(self) -> list[Path]:
         """Newest first."""

@@ -9,6 +9,7 @@ import torch
 
 import regarde
 from regarde.data.datasets import DATASETS
+from regarde.native import library
 from regarde.training.prepare import Prepared, digest_of
 
 DATA = {"data_sha256": "training", "valid_sha256": "validation"}  # what is not of the machine
@@ -26,6 +27,7 @@ def circumstances(prepared: Prepared, device: torch.device | str, processes: int
         **{name: _version(name) for name in packages},
         "device": str(device),
         "processor": f"{platform.machine()} {torch.backends.cpu.get_cpu_capability()}",
+        "native": library.simd() if library.available() else "none",
         "threads": torch.get_num_threads(),
         "processes": processes,
         "seed": recipe.training.seed,

@@ -55,6 +55,8 @@ class Story(Protocol):
 
     def publish(self, snapshot: Snapshot) -> None: ...
 
+    def tidy(self, checkpoint: Path, keep: int) -> None: ...
+
 
 class Elsewhere:
     """Another process writes the story."""
@@ -75,6 +77,8 @@ class Elsewhere:
     def save(self, snapshot: Snapshot, keep: int) -> None: ...
 
     def publish(self, snapshot: Snapshot) -> None: ...
+
+    def tidy(self, checkpoint: Path, keep: int) -> None: ...
 
 
 class RunFolder:
@@ -127,6 +131,10 @@ class RunFolder:
     def publish(self, snapshot: Snapshot) -> None:
         """The model of the run is now this one."""
         folder.save(self.path, snapshot.tables, snapshot.text, snapshot.model, snapshot.card)
+
+    def tidy(self, checkpoint: Path, keep: int) -> None:
+        """Clear away what somebody who was killed has left, once a whole checkpoint was found."""
+        self.checkpoints.prune(keep, checkpoint)
 
 
 class _Lines:

@@ -1,0 +1,118 @@
+"""What the tests of faults share: a fork server with faults preloaded, tiny runs, and what must be true of a run."""
+
+from __future__ import annotations
+
+import json
+import os
+import shutil
+import subprocess
+import sys
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from regarde import folder
+from regarde.training.checkpoint import verify
+
+HERE = Path(__file__).parent
+TABLE = "".join(f"{n:02}\t{n:02}\n" for n in range(40))
+OFTEN = [  # saving as often as it can
+    *("training.steps=14", "training.valid_every=4", "training.valid_pairs=4", "training.save_every=3"),
+    *("training.batch_pairs=16", "model.dropout=0.2"),
+]
+SAME = ["weights.safetensors", "optimiser.safetensors", "config.toml", "source.vocab", "target.vocab"]
+MODELS = {
+    "rnn": ["model.hidden=6", "model.embedding=5", "model.maxout=4", "model.attention.score.size=3"],
+    "transformer": [
+        *("model.kind=transformer", "model.size=8", "model.heads=2", "model.feed_forward=12"),
+        *("model.layers=1", "model.tying=two-way"),
+    ],
+}
+
+
+@dataclass(frozen=True)
+class Answer:
+    """How a command ended: its exit code, or minus the signal that killed it."""
+
+    code: int
+    seconds: float
+    error: str
+    counted: int  # calls that changed the folder under watch
+
+
+class Lab:
+    """Trains tiny runs in forks, and knows what must be true of them."""
+
+    models = tuple(MODELS)
+
+    def __init__(self, process: subprocess.Popen[str], table: Path) -> None:
+        self.process = process
+        self.table = table
+
+    def train(self, run: Path, model: str, *settings: str, table: Path | None = None, **how: Any) -> Answer:
+        """Begin a run or go on with it; `how` is for server.py."""
+        chosen = [*OFTEN, *MODELS[model], *settings]
+        given = [str(table or self.table), "--out", str(run), "--resume", *(x for s in chosen for x in ("--set", s))]
+        assert self.process.stdin is not None
+        assert self.process.stdout is not None
+        print(json.dumps({"arguments": ["train", *given], **how}), file=self.process.stdin, flush=True)
+        return Answer(**json.loads(self.process.stdout.readline()))
+
+    def whole(self, run: Path) -> list[str]:
+        """The checkpoints of a run that are whole; one that can be seen and is not is a fault."""
+        steps = [path for path in (run / "checkpoints").glob("step-*") if "." not in path.name]
+        for path in steps:
+            verify(path)
+        return sorted(path.name for path in steps)
+
+    def check_left(self, run: Path) -> None:
+        """What must be there after anything: whole checkpoints, two once there were two, a model if there was one."""
+        if not (run / "checkpoints").exists():
+            return
+        names = self.whole(run)
+        assert len(names) >= 2 or names in ([], ["step-0"])
+        if (run / "manifest.json").exists():
+            folder.load(run)
+
+    def result(self, run: Path) -> dict[str, object]:
+        """All that a finished run must share with one that nobody disturbed."""
+        folder.load(run)
+        kept = [f"checkpoints/{name}/{file}" for name in self.whole(run) for file in SAME]
+        records = [json.loads(line) for line in (run / "metrics.jsonl").read_text().splitlines()]
+        told = [{k: v for k, v in r.items() if k not in ("seconds", "tokens_per_second")} for r in records]
+        same = {name: (run / name).read_bytes() for name in ("weights.safetensors", "README.md", *kept)}
+        return same | {"metrics.jsonl": told}
+
+
+def _lab(table: Path, environment: dict[str, str]) -> Iterator[Lab]:
+    environment = os.environ | {"PYTHONPATH": ":".join(sys.path), "OMP_NUM_THREADS": "1"} | environment
+    command = [sys.executable, str(HERE / "server.py")]
+    pipe = subprocess.PIPE
+    with subprocess.Popen(command, stdin=pipe, stdout=pipe, env=environment, text=True) as process:
+        yield Lab(process, table)
+
+
+@pytest.fixture(scope="session")
+def table(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    path = tmp_path_factory.mktemp("data") / "my.tsv"
+    path.write_text(TABLE)
+    return path
+
+
+@pytest.fixture(scope="session")
+def lab(table: Path) -> Iterator[Lab]:
+    yield from _lab(table, {})
+
+
+@pytest.fixture(scope="session")
+def faulty_lab(table: Path, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Lab]:
+    """The same with faults.c preloaded."""
+    compiler = shutil.which("cc") or shutil.which("gcc") or shutil.which("clang")
+    if compiler is None or not sys.platform.startswith("linux"):
+        pytest.skip("faults are injected by a library that needs a C compiler and Linux")
+    built = tmp_path_factory.mktemp("preload") / "faults.so"
+    subprocess.run([compiler, "-shared", "-fPIC", "-o", str(built), str(HERE / "faults.c"), "-ldl"], check=True)
+    yield from _lab(table, {"LD_PRELOAD": str(built)})

@@ -1,0 +1,44 @@
+"""kill -9 at random moments: the run goes on, and in the end nobody can tell."""
+
+from __future__ import annotations
+
+import random
+import shutil
+from pathlib import Path
+
+import pytest
+
+SIGKILL = -9
+
+
+def survive(lab, home: Path, model: str, kills: int, seed: int) -> int:  # type: ignore[no-untyped-def]
+    """Kill a run again and again until it was killed so often; gives how many came to their end meanwhile."""
+    reference = lab.train(home / "reference", model)
+    assert reference.code == 0, reference.error
+    expected = lab.result(home / "reference")
+    dice = random.Random(seed)
+    run, killed, finished = home / "run", 0, 0
+    while killed < kills or run.exists():
+        moment = dice.uniform(0, reference.seconds) if killed < kills else None
+        done = lab.train(run, model, kill_after=moment)
+        if done.code == SIGKILL:
+            killed += 1
+            lab.check_left(run)
+            continue
+        assert done.code == 0, done.error
+        assert lab.result(run) == expected, f"after {killed} kills, seed {seed}"
+        finished += 1
+        shutil.rmtree(run)
+    return finished
+
+
+@pytest.mark.parametrize("model", ["rnn", "transformer"])
+def test_a_run_killed_at_random_moments_ends_bit_for_bit_as_if_it_had_not_been(lab, tmp_path: Path, model: str) -> None:
+    assert survive(lab, tmp_path, model, kills=8, seed=3) >= 1
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("model", ["rnn", "transformer"])
+def test_a_run_killed_at_200_random_moments_ends_as_if_it_had_not_been(lab, tmp_path: Path, model: str) -> None:
+    finished = survive(lab, tmp_path, model, kills=200, seed=1)
+    print(f"{model}: killed 200 times, {finished} runs came to their end, all of them identical")
