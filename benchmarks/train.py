@@ -2,7 +2,7 @@
 
     python benchmarks/train.py                     # forward and backward of one batch, against the limit
     python benchmarks/train.py --data DIR          # whole steps on real text: DIR/train.de, DIR/train.en, or .gz
-    python benchmarks/train.py --lengths           # time per token and peak memory at lengths 50, 200, 800
+    python benchmarks/train.py --lengths FILE.svg  # time per token and peak memory at lengths 50 to 800
     python benchmarks/train.py --threads 2         # with more threads than one
 
 The limit is the time that the matrix products of a step would take at the speed of one large product, measured in the
@@ -16,8 +16,8 @@ same run, in turns with the steps. Products are counted by torch on the plain pa
 from __future__ import annotations
 
 import argparse
-import gc
 import gzip
+import itertools
 import json
 import resource
 import subprocess
@@ -30,6 +30,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 
 import torch
+from matplotlib.figure import Figure
 from torch import Tensor
 from torch.utils.flop_counter import FlopCounterMode
 
@@ -267,11 +268,8 @@ def real(folder: Path, pairs: int, steps: int, threads: int) -> None:
     """Each model in a process of its own, so that the peak of memory is its own."""
     print("| model | target tokens/s | of the limit | useful positions | peak memory, MB |\n|---|---|---|---|---|")
     for name in MODELS:
-        command = [sys.executable, __file__, "--data", str(folder), "--one", name, "--pairs", str(pairs)]
-        done = subprocess.run(
-            [*command, "--rounds", str(steps), "--threads", str(threads)], capture_output=True, text=True, check=True
-        )
-        found = Real(**json.loads(done.stdout))
+        sizes = ("--pairs", str(pairs), "--rounds", str(steps), "--threads", str(threads))
+        found = Real(**alone("--data", str(folder), "--one", name, *sizes))
         print(
             f"| {name} | {found.tokens_per_second:,.0f} | {found.share_of_limit:.0%} | {found.useful:.1%} "
             f"| {found.peak_megabytes:,.0f} |",
@@ -279,49 +277,84 @@ def real(folder: Path, pairs: int, steps: int, threads: int) -> None:
         )
 
 
-LENGTHS = (50, 200, 800)
+LENGTHS = (50, 100, 200, 400, 800)
+PAIRS_BY_LENGTH = 8
 
 
-def by_length(name: str, length: int, rounds: int) -> tuple[float, float]:
-    """Microseconds per target token, and megabytes that a step adds at its peak."""
+@dataclass(frozen=True)
+class ByLength:
+    """A step on sentences of one length."""
+
+    microseconds: float  # per target token
+    megabytes: float  # more than before, at the peak
+
+
+def at_length(name: str, length: int, rounds: int) -> ByLength:
     torch.manual_seed(0)
-    config = (
-        SutskeverConfig(embedding=64, hidden=128, layers=1, init="torch")
-        if name == "no attention"
-        else MODELS[name](128)
-    )
-    model = config.build(500, 500)
-    batch = some_batch(8, length)
-    batch = collate([[3 + i % 490 for i in row if i] for row in batch.source.ids.tolist()], batch.target_ids.tolist())
-    fast(model, some_small(model))
+    deep = SutskeverConfig(embedding=64, hidden=128, layers=1, init="torch")
+    model = (deep if name == "no attention" else MODELS[name](128)).build(VOCABULARY, 500)
+    batch = some_batch(PAIRS_BY_LENGTH, length)
+    batch = replace(batch, previous=batch.previous % 500, target_ids=batch.target_ids % 500)
+    fast(model, collate([[5, 6]], [[7, 8]]))  # what is loaded once is not counted
     before = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
-    found = in_turns({"step": lambda: fast(model, batch)}, rounds)["step"]
+    seconds = in_turns({"step": lambda: fast(model, batch)}, rounds)["step"]
     peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
-    gc.collect()
-    return found / int(batch.target_mask.sum()) * 1e6, (peak - before) / 1024
+    return ByLength(seconds / int(batch.target_mask.sum()) * 1e6, (peak - before) / 1024)
 
 
-def some_small(model: Model) -> Batch:
-    del model
-    return collate([[5, 6]], [[7, 8]])
+def by_length(rounds: int, out: Path) -> None:
+    """Each length in a process of its own; a table, and the same as a picture."""
+    names = ["no attention", *MODELS]
+    found: dict[str, dict[int, ByLength]] = {name: {} for name in names}
+    print("| model | length | microseconds per target token | memory of a step, MB |\n|---|---|---|---|")
+    for name, length in itertools.product(names, LENGTHS):
+        one = alone("--one", name, "--length", str(length), "--rounds", str(rounds))
+        found[name][length] = ByLength(**one)
+        print(f"| {name} | {length} | {one['microseconds']:.0f} | {one['megabytes']:,.0f} |", flush=True)
+    figure = Figure(figsize=(9, 4), layout="constrained")
+    times, memory = figure.subplots(1, 2)
+    for name, points in found.items():
+        times.plot(LENGTHS, [point.microseconds for point in points.values()], marker="o", markersize=3, label=name)
+        memory.plot(LENGTHS, [point.megabytes for point in points.values()], marker="o", markersize=3, label=name)
+    whole = [PAIRS_BY_LENGTH * length**2 * 128 * 4 / 2**20 for length in LENGTHS]
+    memory.plot(LENGTHS, whole, "k--", linewidth=1, label="one tensor of batch x T x S x size")
+    for axes, title in ((times, "microseconds per target token"), (memory, "memory of a step, MB")):
+        axes.set(xscale="log", yscale="log", xlabel="length of source and target", title=title)
+        axes.set_xticks(LENGTHS, labels=[str(length) for length in LENGTHS], minor=False)
+        axes.minorticks_off()
+        axes.spines[["top", "right"]].set_visible(False)
+    memory.legend(fontsize=7, frameon=False)
+    figure.savefig(out)
+
+
+def alone(*arguments: str) -> dict[str, float]:
+    """What this file prints in a process of its own."""
+    done = subprocess.run([sys.executable, __file__, *arguments], capture_output=True, text=True, check=True)
+    answer: dict[str, float] = json.loads(done.stdout)
+    return answer
 
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--data", type=Path)
-    parser.add_argument("--lengths", action="store_true")
+    parser.add_argument("--lengths", type=Path, metavar="FILE.svg")
     parser.add_argument("--threads", type=int, default=1)
     parser.add_argument("--rounds", type=int, default=15)
     parser.add_argument("--pairs", type=int, default=64)
     parser.add_argument("--model", default="")
     parser.add_argument("--one", default="", help=argparse.SUPPRESS)
+    parser.add_argument("--length", type=int, default=0, help=argparse.SUPPRESS)
     given = parser.parse_args()
     torch.set_num_threads(given.threads)
     library.keep_memory()
-    if given.one:
+    if given.length:
+        print(json.dumps(vars(at_length(given.one, given.length, given.rounds))))
+    elif given.one:
         print(json.dumps(vars(on_real_text(given.data, given.one, given.pairs, given.rounds))))
     elif given.data:
         real(given.data, given.pairs, given.rounds, given.threads)
+    elif given.lengths:
+        by_length(given.rounds, given.lengths)
     else:
         print(f"kernels: {library.simd() if library.available() else 'none'}, threads: {given.threads}\n")
         against_the_limit(given.rounds, given.model)
