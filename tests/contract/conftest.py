@@ -167,8 +167,8 @@ CONFIGS: dict[str, ModelConfig] = {
 
 
 def build(config: ModelConfig) -> Model:
-    """A model with weights large enough for its words to differ."""
-    with seeded(3):
+    """A model with weights large enough for its words to differ, of a seed under which no two hypotheses tie."""
+    with seeded(4):
         model = config.build(*VOCABULARY)
         with torch.no_grad():
             for parameter in model.parameters():
