@@ -121,7 +121,8 @@ def new_folder(path: Path) -> Iterator[Path]:
         beside.rename(path)
         _sync(path.parent)
     except BaseException:
-        _remove(beside)
+        with contextlib.suppress(OSError):
+            _remove(beside)
         raise
 
 
@@ -215,4 +216,4 @@ def _sync(path: Path) -> None:
 
 
 def _remove(path: Path) -> None:
-    shutil.rmtree(path, ignore_errors=True) if path.is_dir() else path.unlink(missing_ok=True)
+    shutil.rmtree(path) if path.is_dir() else path.unlink(missing_ok=True)

@@ -58,7 +58,11 @@ class Lab:
         given = [str(table or self.table), "--out", str(run), "--resume", *(x for s in chosen for x in ("--set", s))]
         assert self.process.stdin is not None
         assert self.process.stdout is not None
-        print(json.dumps({"arguments": ["train", *given], **how}), file=self.process.stdin, flush=True)
+        print(
+            json.dumps({"arguments": ["train", *given], "cwd": str(Path.cwd()), **how}),
+            file=self.process.stdin,
+            flush=True,
+        )
         return Answer(**json.loads(self.process.stdout.readline()))
 
     def whole(self, run: Path) -> list[str]:

@@ -19,8 +19,8 @@ def survive(lab, home: Path, model: str, kills: int, seed: int) -> int:  # type:
     dice = random.Random(seed)
     run, killed, finished = home / "run", 0, 0
     while killed < kills or run.exists():
-        moment = dice.uniform(0, reference.seconds) if killed < kills else None
-        done = lab.train(run, model, kill_after=moment)
+        moment = dice.uniform(0, reference.seconds)
+        done = lab.train(run, model, signal=[9, moment] if killed < kills else [])
         if done.code == SIGKILL:
             killed += 1
             lab.check_left(run)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import os
 import random
+import shutil
 import signal
 import subprocess
 import sys
@@ -15,10 +16,8 @@ import pytest
 import safetensors.torch
 
 TABLE = "".join(f"{n:02}\t{n:02}\n" for n in range(80))
-SETTINGS = [
-    *("model.hidden=6", "model.embedding=5", "model.maxout=4", "model.attention.score.size=3", "model.dropout=0.2"),
-    *("training.valid_pairs=6", "training.batch_pairs=8", "training.valid_every=20", "training.save_every=5"),
-]
+SETTINGS = ["training.valid_pairs=6", "training.batch_pairs=8", "training.valid_every=20", "training.save_every=5"]
+RNN = ["model.hidden=6", "model.embedding=5", "model.maxout=4", "model.attention.score.size=3", "model.dropout=0.2"]
 NOT_SHARED = "1"  # each restart with a store of its own: see docs/distributed.md
 
 
@@ -29,7 +28,7 @@ def _elsewhere(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def command(out: str, *settings: str) -> list[str]:
-    chosen = [*SETTINGS, *settings]
+    chosen = [*RNN, *SETTINGS, *settings]
     return ["-m", "regarde", "train", "my.tsv", "--out", out, *(word for s in chosen for word in ("--set", s))]
 
 
@@ -44,17 +43,11 @@ def launch(arguments: list[str], processes: int = 2, restarts: int = 0) -> subpr
     return subprocess.Popen(torchrun, env=environment(), stdout=subprocess.PIPE, stderr=subprocess.PIPE)
 
 
-def trained(arguments: list[str], processes: int = 2) -> Path:
-    """Train to the end; gives the folder."""
-    process = launch(arguments, processes)
-    _, error = process.communicate(timeout=200)
-    assert process.returncode == 0, error.decode()
-    return Path(arguments[arguments.index("--out") + 1])
-
-
-def alone(arguments: list[str]) -> Path:
-    subprocess.run([sys.executable, *arguments], env=environment(), check=True, timeout=200, capture_output=True)
-    return Path(arguments[arguments.index("--out") + 1])
+def trained(lab, run: str, *settings: str, processes: int = 2) -> Path:  # type: ignore[no-untyped-def]
+    """Train to the end without torchrun; gives the folder."""
+    done = lab.train(Path(run), "rnn", *SETTINGS, *settings, table=Path("my.tsv"), processes=processes)
+    assert done.code == 0, done.error
+    return Path(run)
 
 
 def story(run: Path) -> list[dict[str, float]]:
@@ -62,38 +55,73 @@ def story(run: Path) -> list[dict[str, float]]:
     return [{k: v for k, v in r.items() if k not in ("seconds", "tokens_per_second")} for r in records]
 
 
-def test_two_processes_do_what_one_does_with_twice_the_batches() -> None:
-    pair = trained(command("pair", "training.steps=40"))
-    single = alone(command("single", "training.steps=40", "training.accumulate=2"))
+def test_two_processes_do_what_one_does_with_twice_the_batches(lab) -> None:  # type: ignore[no-untyped-def]
+    pair = trained(lab, "pair", "training.steps=40")
+    single = trained(lab, "single", "training.steps=40", "training.accumulate=2", processes=1)
     for one, other in zip(story(pair), story(single), strict=True):
         assert one == pytest.approx(other, rel=1e-4)
-    ours, theirs = (
-        safetensors.torch.load_file(run / "checkpoints/step-40/weights.safetensors") for run in (pair, single)
-    )
+    file = "checkpoints/step-40/weights.safetensors"
+    ours, theirs = (safetensors.torch.load_file(run / file) for run in (pair, single))
     for name, tensor in ours.items():
         assert (tensor - theirs[name]).norm() <= 1e-4 * theirs[name].norm(), name
     assert json.loads((pair / "checkpoints/step-40/training.json").read_text())["circumstances"]["processes"] == 2
 
 
-def test_a_lost_worker_is_replaced_and_the_result_is_the_same() -> None:
-    recoveries(kills=1, seed=1)
+def test_two_processes_go_on_bit_for_bit_where_they_were(lab) -> None:  # type: ignore[no-untyped-def]
+    whole = trained(lab, "whole", "training.steps=30")
+    shutil.copytree("whole", "cut")
+    shutil.rmtree("cut/checkpoints/step-30")
+    assert newest("cut") == 25
+    trained(lab, "cut", "training.steps=30")
+    assert story(Path("cut")) == story(whole)
+    for name in ("weights.safetensors", "optimiser.safetensors"):
+        file = f"checkpoints/step-30/{name}"
+        assert Path("cut", file).read_bytes() == (whole / file).read_bytes()
+    alone = lab.train(Path("cut"), "rnn", *SETTINGS, "training.steps=30", table=Path("my.tsv"))
+    assert "warning: going on, but not bit for bit: processes was 2, is 1" in alone.error
+
+
+def test_a_stop_that_one_process_hears_of_is_the_stop_of_all(lab) -> None:  # type: ignore[no-untyped-def]
+    steps = ["training.steps=100000", "training.valid_every=50000"]
+    table = Path("my.tsv")
+    done = lab.train(Path("run"), "rnn", *SETTINGS, *steps, table=table, processes=2, signal=[signal.SIGTERM, 3.0, 1])
+    assert done.code == 143
+    assert done.error.splitlines()[-1].startswith("regarde: stopped by SIGTERM after step ")
+    assert f"after step {newest('run'):,}, and saved" in done.error
+    assert "Traceback" not in done.error
+
+
+def test_numbers_that_are_none_stop_all_and_name_the_batch_of_any(lab) -> None:  # type: ignore[no-untyped-def]
+    huge = ["training.optimiser.kind=sgd", "training.optimiser.rate=1e12", "training.clip=0", "training.steps=400"]
+    done = lab.train(Path("run"), "rnn", *SETTINGS, *huge, table=Path("my.tsv"), processes=2)
+    assert done.code == 1
+    first, second = [line for line in done.error.splitlines() if "not finite" in line]
+    assert first == second  # one line of each process, about the same step and the same pairs
+    assert "The batch: pairs " in first
+
+
+def test_a_lost_worker_is_replaced_and_the_result_is_the_same(lab) -> None:  # type: ignore[no-untyped-def]
+    recoveries(lab, kills=1, seed=1)
 
 
 @pytest.mark.slow
-def test_a_worker_lost_20_times_is_replaced_20_times_and_the_result_is_the_same() -> None:
-    times = recoveries(kills=20, seed=2)
-    print(f"20 of 20 recovered; from the kill to the next step {min(times):.1f} to {max(times):.1f} s")
+def test_a_worker_lost_20_times_is_replaced_and_the_result_is_the_same(lab) -> None:  # type: ignore[no-untyped-def]
+    times = recoveries(lab, kills=20, seed=2)
+    print(f"20 of 20 recovered; from the kill to the next checkpoint {min(times):.1f} to {max(times):.1f} s")
 
 
-def recoveries(kills: int, seed: int) -> list[float]:
-    """Kill one of two processes at random moments, so often; how long each time until training went on."""
-    steps = f"training.steps={100 * (kills + 1)}"
-    expected = trained(command("whole", steps))
+def recoveries(lab, kills: int, seed: int) -> list[float]:  # type: ignore[no-untyped-def]
+    """Kill one of two processes at random moments, so often; how long each time until training had gone on."""
+    each = 40
+    steps = f"training.steps={each * (kills + 1)}"
+    expected = trained(lab, "whole", steps)
     dice = random.Random(seed)
     process = launch(command("run", steps), restarts=kills)
     seconds = []
     for number in range(kills):
-        until(process, lambda number=number: newest("run") >= 100 * number + dice.randrange(5, 80))
+        moment = each * number + dice.randrange(5, each - 5)
+        until(process, lambda moment=moment: newest("run") >= moment)
+        time.sleep(dice.uniform(0, 0.1))
         began, reached = time.monotonic(), newest("run")
         os.kill(dice.choice(workers(process.pid)), signal.SIGKILL)
         until(process, lambda reached=reached: newest("run") > reached)
@@ -101,22 +129,11 @@ def recoveries(kills: int, seed: int) -> list[float]:
     _, error = process.communicate(timeout=200)
     assert process.returncode == 0, error.decode()
     assert story(Path("run")) == story(expected)
-    last = f"checkpoints/step-{100 * (kills + 1)}"
+    last = f"checkpoints/step-{each * (kills + 1)}"
     for name in ("weights.safetensors", f"{last}/weights.safetensors", f"{last}/optimiser.safetensors"):
         assert Path("run", name).read_bytes() == (expected / name).read_bytes()
     assert Path("run/train.log").read_text().count("going on from step") == kills
     return seconds
-
-
-def test_a_stop_that_one_process_hears_of_is_the_stop_of_all() -> None:
-    process = launch(command("run", "training.steps=4000"))
-    until(process, lambda: newest("run") >= 20)
-    os.kill(max(workers(process.pid)), signal.SIGTERM)
-    _, error = process.communicate(timeout=100)
-    assert process.returncode != 0
-    assert b"stopped by SIGTERM after step" in error
-    assert "stopped by SIGTERM" in Path("run/train.log").read_text()
-    assert b"Traceback" not in error.split(b"stopped by SIGTERM")[0]
 
 
 def workers(launcher: int) -> list[int]:
