@@ -77,12 +77,16 @@ class Stepper:
             with seeded(self.config.seed, part.number), self._precision(part.batch):
                 losses.append(self._backward(part.batch, step, tokens))
         told = self._add_up(losses, stop)
-        norm = float(torch.nn.utils.clip_grad_norm_(self.parameters, self.config.clip or math.inf))
+        gradients = [parameter.grad for parameter in self.parameters if parameter.grad is not None]
+        length = torch.nn.utils.get_total_norm(gradients)
+        norm = float(length)
         if not math.isfinite(told.loss) or not math.isfinite(norm):
             given = f"Step {step + 1}: loss {told.loss}, gradient norm {norm}"
             remedy = "Lower training.optimiser.rate or training.clip."
             bad = [part.number for part, loss in zip(parts, losses, strict=True) if not loss.isfinite()]
             raise NotFiniteError(f"{given}: not finite. {remedy}", bad)
+        if self.config.clip and norm > self.config.clip:  # shorter ones are left alone, not multiplied by one
+            torch.nn.utils.clip_grads_with_norm_(self.parameters, self.config.clip, length)
         self.optimiser.step()
         return StepResult(loss=told.loss, tokens=tokens, norm=norm, rate=rate, stop=told.stop)
 

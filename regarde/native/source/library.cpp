@@ -5,6 +5,7 @@
 
 #include "arguments.h"
 #if defined(__GLIBC__)
+#include <climits>
 #include <malloc.h>
 #endif
 
@@ -50,7 +51,8 @@ EXPORT int64_t size_of(int64_t which) {
 // Keep freed memory for the next step of training instead of giving it back and having it zeroed again, page by page.
 EXPORT void keep_memory() {
 #if defined(__GLIBC__)
-  mallopt(M_MMAP_THRESHOLD, 1 << 30);
-  mallopt(M_TRIM_THRESHOLD, 1 << 30);
+  mallopt(M_MMAP_MAX, 0);  // large blocks too come from the heap
+  mallopt(M_TRIM_THRESHOLD, INT_MAX);
+  mallopt(M_TOP_PAD, 64 << 20);
 #endif
 }

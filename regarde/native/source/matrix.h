@@ -38,17 +38,18 @@ template <class Real> struct Packed {
   // `element(k, n)` of a matrix is at W[k * down + n * right].
   void pack(const Real *W, int64_t K_, int64_t N_, int64_t down, int64_t right, Real *into) {
     K = K_, N = N_, panels = into;
-    const int64_t width = panel_width<Real>(), block = 16;
+    constexpr int64_t width = panel_width<Real>();
     for (int64_t n0 = 0; n0 < N; n0 += width) {
       Real *panel = panels + n0 * K;
-      int64_t full = N - n0 < width ? N - n0 : width;
-      if (full < width) std::memset(panel, 0, sizeof(Real) * width * K);
-      if (right == 1) {
-        for (int64_t k = 0; k < K; k++) std::memcpy(panel + k * width, W + k * down + n0, sizeof(Real) * full);
+      const Real *from = W + n0 * right;
+      if (N - n0 < width) {
+        for (int64_t k = 0; k < K; k++)
+          for (int64_t n = 0; n < width; n++) panel[k * width + n] = n < N - n0 ? from[k * down + n * right] : 0;
+      } else if (right == 1) {
+        for (int64_t k = 0; k < K; k++) std::memcpy(panel + k * width, from + k * down, sizeof(Real) * width);
       } else {
-        for (int64_t k0 = 0; k0 < K; k0 += block)  // a few lines of the cache at a time
-          for (int64_t n = 0; n < full; n++)
-            for (int64_t k = k0; k < K && k < k0 + block; k++) panel[k * width + n] = W[k * down + (n0 + n) * right];
+        for (int64_t k = 0; k < K; k++)
+          for (int64_t n = 0; n < width; n++) panel[k * width + n] = from[k * down + n * right];
       }
     }
   }
