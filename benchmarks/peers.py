@@ -8,9 +8,9 @@ onmt-env with OpenNMT-py, eole-env with eole. What is not installed is left out.
     A   one bidirectional LSTM, LSTM decoder, Luong's general score with input feeding, dropout 0.2
     B   Transformer 3 + 3, size 256, 4 heads, feed-forward 1024, dropout 0.1
 
-Text is cut by one joint BPE model of 8,000 pieces. A run is 10 steps that do not count and `--steps` that do: whole ones,
-with loading, dropout, label smoothing 0.1, clipping and Adam. The rate is target tokens per second of CPU time; a ratio
-is that of the medians. Runs of all tools are taken in turns.
+Text is cut by one joint BPE model of 8,000 pieces. A run is 10 steps that do not count and `--steps` that do: whole
+ones, with loading, dropout, label smoothing 0.1, clipping and Adam. The rate is target tokens per second of CPU time; a
+ratio is that of the medians. Runs of all tools are taken in turns.
 """
 
 from __future__ import annotations
