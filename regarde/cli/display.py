@@ -1,11 +1,15 @@
-"""Training as one watches it: a live line on a terminal's standard error, and nothing anywhere else."""
+"""Training as one watches it: a live line on a terminal's standard error, and nothing anywhere else.
+
+A terminal may be resized, know no cursor (TERM=dumb: then only validations are printed), or go away: training goes on.
+"""
 
 from __future__ import annotations
 
+import contextlib
 import io
 import sys
 from types import TracebackType
-from typing import TYPE_CHECKING, Self
+from typing import TYPE_CHECKING, Self, TextIO, cast
 
 from rich.console import Console
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
@@ -19,7 +23,8 @@ class TrainingDisplay:
     """Loss, metric, tokens/s and time left while a model trains; on standard error."""
 
     def __init__(self, steps: int) -> None:
-        self.console = Console(file=sys.stderr or io.StringIO(), highlight=False)
+        stream = _Steady(sys.stderr) if sys.stderr else io.StringIO()
+        self.console = Console(file=cast(TextIO, stream), highlight=False)
         self.metric = ""
         self.bar = Progress(
             TextColumn("{task.description}"),
@@ -28,7 +33,7 @@ class TrainingDisplay:
             TextColumn("{task.fields[state]}"),
             TimeRemainingColumn(compact=True),
             console=self.console,
-            disable=not self.console.is_terminal,
+            disable=not self.console.is_terminal or self.console.is_dumb_terminal,
             transient=True,
         )
         self.task = self.bar.add_task("training", total=steps, state="")
@@ -54,3 +59,29 @@ class TrainingDisplay:
         )
         if self.console.is_terminal:
             self.console.print(f"{line}{star}", soft_wrap=True)
+
+
+class _Steady(io.TextIOBase):
+    """A stream whose end nobody needs to notice."""
+
+    def __init__(self, stream: TextIO) -> None:
+        self._stream = stream
+
+    @property
+    def encoding(self) -> str:  # type: ignore[override]
+        return self._stream.encoding
+
+    def write(self, text: str) -> int:
+        with contextlib.suppress(OSError, ValueError):
+            self._stream.write(text)
+        return len(text)
+
+    def flush(self) -> None:
+        with contextlib.suppress(OSError, ValueError):
+            self._stream.flush()
+
+    def isatty(self) -> bool:
+        return self._stream.isatty()
+
+    def fileno(self) -> int:
+        return self._stream.fileno()

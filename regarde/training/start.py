@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import itertools
 from collections.abc import Iterator, Sequence
-from contextlib import contextmanager, nullcontext
+from contextlib import closing, contextmanager, nullcontext
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -14,6 +14,7 @@ from regarde.data.corpus import OnError
 from regarde.data.datasets import DATASETS
 from regarde.errors import UsageError
 from regarde.training import presets
+from regarde.training.board import Board, writer_class
 from regarde.training.checkpoint import Checkpoint
 from regarde.training.distributed import ALONE, World
 from regarde.training.prepare import Prepared, prepare
@@ -179,7 +180,11 @@ class Job:
     notes: list[str]
 
     def train(self, watcher: Watcher) -> Run:
-        return Run(self.run.path, self.trainer.train(self.run, watcher, self.checkpoint))
+        if not (self.trainer.recipe.training.tensorboard and self.trainer.world.writes):
+            return Run(self.run.path, self.trainer.train(self.run, watcher, self.checkpoint))
+        board = Board(self.run.path, self.checkpoint.state.step if self.checkpoint else 0, watcher)
+        with closing(board):
+            return Run(self.run.path, self.trainer.train(self.run, board, self.checkpoint))
 
 
 @contextmanager
@@ -193,6 +198,8 @@ def ready(request: Request, world: World = ALONE) -> Iterator[Job]:
         return
     assert request.tables is not None
     prepared = prepare(request.tables, processes=world.size)
+    if prepared.recipe.training.tensorboard:
+        writer_class()  # said before a folder is made
     data = prepared.recipe.data
     path = request.path or default_folder(data.name or data.source)
     with settled_threads(request.threads, prepared.parameters):
