@@ -8,6 +8,7 @@ from pathlib import Path
 from regarde import config, folder
 from regarde.config import Table
 from regarde.errors import UsageError
+from regarde.training.checkpoint import STATE, read
 from regarde.training.differences import differences
 from regarde.training.run import refuse_existing
 from regarde.translate import first_difference
@@ -17,6 +18,9 @@ def average(folders: Sequence[Path], out: Path) -> None:
     """Write the mean of models of one configuration and one vocabulary, each verified, into a new model folder."""
     if len(folders) < 2:
         raise UsageError(f"{len(folders)} models to average: expected at least 2. Give more checkpoints.")
+    for path in folders:
+        if (path / STATE).is_file() and not read(path).state.step:
+            raise UsageError(f"{path}: the model before its first step. Leave it out.")
     refuse_existing(out)
     first, *others = folders
     translator = folder.load(first)

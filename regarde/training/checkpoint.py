@@ -89,6 +89,10 @@ class Checkpoint:
     files: Mapping[str, Entry] = field(default_factory=dict)  # none where another process has them
 
     @property
+    def threads(self) -> int:
+        return int(self.circumstances.get("threads", 0))
+
+    @property
     def text(self) -> Text:
         return folder.load_tokenizers(self.path)
 
@@ -102,6 +106,7 @@ class Checkpoint:
     def told(self) -> Table:
         """What another process needs to know of it."""
         return {
+            "path": str(self.path),
             "tables": self.tables,
             "state": config.as_table(self.state),
             "circumstances": dict(self.circumstances),

@@ -9,6 +9,7 @@ import pytest
 import safetensors.torch
 import torch
 
+import regarde
 from regarde import config, folder
 from regarde.attention.mechanisms import GlobalConfig
 from regarde.attention.scores import AdditiveConfig
@@ -77,6 +78,14 @@ def test_models_that_differ_are_refused_and_nothing_is_written(three: list[Path]
     with pytest.raises(UsageError, match="1 models to average: expected at least 2"):
         average(three[:1], tmp_path / "mean")
     assert not (tmp_path / "mean").exists()
+
+
+def test_the_model_before_its_first_step_is_no_part_of_a_mean(tmp_path: Path) -> None:
+    (tmp_path / "my.tsv").write_text("".join(f"{n:02}\t{n:02}\n" for n in range(20)))
+    small = ["model.hidden=6", "model.embedding=5", "model.maxout=4", "model.attention.score.size=3"]
+    run = regarde.train(tmp_path / "my.tsv", settings=[*small, "training.steps=2"], out=tmp_path / "run").folder
+    with pytest.raises(UsageError, match=r"step-0: the model before its first step\. Leave it out"):
+        average(sorted((run / "checkpoints").iterdir()), tmp_path / "mean")
 
 
 def test_a_damaged_model_is_refused(three: list[Path], tmp_path: Path) -> None:

@@ -127,6 +127,14 @@ def test_a_run_that_died_before_its_first_checkpoint_begins_again(whole: Run) ->
         regarde.train("empty", resume=True)
 
 
+def test_a_mistake_in_what_to_resume_leaves_nothing_behind() -> None:
+    with pytest.raises(UsageError, match="which run"):
+        regarde.train(resume=True)
+    with pytest.raises(DataError, match="no such file"):
+        regarde.train("none.tsv", settings=RNN, resume=True)
+    assert not Path("runs").exists()
+
+
 def test_nothing_is_done_to_a_folder_that_is_no_run() -> None:
     Path("mine").mkdir()
     Path("mine/letter.txt").write_text("dear")
