@@ -13,7 +13,7 @@ import regarde
 from regarde import folder
 from regarde.errors import DataError, FolderError, Stopped, UsageError
 from regarde.training import trainer as trainers
-from regarde.training.checkpoint import read
+from regarde.training.checkpoint import Checkpoints, read
 from regarde.training.start import Run
 
 SMALL = [
@@ -178,11 +178,10 @@ def test_a_damaged_checkpoint_is_passed_over_and_said(cli, name: str, whole: Run
     assert Path("cut/checkpoints/step-12.damaged").is_dir()  # for whoever wants to know what happened
 
 
-def test_only_whole_checkpoints_count_as_kept() -> None:
-    run = train("run", "training.keep=2", "training.steps=3").folder
-    damage(run / "checkpoints/step-3/weights.safetensors")
-    regarde.train("run", resume=True)
-    assert {path.name for path in (run / "checkpoints").iterdir()} == {"step-0", "step-3", "step-3.damaged"}
+def test_only_whole_checkpoints_count_as_kept(cut: Path) -> None:
+    damage(cut / "checkpoints/step-9/weights.safetensors")
+    Checkpoints(cut / "checkpoints").prune(2, cut / "checkpoints/step-12")
+    assert {path.name for path in (cut / "checkpoints").iterdir()} == {"step-12", "step-9", "step-8"}
 
 
 def test_where_no_checkpoint_is_whole_nothing_goes_on() -> None:
