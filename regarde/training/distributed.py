@@ -25,7 +25,7 @@ from torch import Tensor
 
 from regarde.errors import RegardeError
 
-PATIENCE = timedelta(minutes=10)  # with a process that neither answers nor dies; a dead one is noticed at once
+PATIENCE = timedelta(minutes=30)  # with a process that neither answers nor dies; a dead one is noticed at once
 
 
 @dataclass(frozen=True)
