@@ -226,7 +226,7 @@ def on_real_text(folder: Path, name: str, pairs: int, steps: int) -> Real:
                 gzip.decompress(packed.read_bytes()) if packed.exists() else (folder / f"train.{language}").read_bytes()
             )
             Path(files[side]).write_bytes(text)
-        scheme = {"kind": "unigram", "vocabulary": VOCABULARY}
+        scheme = {"kind": "sentencepiece", "size": VOCABULARY, "model": "bpe"}
         prepared = prepare(
             {
                 "model": {"kind": "bahdanau"},

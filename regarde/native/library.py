@@ -19,7 +19,7 @@ _off = os.environ.get("REGARDE_NATIVE") == "0"
 _ADDRESSES = ctypes.POINTER(ctypes.c_void_p)
 
 
-def _fields(*, sizes: str, reals: str = "", pointers: str) -> list[tuple[str, type]]:
+def fields(*, sizes: str, reals: str = "", pointers: str) -> list[tuple[str, type]]:
     """A name that ends with * is an array of pointers, one for each layer."""
     return [
         *((name, ctypes.c_int64) for name in sizes.split()),
@@ -31,7 +31,7 @@ def _fields(*, sizes: str, reals: str = "", pointers: str) -> list[tuple[str, ty
 class Recurrent(ctypes.Structure):
     """One cell over a whole sentence."""
 
-    _fields_ = _fields(
+    _fields_ = fields(
         sizes="B T H kind backwards threads",
         pointers="mask U_gates U shares start start_carry outputs carry gates reset d_outputs d_state d_carry d_gates",
     )
@@ -40,13 +40,13 @@ class Recurrent(ctypes.Structure):
 class Additive(ctypes.Structure):
     """The additive score of all queries against all keys."""
 
-    _fields_ = _fields(sizes="B T S A threads", pointers="queries keys v scores d_scores d_queries d_keys d_v")
+    _fields_ = fields(sizes="B T S A threads", pointers="queries keys v scores d_scores d_queries d_keys d_v")
 
 
 class Before(ctypes.Structure):
     """A decoder that attends before each step."""
 
-    _fields_ = _fields(
+    _fields_ = fields(
         sizes="B T S H A C kind threads",
         pointers="mask U_gates U W_context W_query b_query v keys values shares start start_carry outputs carry gates "
         "reset queries weights contexts d_outputs d_contexts d_weights d_state d_carry d_gates d_queries d_scores "
@@ -57,7 +57,7 @@ class Before(ctypes.Structure):
 class After(ctypes.Structure):
     """A decoder that attends after each step and feeds what it found into the next."""
 
-    _fields_ = _fields(
+    _fields_ = fields(
         sizes="B T S H A C L kind residual_from threads",
         pointers="mask W_feed W_query b_query v W_combine keys values shares feed U_gates* U* W_below* b_below* noise* "
         "start* start_carry* outputs* carry* gates* reset* below* top queries weights contexts attentional "
@@ -68,13 +68,13 @@ class After(ctypes.Structure):
 class CrossEntropy(ctypes.Structure):
     """Softmax cross-entropy in place."""
 
-    _fields_ = _fields(sizes="rows V ignored threads", reals="smoothing scale", pointers="logits targets losses")
+    _fields_ = fields(sizes="rows V ignored threads", reals="smoothing scale", pointers="logits targets losses")
 
 
 class Dropout(ctypes.Structure):
     """Zeros drawn from a seed."""
 
-    _fields_ = _fields(sizes="count seed threads", reals="probability", pointers="x y")
+    _fields_ = fields(sizes="count seed threads", reals="probability", pointers="x y")
 
 
 ARGUMENTS = (Recurrent, Additive, Before, After, CrossEntropy, Dropout)
@@ -104,11 +104,17 @@ def available() -> bool:
     return not _off and built()
 
 
+def loaded() -> ctypes.CDLL:
+    """The library itself, where there is one."""
+    library = _library()
+    assert library is not None, "asked of a library that is not there"
+    return library
+
+
 @functools.cache
 def simd() -> str:
     """The instruction set of the kernels that run here: avx2 or portable."""
-    library = _library()
-    assert library is not None, "asked of a library that is not there"
+    library = loaded()
     wanted = os.environ.get("REGARDE_SIMD", "avx2")
     return "avx2" if wanted == "avx2" and library.has_avx2() else "portable"
 
@@ -139,8 +145,6 @@ def switched_off() -> Iterator[None]:
 
 @functools.cache
 def _function(name: str) -> ctypes._NamedFuncPointer:
-    library = _library()
-    assert library is not None, "asked of a library that is not there"
-    function = library[name]
+    function = loaded()[name]
     function.restype = ctypes.c_int
     return function

@@ -14,6 +14,7 @@
 #include "kernels.h"
 
 KERNELS(avx2, f32, float)
+const Table avx2_table = TABLE;
 #if defined(__clang__)
 #pragma clang attribute pop
 #endif

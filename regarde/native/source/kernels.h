@@ -1,6 +1,7 @@
 // Every kernel under the name by which Python calls it: NAME_VARIANT_REAL. Each gives 0, or 1 when out of memory.
 #include "after.h"
 #include "before.h"
+#include "decoding.h"
 #include "dropout.h"
 #include "loss.h"
 #include "recurrent.h"

@@ -4,3 +4,4 @@
 
 KERNELS(portable, f32, float)
 KERNELS(portable, f64, double)
+const Table portable_table = TABLE;

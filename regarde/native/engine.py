@@ -1,0 +1,167 @@
+"""The native engine: a model folder's settings and tensors in, hypotheses out. No torch, no Python between two words.
+
+Axes: T target tokens, S source tokens, L attention layers, N heads.
+
+It knows every model of regarde.models; `Unfit` says what it does not know of a model, and torch serves then.
+"""
+
+from __future__ import annotations
+
+import ctypes
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from regarde.native import library
+from regarde.search.hypothesis import Hypothesis
+
+Ids = Sequence[int]
+ROWS = 64  # hypotheses side by side in a batch
+KINDS = {"greedy": 0, "beam": 1, "sampling": 2}
+FORCED = 3
+
+
+class Unfit(Exception):  # noqa: N818  # not a failure: the other engine takes over
+    """A model that this engine does not know, and why."""
+
+
+class Request(ctypes.Structure):
+    """As in source/engine/searching.h."""
+
+    _fields_ = library.fields(
+        sizes="count kind size n_best min_length max_extra allow_unknown top_k rows threads",
+        reals="alpha beta max_ratio top_p temperature",
+        pointers="starts ids target_starts target_ids dice dice_starts",
+    )
+
+
+class Engine:
+    """A model ready to decode."""
+
+    def __init__(self, settings: Mapping[str, str], tensors: Mapping[str, NDArray[np.float32]]) -> None:
+        self._library = library.loaded()
+        self._tensors = {name: np.ascontiguousarray(tensor, dtype=np.float32) for name, tensor in tensors.items()}
+        self._handle: int | None = self._call("engine_new", ctypes.c_void_p)(int(library.simd() == "avx2"))
+        for path, value in settings.items():
+            self._call("engine_setting")(self._pointer, path.encode(), value.encode())
+        for name, tensor in self._tensors.items():
+            shape = (ctypes.c_int64 * tensor.ndim)(*tensor.shape)
+            self._call("engine_tensor")(
+                self._pointer, name.encode(), ctypes.c_void_p(tensor.ctypes.data), ctypes.c_int64(tensor.ndim), shape
+            )
+        if problem := self._call("engine_build", ctypes.c_char_p)(self._pointer):
+            raise Unfit(problem.decode())
+        layers, heads = ctypes.c_int64(), ctypes.c_int64()
+        self._call("engine_shape")(self._pointer, ctypes.byref(layers), ctypes.byref(heads))
+        self.layers, self.heads = layers.value, heads.value
+
+    def __del__(self) -> None:
+        if getattr(self, "_handle", None):
+            self._call("engine_free")(self._pointer)
+            self._handle = None
+
+    def decode(
+        self, sources: Sequence[Ids], search: Any, *, threads: int = 1, rows: int = ROWS
+    ) -> list[list[Hypothesis]]:
+        """The hypotheses of each source, best first; sources are given without EOS."""
+        starts, ids = _flat(sources)
+        rules = search.rules
+        beam, sampling = search.kind == "beam", search.kind == "sampling"
+        dice, dice_starts = _dice(sources, search) if sampling else (np.zeros(1), np.zeros(1, dtype=np.int64))
+        request = Request(
+            count=len(sources), kind=KINDS[search.kind], size=search.size if beam else 1, n_best=search.n_best,
+            min_length=rules.min_length, max_extra=rules.max_extra, allow_unknown=rules.allow_unknown,
+            top_k=search.top_k if sampling else 0, rows=rows, threads=threads, alpha=search.alpha if beam else 0.0,
+            beta=search.beta if beam else 0.0, max_ratio=rules.max_ratio, top_p=search.top_p if sampling else 1.0,
+            temperature=search.temperature if sampling else 1.0, starts=starts.ctypes.data, ids=ids.ctypes.data,
+            dice=dice.ctypes.data, dice_starts=dice_starts.ctypes.data,
+        )  # fmt: skip
+        return list(self._answer(request))
+
+    def forced(self, sources: Sequence[Ids], targets: Sequence[Ids], *, threads: int = 1) -> list[Hypothesis]:
+        """What the model thinks of given words; targets are given with EOS."""
+        starts, ids = _flat(sources)
+        target_starts, target_ids = _flat(targets)
+        request = Request(
+            count=len(sources), kind=FORCED, size=1, n_best=1, allow_unknown=1, rows=ROWS, threads=threads,
+            max_ratio=1.0, top_p=1.0, temperature=1.0, starts=starts.ctypes.data, ids=ids.ctypes.data,
+            target_starts=target_starts.ctypes.data, target_ids=target_ids.ctypes.data,
+        )  # fmt: skip
+        return [found for (found,) in self._answer(request)]
+
+    def _answer(self, request: Request) -> Iterator[list[Hypothesis]]:
+        answer = self._call("engine_decode", ctypes.c_void_p)(self._pointer, ctypes.byref(request))
+        held = ctypes.c_void_p(answer)
+        try:
+            if problem := self._call("answer_error", ctypes.c_char_p)(held):
+                raise RuntimeError(f"the native engine: {problem.decode()}")
+            numbers = self._array("answer_numbers", held, ctypes.c_int64)
+            reals = self._array("answer_reals", held, ctypes.c_float)
+        finally:
+            self._call("answer_free")(held)
+        at, place = 0, 0
+        for _ in range(request.count):
+            found = []
+            count, at = int(numbers[at]), at + 1
+            for _ in range(count):
+                T, S, finished = (int(number) for number in numbers[at : at + 3])
+                size = self.layers * self.heads * T * S
+                found.append(
+                    Hypothesis(
+                        ids=tuple(numbers[at + 3 : at + 3 + T].tolist()),
+                        token_scores=reals[place + 1 : place + 1 + T].copy(),
+                        score=float(reals[place]),
+                        heads=reals[place + 1 + T : place + 1 + T + size].reshape(self.layers, self.heads, T, S).copy(),
+                        finished=bool(finished),
+                    )
+                )
+                at, place = at + 3 + T, place + 1 + T + size
+            yield found
+
+    @property
+    def _pointer(self) -> ctypes.c_void_p:
+        return ctypes.c_void_p(self._handle)
+
+    def _call(self, name: str, result: Any = None) -> Any:
+        function = self._library[name]
+        function.restype = result
+        return function
+
+    def _array(self, name: str, held: ctypes.c_void_p, kind: Any) -> NDArray[Any]:
+        """A copy of what an answer holds."""
+        count = ctypes.c_int64()
+        first = self._call(name, ctypes.POINTER(kind))(held, ctypes.byref(count))
+        return np.ctypeslib.as_array(first, (count.value,)).copy() if count.value else np.zeros(0, dtype=kind)
+
+
+def flattened(tables: Mapping[str, Any], path: str = "") -> dict[str, str]:
+    """A configuration as the engine reads it: each setting under its whole path."""
+    found: dict[str, str] = {}
+    for key, value in tables.items():
+        where = f"{path}.{key}" if path else key
+        if isinstance(value, Mapping):
+            found |= flattened(value, where)
+        elif value is not None:
+            found[where] = str(value).lower() if isinstance(value, bool) else str(value)
+    return found
+
+
+def _flat(rows: Sequence[Ids]) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+    """Where each row starts, and all of them end to end."""
+    starts = np.cumsum([0, *(len(row) for row in rows)], dtype=np.int64)
+    return starts, np.fromiter((token for row in rows for token in row), dtype=np.int64, count=int(starts[-1]))
+
+
+def _dice(sources: Sequence[Ids], search: Any) -> tuple[NDArray[np.float64], NDArray[np.int64]]:
+    """As regarde.search throws them: by seed, sample and sentence alone."""
+    from regarde.text.vocabulary import EOS
+
+    thrown = []
+    for ids in sources:
+        longest = int(np.float32(len(ids) + 1) * np.float32(search.rules.max_ratio)) + search.rules.max_extra
+        dice = (np.random.default_rng([search.seed, n, *ids, EOS]) for n in range(search.n_best))
+        thrown += [die.random(longest) for die in dice]
+    starts = np.cumsum([0, *(len(throws) for throws in thrown[:-1])], dtype=np.int64)
+    return np.concatenate(thrown), starts

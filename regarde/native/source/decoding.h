@@ -1,0 +1,147 @@
+// The engine's table for one instruction set.
+#pragma once
+#include "attention.h"
+#include "table.h"
+
+namespace VARIANT {
+
+inline void table_pack(const float *W, int64_t K, int64_t N, float *into) {
+  Packed<float> packed;
+  packed.pack(W, K, N, 1, K, into);
+}
+
+inline void table_multiply(int64_t M, const float *x, int64_t x_apart, const float *panels, int64_t K, int64_t N,
+                           const float *base, int64_t base_apart, float *y, int64_t y_apart) {
+  Packed<float> packed;
+  packed.panels = const_cast<float *>(panels), packed.K = K, packed.N = N;
+  multiply<float>(M, {x, x_apart}, packed, {base, base_apart}, {y, y_apart});
+}
+
+inline void table_tangent(float *x, int64_t count) {
+  FOR_LANES(float, j, n, count) store<float>(x + j, tangent(load<float>(x + j, n)), n);
+}
+
+inline void table_rectify(float *x, int64_t count) {
+  FOR_LANES(float, j, n, count) store<float>(x + j, larger(load<float>(x + j, n), Vector<float>{}), n);
+}
+
+inline void table_lstm(int64_t M, int64_t H, float *gates, float *state) {
+  for (int64_t row = 0; row < M; row++) {
+    const float *i = gates + row * 4 * H, *f = i + H, *o = f + H, *g = o + H;
+    float *h = state + row * 2 * H, *c = h + H;
+    FOR_LANES(float, j, n, H) {
+      Vector<float> kept = sigmoid(load<float>(f + j, n)) * load<float>(c + j, n);
+      Vector<float> now = kept + sigmoid(load<float>(i + j, n)) * tangent(load<float>(g + j, n));
+      store<float>(c + j, now, n);
+      store<float>(h + j, sigmoid(load<float>(o + j, n)) * tangent(now), n);
+    }
+  }
+}
+
+inline void table_gru_reset(int64_t M, int64_t H, float *gates, const float *state, float *reset) {
+  for (int64_t row = 0; row < M; row++) {
+    float *r = gates + row * 3 * H, *z = r + H;
+    FOR_LANES(float, j, n, H) {
+      store<float>(z + j, sigmoid(load<float>(z + j, n)), n);
+      store<float>(reset + row * H + j, sigmoid(load<float>(r + j, n)) * load<float>(state + row * H + j, n), n);
+    }
+  }
+}
+
+inline void table_gru_mix(int64_t M, int64_t H, float *gates, float *state, bool keeping) {
+  for (int64_t row = 0; row < M; row++) {
+    const float *z = gates + row * 3 * H + H, *candidate = z + H;
+    float *s = state + row * H;
+    FOR_LANES(float, j, n, H) {
+      Vector<float> fresh = tangent(load<float>(candidate + j, n)), old = load<float>(s + j, n);
+      Vector<float> update = load<float>(z + j, n);
+      store<float>(s + j, keeping ? fresh + update * (old - fresh) : old + update * (fresh - old), n);
+    }
+  }
+}
+
+inline void table_gru_after(int64_t M, int64_t H, float *gates, const float *inner, float *state) {
+  for (int64_t row = 0; row < M; row++) {
+    const float *g = gates + row * 3 * H, *u = inner + row * 3 * H;
+    float *s = state + row * H;
+    FOR_LANES(float, j, n, H) {
+      Vector<float> reset = sigmoid(load<float>(g + j, n) + load<float>(u + j, n));
+      Vector<float> keep = sigmoid(load<float>(g + H + j, n) + load<float>(u + H + j, n));
+      Vector<float> fresh = tangent(load<float>(g + 2 * H + j, n) + reset * load<float>(u + 2 * H + j, n));
+      store<float>(s + j, fresh + keep * (load<float>(s + j, n) - fresh), n);
+    }
+  }
+}
+
+inline void table_additive(const float *q, const float *keys, const float *v, int64_t S, int64_t A, float *scores) {
+  for (int64_t s = 0; s < S; s++) scores[s] = additive_score(q, keys + s * A, v, A);
+}
+
+inline void table_dots(const float *q, const float *keys, int64_t apart, int64_t S, int64_t A, float scale,
+                       float *scores) {
+  for (int64_t s = 0; s < S; s++) scores[s] = scale * dot(q, keys + s * apart, A);
+}
+
+// Zero where not allowed, or where the score is -inf; all zero where nothing else is.
+inline void table_softmax(float *scores, const uint8_t *allowed, int64_t S) {
+  float top = -INFINITY;
+  for (int64_t s = 0; s < S; s++)
+    if (allowed[s] && scores[s] > top) top = scores[s];
+  float total = 0;
+  for (int64_t s = 0; s < S; s++) scores[s] = allowed[s] && scores[s] > -INFINITY ? scores[s] - top : -INFINITY;
+  FOR_LANES(float, s, n, S) {
+    Vector<float> e = load<float>(scores + s, n);
+    store<float>(scores + s, e > -INFINITY ? exponential(e) : Vector<float>{}, n);
+  }
+  for (int64_t s = 0; s < S; s++) total += scores[s];
+  if (total > 0)
+    for (int64_t s = 0; s < S; s++) scores[s] /= total;
+}
+
+inline void table_bring(const float *weights, const float *values, int64_t apart, int64_t S, int64_t C, float *context) {
+  FOR_LANES(float, c, n, C) {
+    Vector<float> total = {};
+    for (int64_t s = 0; s < S; s++) total += weights[s] * load<float>(values + s * apart + c, n);
+    store<float>(context + c, total, n);
+  }
+}
+
+inline void table_norm(const float *x, const float *gain, const float *bias, int64_t D, float *y) {
+  Vector<float> total = {};
+  FOR_LANES(float, j, n, D) total += load<float>(x + j, n);
+  const float mean = sum<float>(total) / static_cast<float>(D);
+  float squares = 0;
+  for (int64_t j = 0; j < D; j++) squares += (x[j] - mean) * (x[j] - mean);
+  const float scale = 1 / std::sqrt(squares / static_cast<float>(D) + 1e-5f);
+  FOR_LANES(float, j, n, D)
+  store<float>(y + j, (load<float>(x + j, n) - mean) * scale * load<float>(gain + j, n) + load<float>(bias + j, n), n);
+}
+
+inline float table_highest(const float *x, int64_t count) {
+  Vector<float> top = all<float>(-INFINITY);
+  int64_t j = 0;
+  for (; j + 8 <= count; j += 8) top = larger(top, load<float>(x + j));
+  float found = largest<float>(top);
+  for (; j < count; j++) found = x[j] > found ? x[j] : found;
+  return found;
+}
+
+inline float table_log_sum_exp(const float *x, int64_t count) {
+  const float top = table_highest(x, count);
+  Vector<float> total = {};
+  int64_t j = 0;
+  for (; j + 8 <= count; j += 8) total += exponential(load<float>(x + j) - top);
+  float rest = 0;
+  for (; j < count; j++) rest += exponential(all<float>(x[j] - top))[0];
+  return top + std::log(sum<float>(total) + rest);
+}
+
+#define TABLE                                                                                                  \
+  {                                                                                                            \
+    VARIANT::panel_width<float>(), VARIANT::table_pack, VARIANT::table_multiply, VARIANT::table_tangent,       \
+        VARIANT::table_rectify, VARIANT::table_lstm, VARIANT::table_gru_reset, VARIANT::table_gru_mix,         \
+        VARIANT::table_gru_after, VARIANT::table_additive, VARIANT::table_dots, VARIANT::table_softmax,        \
+        VARIANT::table_bring, VARIANT::table_norm, VARIANT::table_log_sum_exp, VARIANT::table_highest          \
+  }
+
+}  // namespace VARIANT

@@ -1,0 +1,129 @@
+// The engine's C interface: build a model from a folder's settings and tensors, then decode.
+#include <algorithm>
+#include <exception>
+#include <memory>
+#include <thread>
+
+#include "engine/searching.h"
+#include "engine/transformer.h"
+
+#define EXPORT extern "C" __attribute__((visibility("default")))
+
+namespace {
+
+struct Engine {
+  engine::Folder folder;
+  std::unique_ptr<engine::Model> model;
+  std::string error;
+};
+
+struct Answer {
+  std::vector<int64_t> numbers;  // of each sentence how many; of each hypothesis T, S, finished, its ids
+  std::vector<float> reals;      // of each hypothesis its score, token scores, attention
+  std::string error;
+};
+
+std::unique_ptr<engine::Model> build(const engine::Folder &folder) {
+  const std::string kind = folder.word("model.kind");
+  if (kind == "sutskever") return std::make_unique<engine::Sutskever>(folder);
+  if (kind == "cho" && folder.word("model.cell") == "paper") return std::make_unique<engine::Cho>(folder);
+  if (kind == "cho") return std::make_unique<engine::DeepCho>(folder);
+  if (kind == "bahdanau") return std::make_unique<engine::Bahdanau>(folder);
+  if (kind == "conditional") return std::make_unique<engine::Conditional>(folder);
+  if (kind == "luong") return std::make_unique<engine::Luong>(folder);
+  if (kind == "gnmt") return std::make_unique<engine::Gnmt>(folder);
+  if (kind == "transformer") return std::make_unique<engine::Transformer>(folder);
+  throw engine::Unknown("a model of kind " + kind);
+}
+
+}  // namespace
+
+EXPORT void *engine_new(int avx2) {
+  auto *made = new Engine;
+  made->folder.table = &portable_table;
+#if defined(__x86_64__)
+  if (avx2) made->folder.table = &avx2_table;
+#else
+  (void)avx2;
+#endif
+  return made;
+}
+
+EXPORT void engine_free(void *handle) { delete static_cast<Engine *>(handle); }
+
+EXPORT void engine_setting(void *handle, const char *path, const char *value) {
+  static_cast<Engine *>(handle)->folder.settings[path] = value;
+}
+
+// The data must stay where it is for as long as the engine lives.
+EXPORT void engine_tensor(void *handle, const char *name, const float *data, int64_t axes, const int64_t *shape) {
+  static_cast<Engine *>(handle)->folder.tensors[name] = {data, std::vector<int64_t>(shape, shape + axes)};
+}
+
+// Null, or why there is no such model here.
+EXPORT const char *engine_build(void *handle) {
+  auto *made = static_cast<Engine *>(handle);
+  try {
+    made->model = build(made->folder);
+    return nullptr;
+  } catch (const std::exception &problem) {
+    made->error = problem.what();
+    return made->error.c_str();
+  }
+}
+
+EXPORT void *engine_decode(void *handle, const engine::Request *request) {
+  auto *made = static_cast<Engine *>(handle);
+  auto *answer = new Answer;
+  try {
+    engine::Search search(*made->model, *made->folder.table, *request);
+    std::vector<std::thread> others;
+    std::vector<std::exception_ptr> problems(std::max<int64_t>(1, request->threads));
+    auto worker = [&](size_t i) {
+      try {
+        search.work();
+      } catch (...) {
+        problems[i] = std::current_exception();
+      }
+    };
+    for (int64_t i = 1; i < request->threads; i++) others.emplace_back(worker, static_cast<size_t>(i));
+    worker(0);
+    for (std::thread &other : others) other.join();
+    for (const auto &problem : problems)
+      if (problem) std::rethrow_exception(problem);
+    for (const auto &hypotheses : search.results) {
+      answer->numbers.push_back(static_cast<int64_t>(hypotheses.size()));
+      for (const auto &h : hypotheses) {
+        answer->numbers.insert(answer->numbers.end(), {static_cast<int64_t>(h.ids.size()), h.S, h.finished});
+        answer->numbers.insert(answer->numbers.end(), h.ids.begin(), h.ids.end());
+        answer->reals.push_back(h.score);
+        answer->reals.insert(answer->reals.end(), h.token_scores.begin(), h.token_scores.end());
+        answer->reals.insert(answer->reals.end(), h.heads.begin(), h.heads.end());
+      }
+    }
+  } catch (const std::exception &problem) {
+    answer->error = problem.what();
+  }
+  return answer;
+}
+
+EXPORT const char *answer_error(const void *handle) {
+  const auto *answer = static_cast<const Answer *>(handle);
+  return answer->error.empty() ? nullptr : answer->error.c_str();
+}
+EXPORT const int64_t *answer_numbers(const void *handle, int64_t *count) {
+  const auto *answer = static_cast<const Answer *>(handle);
+  *count = static_cast<int64_t>(answer->numbers.size());
+  return answer->numbers.data();
+}
+EXPORT const float *answer_reals(const void *handle, int64_t *count) {
+  const auto *answer = static_cast<const Answer *>(handle);
+  *count = static_cast<int64_t>(answer->reals.size());
+  return answer->reals.data();
+}
+EXPORT void answer_free(void *handle) { delete static_cast<Answer *>(handle); }
+
+EXPORT void engine_shape(void *handle, int64_t *layers, int64_t *heads) {
+  const auto *made = static_cast<Engine *>(handle);
+  *layers = made->model->layers, *heads = made->model->heads;
+}

@@ -1,0 +1,203 @@
+// What models are made of: weights by the names they have in the folder, matrices, cells, the sentences at work.
+//
+// Axes: M rows (hypotheses at one step), S source, H hidden, G gate pre-activations, K state size, D width, V words.
+#pragma once
+#include <cmath>
+#include <cstring>
+#include <map>
+#include <stdexcept>
+#include <string>
+#include <vector>
+
+#include "../table.h"
+
+namespace engine {
+
+using Floats = std::vector<float>;
+using std::string;
+
+// What this engine does not know: the caller takes another.
+struct Unknown : std::runtime_error {
+  using std::runtime_error::runtime_error;
+};
+
+struct Tensor {
+  const float *data = nullptr;
+  std::vector<int64_t> shape;
+  int64_t size(size_t axis) const { return shape.at(axis); }
+};
+
+// A model folder as it was read: its settings, each under its path, and its tensors by name.
+struct Folder {
+  std::map<string, string> settings;
+  std::map<string, Tensor> tensors;
+  const Table *table = nullptr;
+
+  const string &word(const string &path) const {
+    auto found = settings.find(path);
+    if (found == settings.end()) throw Unknown("the configuration has no " + path);
+    return found->second;
+  }
+  string word(const string &path, const string &otherwise) const {
+    auto found = settings.find(path);
+    return found == settings.end() ? otherwise : found->second;
+  }
+  int64_t number(const string &path) const { return std::stoll(word(path)); }
+  int64_t number(const string &path, int64_t otherwise) const {
+    return settings.count(path) ? std::stoll(word(path)) : otherwise;
+  }
+  double real(const string &path) const { return std::stod(word(path)); }
+  bool yes(const string &path) const { return word(path) == "true"; }
+  bool has(const string &name) const { return tensors.count(name) > 0; }
+  const Tensor &tensor(const string &name) const {
+    auto found = tensors.find(name);
+    if (found == tensors.end()) throw Unknown("the weights have no " + name);
+    return found->second;
+  }
+};
+
+// y = W x + b, for many x at once.
+struct Linear {
+  const Table *table = nullptr;
+  int64_t K = 0, N = 0;
+  Floats panels, bias;
+
+  Linear() = default;
+  Linear(const Folder &folder, const string &name, bool named_weight = true) {
+    const Tensor &W = folder.tensor(named_weight ? name + ".weight" : name);
+    load(folder, W.data, W.size(0), W.size(1), W.size(1));
+    if (named_weight && folder.has(name + ".bias")) {
+      const Tensor &b = folder.tensor(name + ".bias");
+      bias.assign(b.data, b.data + N);
+    }
+  }
+  // Rows [0, N) of a matrix whose rows are `apart` long, of which the first K columns count.
+  void load(const Folder &folder, const float *W, int64_t N_, int64_t K_, int64_t apart) {
+    table = folder.table, N = N_, K = K_;
+    Floats tight(N * K);
+    for (int64_t n = 0; n < N; n++) std::memcpy(&tight[n * K], W + n * apart, sizeof(float) * K);
+    panels.resize((N + table->panel - 1) / table->panel * table->panel * K);
+    table->pack(tight.data(), K, N, panels.data());
+  }
+  explicit operator bool() const { return N > 0; }
+  void operator()(int64_t M, const float *x, int64_t x_apart, float *y, int64_t y_apart) const {
+    table->multiply(M, x, x_apart, panels.data(), K, N, bias.empty() ? nullptr : bias.data(), 0, y, y_apart);
+  }
+  void operator()(int64_t M, const Floats &x, Floats &y) const {
+    y.resize(M * N);
+    (*this)(M, x.data(), K, y.data(), N);
+  }
+  // y += W x
+  void add(int64_t M, const float *x, int64_t x_apart, float *y, int64_t y_apart) const {
+    table->multiply(M, x, x_apart, panels.data(), K, N, y, y_apart, y, y_apart);
+  }
+};
+
+struct Embedding {
+  const float *table = nullptr;
+  int64_t size = 0, count = 0;
+  Embedding() = default;
+  Embedding(const Folder &folder, const string &name) {
+    const Tensor &E = folder.tensor(name + ".table.weight");
+    table = E.data, count = E.size(0), size = E.size(1);
+  }
+  const float *operator[](int64_t id) const {
+    if (id < 0 || id >= count) throw std::out_of_range("a token that the model does not know");
+    return table + id * size;
+  }
+  void rows(int64_t M, const int64_t *ids, Floats &out) const {
+    out.resize(M * size);
+    for (int64_t i = 0; i < M; i++) std::memcpy(&out[i * size], (*this)[ids[i]], sizeof(float) * size);
+  }
+};
+
+// The cells of layers/cells.py; `keeping` is the encoder's of models/cho.py.
+struct Cell {
+  enum Kind { simple, gru, torch_gru, lstm, keeping } kind = simple;
+  const Table *table = nullptr;
+  int64_t H = 0, G = 0, K = 0;
+  std::vector<Linear> W;
+  Linear U_gates, U;
+
+  Cell() = default;
+  Cell(const Folder &folder, const string &name, const string &kind_name) : table(folder.table) {
+    const std::map<string, Kind> kinds = {
+        {"simple", simple}, {"gru", gru}, {"torch-gru", torch_gru}, {"lstm", lstm}, {"keeping", keeping}};
+    auto found = kinds.find(kind_name);
+    if (found == kinds.end()) throw Unknown("a cell of kind " + kind_name);
+    kind = found->second;
+    for (int i = 0; folder.has(name + ".W." + std::to_string(i) + ".weight"); i++)
+      W.emplace_back(folder, name + ".W." + std::to_string(i));
+    if (folder.has(name + ".U_gates.weight")) U_gates = Linear(folder, name + ".U_gates");
+    U = Linear(folder, name + ".U");
+    H = U.K;
+    G = kind == simple ? H : kind == lstm ? 4 * H : 3 * H;
+    K = kind == lstm ? 2 * H : H;
+  }
+  // gates (M, G) hold all shares; state (M, K) moves on.
+  void step(int64_t M, float *gates, float *state) const {
+    static thread_local Floats scratch;
+    switch (kind) {
+      case simple:
+        U.add(M, state, K, gates, G);
+        table->tangent(gates, M * H);
+        std::memcpy(state, gates, sizeof(float) * M * H);
+        return;
+      case lstm:
+        U.add(M, state, K, gates, G);
+        return table->lstm(M, H, gates, state);
+      case torch_gru:
+        scratch.resize(M * 3 * H);
+        U_gates(M, state, K, scratch.data(), 3 * H);
+        U(M, state, K, scratch.data() + 2 * H, 3 * H);
+        return table->gru_after(M, H, gates, scratch.data(), state);
+      default:
+        scratch.resize(M * H);
+        U_gates.add(M, state, K, gates, G);
+        table->gru_reset(M, H, gates, state, scratch.data());
+        U.add(M, scratch.data(), H, gates + 2 * H, G);
+        return table->gru_mix(M, H, gates, state, kind == keeping);
+    }
+  }
+};
+
+// What one attention knows of a source.
+struct Memory {
+  Floats keys, values;        // with several heads: heads x S x their width
+  std::vector<uint8_t> mask;  // S
+};
+
+// A source on its way: what the model remembers of it, and what its hypotheses have looked at. A step's entries lie by
+// slot; a hypothesis knows the slots of its past.
+struct Sentence {
+  int64_t number = 0;
+  std::vector<int64_t> ids;  // EOS at the end
+  std::vector<Memory> memory;
+  Floats summary;               // of models without attention
+  std::vector<Floats> weights;  // of each step: slots x layers x heads x S
+  std::vector<Floats> cache;    // of each step: slots x what the model keeps of a word
+  int64_t S() const { return static_cast<int64_t>(ids.size()); }
+};
+
+// One hypothesis at one step.
+struct Row {
+  Sentence *sentence;
+  int64_t slot, t;
+  const int64_t *path;  // the slots of its t steps so far
+};
+
+// A model: any number of sentences in, then any number of rows a step on.
+struct Model {
+  int64_t state_width = 0, layers = 0, heads = 0, cache_width = 0, V = 0;
+  virtual ~Model() = default;
+  // Remember the sentences, and write the first states (count, state_width).
+  virtual void encode(const std::vector<Sentence *> &sentences, float *states) const = 0;
+  // One word on.  previous (M), states (M, state_width) -> logits (M, V)
+  virtual void step(const std::vector<Row> &rows, const int64_t *previous, float *states, float *logits) const = 0;
+
+  float *weights(const Row &row, int64_t step, int64_t slot, int64_t layer) const {
+    return row.sentence->weights[step].data() + (slot * layers + layer) * heads * row.sentence->S();
+  }
+};
+
+}  // namespace engine

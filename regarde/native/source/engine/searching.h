@@ -1,0 +1,329 @@
+// Greedy, beam, sampling and forced decoding, as regarde/search has them, over a batch that sentences enter and leave.
+#pragma once
+#include <atomic>
+#include <functional>
+#include <mutex>
+
+#include "parts.h"
+
+namespace engine {
+
+enum Control { PAD, UNK, BOS, EOS };  // as in text/vocabulary.py
+
+struct Request {
+  int64_t count, kind, size, n_best, min_length, max_extra, allow_unknown, top_k, rows, threads;
+  double alpha, beta, max_ratio, top_p, temperature;
+  const int64_t *starts, *ids;                // the sources: count + 1, and all tokens without EOS
+  const int64_t *target_starts, *target_ids;  // forced decoding: what is said, EOS included
+  const double *dice;                         // sampling: numbers in [0, 1), for each sentence and sample as many as it may need
+  const int64_t *dice_starts;                 // count x n_best
+};
+enum SearchKind : int64_t { GREEDY, BEAM, SAMPLING, FORCED };
+
+struct Hypothesis {
+  std::vector<int64_t> ids;
+  Floats token_scores, heads;
+  float score;
+  int64_t S;
+  bool finished;
+};
+
+struct Candidate {
+  float score, token_score;
+  int64_t row, word;
+};
+
+inline bool better(const Candidate &a, const Candidate &b) {
+  return a.score != b.score ? a.score > b.score : a.row != b.row ? a.row < b.row : a.word < b.word;
+}
+
+// A sentence being searched: its beams, and what they have said.
+struct Active {
+  Sentence sentence;
+  int64_t t = 0, live = 1, longest = 0, sample = 0;
+  std::vector<int64_t> path, words;  // (live, t)
+  Floats token_scores, scores;       // (live, t), (live)
+  std::vector<Hypothesis> found;
+};
+
+class Search {
+  const Model &model;
+  const Table &table;
+  const Request &request;
+  std::atomic<int64_t> next{0};
+
+ public:
+  std::vector<std::vector<Hypothesis>> results;
+
+  Search(const Model &model, const Table &table, const Request &request)
+      : model(model), table(table), request(request), results(request.count) {}
+
+  int64_t width() const { return request.kind == BEAM ? request.size : 1; }
+  int64_t samples() const { return request.kind == SAMPLING ? request.n_best : 1; }
+
+  // One worker: takes sentences as places become free, until there are none.
+  void work() {
+    std::vector<std::unique_ptr<Active>> active;
+    Floats states, moved, logits;
+    std::vector<Row> rows;
+    std::vector<int64_t> previous, parents, following;
+    while (true) {
+      admit(active, states, previous);
+      if (active.empty()) return;
+      rows.clear();
+      for (auto &one : active) {
+        one->sentence.weights.emplace_back(one->live * model.layers * model.heads * one->sentence.S());
+        one->sentence.cache.emplace_back(one->live * model.cache_width);
+        for (int64_t slot = 0; slot < one->live; slot++)
+          rows.push_back({&one->sentence, slot, one->t, one->path.data() + slot * one->t});
+      }
+      const int64_t M = static_cast<int64_t>(rows.size());
+      logits.resize(M * model.V);
+      model.step(rows, previous.data(), states.data(), logits.data());
+      parents.clear(), following.clear();
+      int64_t row = 0;
+      std::vector<std::unique_ptr<Active>> staying;
+      for (auto &one : active) {
+        const int64_t live = one->live;
+        std::vector<Candidate> going = advance(*one, &logits[row * model.V]);
+        for (const Candidate &candidate : going) {
+          parents.push_back(row + candidate.row);
+          following.push_back(candidate.word);
+        }
+        row += live;
+        if (going.empty()) finish(*one);
+        else staying.push_back(std::move(one));
+      }
+      moved.resize(parents.size() * model.state_width);
+      for (size_t i = 0; i < parents.size(); i++)
+        std::memcpy(moved.data() + i * model.state_width, states.data() + parents[i] * model.state_width,
+                    sizeof(float) * model.state_width);
+      states.swap(moved);
+      states.resize(parents.size() * model.state_width);
+      previous.swap(following);
+      active.swap(staying);
+    }
+  }
+
+ private:
+  // New sentences, as many as there is room for; they are encoded together.
+  void admit(std::vector<std::unique_ptr<Active>> &active, Floats &states, std::vector<int64_t> &previous) {
+    const int64_t room = request.rows / width() - static_cast<int64_t>(active.size());
+    const int64_t capacity = std::max<int64_t>(1, request.rows / width());
+    // a few at a time: encoding one alone would be slow, waiting for many would leave places empty
+    if (!active.empty() && room < std::max<int64_t>(1, capacity / 4)) return;
+    std::vector<std::unique_ptr<Active>> fresh;
+    for (int64_t i = 0; i < std::max<int64_t>(room, active.empty() ? 1 : 0); i++) {
+      const int64_t number = next++;
+      if (number >= request.count * samples()) break;
+      auto one = std::make_unique<Active>();
+      const int64_t source = number / samples();
+      one->sample = number % samples();
+      one->sentence.number = source;
+      one->sentence.ids.assign(request.ids + request.starts[source], request.ids + request.starts[source + 1]);
+      one->sentence.ids.push_back(EOS);
+      const float most = static_cast<float>(one->sentence.S()) * static_cast<float>(request.max_ratio);
+      one->longest = static_cast<int64_t>(most) + request.max_extra;
+      if (request.kind == FORCED) one->longest = request.target_starts[source + 1] - request.target_starts[source];
+      one->scores = {0.0f};
+      fresh.push_back(std::move(one));
+    }
+    if (fresh.empty()) return;
+    std::vector<Sentence *> sentences;
+    for (auto &one : fresh) sentences.push_back(&one->sentence);
+    const size_t before = states.size();
+    states.resize(before + fresh.size() * model.state_width);
+    model.encode(sentences, states.data() + before);
+    for (auto &one : fresh) {
+      previous.push_back(BOS);
+      active.push_back(std::move(one));
+    }
+  }
+
+  // The continuations that go on; none: the sentence is done. Rows of candidates are the sentence's own slots.
+  std::vector<Candidate> advance(Active &one, float *logits) {
+    std::vector<Candidate> ranked;
+    for (int64_t slot = 0; slot < one.live; slot++) {
+      float *x = logits + slot * model.V;
+      const float all = table.log_sum_exp(x, model.V);
+      if (request.kind == FORCED) {
+        const int64_t word = request.target_ids[request.target_starts[one.sentence.number] + one.t];
+        ranked = {{one.scores[slot] + (x[word] - all), x[word] - all, slot, word}};
+        break;
+      }
+      x[PAD] = x[BOS] = -INFINITY;
+      if (!request.allow_unknown) x[UNK] = -INFINITY;
+      if (one.t < request.min_length) x[EOS] = -INFINITY;
+      if (request.kind == GREEDY) ranked = {best(x, all, one.scores[slot])};
+      else if (request.kind == SAMPLING) ranked = {drawn(x, all, one)};
+      else rank(x, all, one.scores[slot], slot, 2 * request.size, ranked);
+    }
+    one.t++;
+    const int64_t K = width();
+    std::vector<Candidate> open;
+    for (size_t i = 0; i < ranked.size(); i++) {
+      const Candidate &c = ranked[i];
+      const bool ends = request.kind == FORCED ? one.t == one.longest : c.word == EOS;
+      if (!ends && static_cast<int64_t>(open.size()) < K) open.push_back(c);
+      else if (ends && static_cast<int64_t>(i) < K) one.found.push_back(hypothesis(one, c));
+    }
+    const bool enough = static_cast<int64_t>(one.found.size()) >= K;
+    if (!enough && one.t < one.longest && !open.empty()) return extend(one, open);
+    const int64_t wanted = request.kind == BEAM ? request.n_best : 1;
+    if (static_cast<int64_t>(one.found.size()) < wanted)
+      for (const Candidate &c : open) one.found.push_back(hypothesis(one, c));
+    return {};
+  }
+
+  Candidate best(const float *x, float all, float so_far) const {
+    const float top = table.highest(x, model.V);
+    int64_t word = 0;
+    while (word < model.V - 1 && x[word] != top) word++;
+    return {so_far + (top - all), top - all, 0, word};
+  }
+
+  // Keep the best `most` of what is there and what this row offers.
+  void rank(const float *x, float all, float so_far, int64_t slot, int64_t most, std::vector<Candidate> &ranked) const {
+    const int64_t block = 64;
+    for (int64_t first = 0; first < model.V; first += block) {
+      const int64_t count = std::min(block, model.V - first);
+      const bool full = static_cast<int64_t>(ranked.size()) == most;
+      if (full && so_far + (table.highest(x + first, count) - all) < ranked.back().score) continue;
+      for (int64_t word = first; word < first + count; word++) {
+        if (x[word] == -INFINITY) continue;
+        const Candidate c{so_far + (x[word] - all), x[word] - all, slot, word};
+        if (static_cast<int64_t>(ranked.size()) == most) {
+          if (!better(c, ranked.back())) continue;
+          ranked.pop_back();
+        }
+        ranked.insert(std::upper_bound(ranked.begin(), ranked.end(), c, better), c);
+      }
+    }
+  }
+
+  // search/single.py, Sampling: narrowed by top-k and nucleus, then the word on which the dice fall.
+  Candidate drawn(const float *x, float all, const Active &one) const {
+    const int64_t V = model.V;
+    Floats scores(V);
+    for (int64_t i = 0; i < V; i++) scores[i] = (x[i] - all) / static_cast<float>(request.temperature);
+    if (request.top_k) {
+      Floats sorted = scores;
+      const int64_t k = std::min(request.top_k, V);
+      std::nth_element(sorted.begin(), sorted.begin() + (k - 1), sorted.end(), std::greater<float>());
+      for (float &score : scores) score = score < sorted[k - 1] ? -INFINITY : score;
+    }
+    if (request.top_p < 1) {
+      const float top = *std::max_element(scores.begin(), scores.end());
+      double total = 0;
+      std::vector<int64_t> order(V);
+      for (int64_t i = 0; i < V; i++) order[i] = i, total += std::exp(static_cast<double>(scores[i] - top));
+      std::stable_sort(order.begin(), order.end(), [&](int64_t a, int64_t b) { return scores[a] > scores[b]; });
+      double before = 0;
+      for (int64_t i : order) {
+        const double p = std::exp(static_cast<double>(scores[i] - top)) / total;
+        if (before >= std::max(request.top_p, 1e-9)) scores[i] = -INFINITY;
+        before += p;
+      }
+    }
+    const float top = *std::max_element(scores.begin(), scores.end());
+    double total = 0;
+    for (float score : scores) total += std::exp(static_cast<double>(score) - top);
+    const int64_t place = request.dice_starts[one.sentence.number * samples() + one.sample] + one.t;
+    const double thrown = request.dice[place] * total;
+    double sum = 0;
+    int64_t word = V - 1;
+    for (int64_t i = 0; i < V; i++) {
+      sum += std::exp(static_cast<double>(scores[i]) - top);
+      if (sum > thrown) {
+        word = i;
+        break;
+      }
+    }
+    return {one.scores[0] + (x[word] - all), x[word] - all, 0, word};
+  }
+
+  std::vector<Candidate> extend(Active &one, const std::vector<Candidate> &chosen) const {
+    const int64_t t = one.t, live = static_cast<int64_t>(chosen.size());
+    std::vector<int64_t> path(live * t), words(live * t);
+    Floats token_scores(live * t), scores(live);
+    for (int64_t i = 0; i < live; i++) {
+      const Candidate &c = chosen[i];
+      std::copy_n(one.path.begin() + c.row * (t - 1), t - 1, path.begin() + i * t);
+      std::copy_n(one.words.begin() + c.row * (t - 1), t - 1, words.begin() + i * t);
+      std::copy_n(one.token_scores.begin() + c.row * (t - 1), t - 1, token_scores.begin() + i * t);
+      path[i * t + t - 1] = c.row, words[i * t + t - 1] = c.word, token_scores[i * t + t - 1] = c.token_score;
+      scores[i] = c.score;
+    }
+    one.path.swap(path), one.words.swap(words), one.token_scores.swap(token_scores), one.scores.swap(scores);
+    one.live = live;
+    return chosen;
+  }
+
+  // Called when one.t counts the word of the candidate, but path and words do not hold it yet.
+  Hypothesis hypothesis(const Active &one, const Candidate &c) const {
+    const int64_t T = one.t, S = one.sentence.S(), L = model.layers, N = model.heads;
+    Hypothesis h;
+    h.S = S;
+    h.ids.assign(one.words.begin() + c.row * (T - 1), one.words.begin() + (c.row + 1) * (T - 1));
+    h.ids.push_back(c.word);
+    h.token_scores.assign(one.token_scores.begin() + c.row * (T - 1), one.token_scores.begin() + (c.row + 1) * (T - 1));
+    h.token_scores.push_back(c.token_score);
+    h.heads.resize(L * N * T * S);
+    for (int64_t t = 0; t < T; t++) {
+      const int64_t slot = t == T - 1 ? c.row : one.path[c.row * (T - 1) + t];
+      const float *from = one.sentence.weights[t].data() + slot * L * N * S;
+      for (int64_t ln = 0; ln < L * N; ln++)
+        std::memcpy(&h.heads[(ln * T + t) * S], from + ln * S, sizeof(float) * S);
+    }
+    h.finished = request.kind == FORCED || c.word == EOS;
+    h.score = c.score;
+    if (request.kind == BEAM) h.score = static_cast<float>(ranked_score(h, c.score, T, S));
+    return h;
+  }
+
+  // Wu et al. 2016, equation 14.
+  double ranked_score(const Hypothesis &h, float score, int64_t T, int64_t S) const {
+    double total = score / std::pow((5.0 + static_cast<double>(T)) / 6.0, request.alpha);
+    const int64_t LN = model.layers * model.heads;
+    if (request.beta == 0 || LN == 0) return total;
+    for (int64_t s = 0; s < S - 1; s++) {
+      double covered = 0;
+      for (int64_t row = 0; row < LN * T; row++) covered += h.heads[row * S + s];
+      total += request.beta * std::log(std::min(std::max(covered / static_cast<double>(LN), 1e-6), 1.0));
+    }
+    return total;
+  }
+
+  void finish(Active &one) {
+    auto &all = results[one.sentence.number];
+    auto by_score = [](const Hypothesis &a, const Hypothesis &b) { return a.score > b.score; };
+    if (request.kind == BEAM) {
+      std::stable_sort(one.found.begin(), one.found.end(), [](const Hypothesis &a, const Hypothesis &b) {
+        return a.finished != b.finished ? a.finished : a.score > b.score;
+      });
+      if (static_cast<int64_t>(one.found.size()) > request.n_best) one.found.resize(request.n_best);
+      std::stable_sort(one.found.begin(), one.found.end(), by_score);
+      all = std::move(one.found);
+      return;
+    }
+    if (request.kind != SAMPLING) {
+      all = std::move(one.found);
+      return;
+    }
+    std::lock_guard<std::mutex> hold(mutex);  // the samples of a sentence may come from several workers
+    for (Hypothesis &h : one.found) {
+      samples_of.resize(request.count);
+      samples_of[one.sentence.number].emplace_back(one.sample, std::move(h));
+    }
+    auto &own = samples_of[one.sentence.number];
+    if (static_cast<int64_t>(own.size()) < samples()) return;
+    std::sort(own.begin(), own.end(), [](const auto &a, const auto &b) { return a.first < b.first; });
+    for (auto &pair : own) all.push_back(std::move(pair.second));
+    std::stable_sort(all.begin(), all.end(), by_score);
+  }
+
+  std::mutex mutex;
+  std::vector<std::vector<std::pair<int64_t, Hypothesis>>> samples_of;
+};
+
+}  // namespace engine

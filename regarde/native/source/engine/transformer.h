@@ -1,0 +1,224 @@
+// models/transformer.py: all words of a source at once, the target word by word with keys and values kept.
+#pragma once
+#include "recurrent_models.h"
+
+namespace engine {
+
+struct Norm {
+  const float *gain = nullptr, *bias = nullptr;
+  const Table *table = nullptr;
+  int64_t D = 0;
+  Norm() = default;
+  Norm(const Folder &folder, const string &name) : table(folder.table) {
+    gain = folder.tensor(name + ".weight").data, bias = folder.tensor(name + ".bias").data;
+    D = folder.tensor(name + ".weight").size(0);
+  }
+  void operator()(int64_t M, const float *x, float *y) const {
+    for (int64_t i = 0; i < M; i++) table->norm(x + i * D, gain, bias, D, y + i * D);
+  }
+};
+
+// sqrt(D) e(word) + p(position), or queries and keys turned by it.
+struct Positions {
+  enum Kind { sinusoidal, learned, rotary } kind = sinusoidal;
+  const Tensor *places = nullptr;
+  Positions() = default;
+  Positions(const Folder &folder, const string &name) {
+    const string chosen = folder.word("model.positions");
+    kind = chosen == "learned" ? learned : chosen == "rotary" ? rotary : sinusoidal;
+    if (kind == learned) places = &folder.tensor(name + ".where.table.weight");
+  }
+  static float angle(int64_t position, int64_t pair, int64_t n) {
+    return static_cast<float>(position) / std::pow(10000.0f, static_cast<float>(2 * pair) / static_cast<float>(n));
+  }
+  void place(float *x, int64_t position, int64_t D) const {
+    if (kind == learned) {
+      const float *p = places->data + std::min(position, places->size(0) - 1) * D;
+      for (int64_t j = 0; j < D; j++) x[j] += p[j];
+    } else if (kind == sinusoidal) {
+      for (int64_t j = 0; j < D; j += 2) {
+        x[j] += std::sin(angle(position, j / 2, D));
+        x[j + 1] += std::cos(angle(position, j / 2, D));
+      }
+    }
+  }
+  void turn(float *x, int64_t position, int64_t heads, int64_t C) const {
+    if (kind != rotary) return;
+    for (int64_t j = 0; j < C; j += 2) {
+      const float a = angle(position, j / 2, C), c = std::cos(a), s = std::sin(a);
+      for (int64_t n = 0; n < heads; n++) {
+        float &even = x[n * C + j], &odd = x[n * C + j + 1];
+        const float turned = even * c - odd * s;
+        odd = even * s + odd * c;
+        even = turned;
+      }
+    }
+  }
+};
+
+struct Entry {
+  Embedding embedding;
+  Positions positions;
+  Entry() = default;
+  Entry(const Folder &folder, const string &name, const string &words)
+      : embedding(folder, words), positions(folder, name) {}
+  void operator()(int64_t id, int64_t position, float *x) const {
+    const int64_t D = embedding.size;
+    const float scale = static_cast<float>(std::sqrt(static_cast<double>(D)));
+    const float *e = embedding[id];
+    for (int64_t j = 0; j < D; j++) x[j] = scale * e[j];
+    positions.place(x, position, D);
+  }
+};
+
+struct Block {
+  Linear W_qkv, W_o, W_1, W_2;
+  Norm attention_norm, cross_norm, feed_norm;
+  Attention cross;
+  bool pre = false;
+  const Table *table = nullptr;
+
+  Block(const Folder &folder, const string &name, bool decoder, int64_t heads) : table(folder.table) {
+    W_qkv = Linear(folder, name + ".attention.W_qkv"), W_o = Linear(folder, name + ".attention.W_o");
+    W_1 = Linear(folder, name + ".feed_forward.W_1"), W_2 = Linear(folder, name + ".feed_forward.W_2");
+    attention_norm = Norm(folder, name + ".around_attention.norm");
+    feed_norm = Norm(folder, name + ".around_feed_forward.norm");
+    pre = folder.word("model.norm") == "pre";
+    if (!decoder) return;
+    cross_norm = Norm(folder, name + ".around_cross.norm");
+    cross = Attention(folder, name + ".cross", "model.attention", W_o.N, W_o.N, heads);
+  }
+  int64_t D() const { return W_o.N; }
+
+  // The way around a sub-layer, of which `f` makes y out of what it sees.
+  template <class F> void around(const Norm &norm, int64_t M, Floats &x, Floats &seen, Floats &y, F f) const {
+    if (pre) {
+      seen.resize(M * D());
+      norm(M, x.data(), seen.data());
+    }
+    y.resize(M * D());
+    f(pre ? seen.data() : x.data(), y.data());
+    for (int64_t j = 0; j < M * D(); j++) x[j] += y[j];
+    if (!pre) norm(M, x.data(), x.data());
+  }
+  void feed_forward(int64_t M, Floats &x, Floats &seen, Floats &y) const {
+    static thread_local Floats inner;
+    around(feed_norm, M, x, seen, y, [&](const float *in, float *out) {
+      inner.resize(M * W_1.N);
+      W_1(M, in, D(), inner.data(), W_1.N);
+      table->rectify(inner.data(), M * W_1.N);
+      W_2(M, inner.data(), W_1.N, out, D());
+    });
+  }
+};
+
+struct Transformer : Model {
+  const Table *table;
+  int64_t D, N, C;  // model size, heads of self-attention, their size
+  Entry source, target;
+  std::vector<Block> reading, writing;
+  Norm read_norm, written_norm;
+  Linear vocabulary;
+  bool pre;
+
+  explicit Transformer(const Folder &folder)
+      : table(folder.table), D(folder.number("model.size")), N(folder.number("model.heads")), C(D / N),
+        source(folder, "encoder.entry", "encoder.entry.embed"), target(folder, "decoder.entry", "decoder.entry.embed"),
+        pre(folder.word("model.norm") == "pre") {
+    for (int i = 0; folder.has("encoder.blocks." + std::to_string(i) + ".attention.W_o.weight"); i++)
+      reading.emplace_back(folder, "encoder.blocks." + std::to_string(i), false, N);
+    for (int i = 0; folder.has("decoder.blocks." + std::to_string(i) + ".attention.W_o.weight"); i++)
+      writing.emplace_back(folder, "decoder.blocks." + std::to_string(i), true, N);
+    if (pre) read_norm = Norm(folder, "encoder.norm"), written_norm = Norm(folder, "decoder.norm");
+    vocabulary = folder.has("decoder.vocabulary.weight") ? Linear(folder, "decoder.vocabulary")
+                                                         : Linear(folder, "decoder.entry.embed.table");
+    layers = static_cast<int64_t>(writing.size()), heads = writing[0].cross.N;
+    cache_width = layers * 2 * D, V = vocabulary.N;
+  }
+
+  // One query of one head against keys and values that may lie anywhere.
+  void look(const float *q, const std::vector<const float *> &kept, int64_t head, Floats &scores, float *out) const {
+    const int64_t count = static_cast<int64_t>(kept.size());
+    const float scale = 1 / std::sqrt(static_cast<float>(C));
+    static thread_local std::vector<uint8_t> everywhere;
+    everywhere.assign(count, 1);
+    scores.resize(count);
+    for (int64_t s = 0; s < count; s++) table->dots(q, kept[s] + head * C, 0, 1, C, scale, &scores[s]);
+    table->softmax(scores.data(), everywhere.data(), count);
+    std::memset(out, 0, sizeof(float) * C);
+    for (int64_t s = 0; s < count; s++) {
+      const float *value = kept[s] + D + head * C;
+      for (int64_t j = 0; j < C; j++) out[j] += scores[s] * value[j];
+    }
+  }
+
+  void encode(const Sentences &sentences, float *) const override {
+    const Tokens tokens(sentences);
+    const int64_t total = tokens.total;
+    Floats x(total * D), seen, y, qkv(total * 3 * D), found(total * D), scores;
+    for (size_t b = 0; b < sentences.size(); b++)
+      for (int64_t s = 0; s < tokens.lengths[b]; s++) source(sentences[b]->ids[s], s, &x[(tokens.starts[b] + s) * D]);
+    for (const Block &block : reading) {
+      block.around(block.attention_norm, total, x, seen, y, [&](const float *in, float *out) {
+        block.W_qkv(total, in, D, qkv.data(), 3 * D);
+        std::vector<const float *> kept;
+        for (size_t b = 0; b < sentences.size(); b++) {
+          const int64_t S = tokens.lengths[b];
+          float *first = &qkv[tokens.starts[b] * 3 * D];
+          kept.clear();
+          for (int64_t s = 0; s < S; s++) {
+            source.positions.turn(first + s * 3 * D, s, N, C);
+            source.positions.turn(first + s * 3 * D + D, s, N, C);
+            kept.push_back(first + s * 3 * D + D);
+          }
+          for (int64_t s = 0; s < S; s++)
+            for (int64_t n = 0; n < N; n++)
+              look(first + s * 3 * D + n * C, kept, n, scores, &found[(tokens.starts[b] + s) * D + n * C]);
+        }
+        block.W_o(total, found.data(), D, out, D);
+      });
+      block.feed_forward(total, x, seen, y);
+    }
+    if (pre) read_norm(total, x.data(), x.data());
+    for (size_t b = 0; b < sentences.size(); b++) {
+      sentences[b]->memory.resize(writing.size());
+      for (size_t layer = 0; layer < writing.size(); layer++)
+        writing[layer].cross.remember(tokens.lengths[b], &x[tokens.starts[b] * D], sentences[b]->memory[layer]);
+    }
+  }
+
+  void step(const std::vector<Row> &rows, const int64_t *previous, float *, float *logits) const override {
+    const int64_t M = static_cast<int64_t>(rows.size());
+    Floats x(M * D), seen, y, qkv(M * 3 * D), found(M * D), scores;
+    std::vector<const float *> kept;
+    for (int64_t i = 0; i < M; i++) target(previous[i], rows[i].t, &x[i * D]);
+    for (int64_t layer = 0; layer < layers; layer++) {
+      const Block &block = writing[layer];
+      block.around(block.attention_norm, M, x, seen, y, [&](const float *in, float *out) {
+        block.W_qkv(M, in, D, qkv.data(), 3 * D);
+        for (int64_t i = 0; i < M; i++) {
+          const Row &row = rows[i];
+          float *q = &qkv[i * 3 * D];
+          target.positions.turn(q, row.t, N, C);
+          target.positions.turn(q + D, row.t, N, C);
+          float *own = row.sentence->cache[row.t].data() + row.slot * cache_width + layer * 2 * D;
+          std::memcpy(own, q + D, sizeof(float) * 2 * D);
+          kept.clear();
+          for (int64_t t = 0; t < row.t; t++)
+            kept.push_back(row.sentence->cache[t].data() + row.path[t] * cache_width + layer * 2 * D);
+          kept.push_back(own);
+          for (int64_t n = 0; n < N; n++) look(q + n * C, kept, n, scores, &found[i * D + n * C]);
+        }
+        block.W_o(M, found.data(), D, out, D);
+      });
+      block.around(block.cross_norm, M, x, seen, y, [&](const float *in, float *out) {
+        block.cross.attend(*this, rows, layer, in, D, out, D);
+      });
+      block.feed_forward(M, x, seen, y);
+    }
+    if (pre) written_norm(M, x.data(), x.data());
+    vocabulary(M, x.data(), D, logits, V);
+  }
+};
+
+}  // namespace engine

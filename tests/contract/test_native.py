@@ -1,0 +1,69 @@
+"""The native engine says what torch says: the same words, scores and attention within 1e-4."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+import torch
+
+from regarde import config as configs
+from regarde.alignment.forced import forced
+from regarde.data.batch import collate, collate_source
+from regarde.models import Model, ModelConfig
+from regarde.native import library
+from regarde.native.engine import Engine, flattened
+from regarde.search import Beam, Greedy, Hypothesis, Rules, Sampling, Search
+
+pytestmark = pytest.mark.skipif(not library.available(), reason="the native library was not built")
+
+RULES = Rules(max_ratio=1.0, max_extra=6)
+SEARCHES: dict[str, Search] = {
+    "greedy": Greedy(rules=RULES),
+    "beam": Beam(size=3, n_best=3, rules=RULES),
+    "penalties": Beam(size=2, alpha=1.0, rules=Rules(min_length=3, max_extra=4, max_ratio=0.5, allow_unknown=False)),
+    "sampling": Sampling(n_best=2, seed=5, top_k=6, top_p=0.9, temperature=1.5, rules=RULES),
+}
+
+
+@pytest.fixture
+def engine(model: Model, config: ModelConfig) -> Engine:
+    tables = configs.as_table(config)
+    tensors = {name: tensor.numpy() for name, tensor in model.state_dict().items()}
+    return Engine(flattened({"model": tables}), tensors)
+
+
+def assert_same(found: list[Hypothesis], expected: list[Hypothesis]) -> None:
+    assert [h.ids for h in found] == [h.ids for h in expected]
+    for one, other in zip(found, expected, strict=True):
+        assert one.finished == other.finished
+        assert one.score == pytest.approx(other.score, abs=1e-4)
+        np.testing.assert_allclose(one.token_scores, other.token_scores, atol=1e-4)
+        assert one.heads.shape == other.heads.shape
+        np.testing.assert_allclose(one.heads, other.heads, atol=1e-4)
+
+
+@pytest.mark.parametrize("name", SEARCHES)
+def test_the_native_engine_finds_what_torch_finds(
+    name: str, model: Model, engine: Engine, sources: list[list[int]]
+) -> None:
+    search = SEARCHES[name]
+    with torch.no_grad():
+        expected = search(model, model.encode(collate_source(sources)))
+    for found, wanted in zip(engine.decode(sources, search), expected, strict=True):
+        assert_same(found, wanted)
+
+
+def test_neighbours_and_threads_change_nothing(engine: Engine, sources: list[list[int]]) -> None:
+    search = SEARCHES["beam"]
+    together = engine.decode(sources * 3, search, threads=2, rows=7)
+    for number, source in enumerate(sources * 3):
+        assert_same(together[number], engine.decode([source], search)[0])
+
+
+def test_forced_decoding_scores_as_torch_does(
+    model: Model, engine: Engine, sources: list[list[int]], targets: list[list[int]]
+) -> None:
+    batch = collate(sources, targets)
+    ended = [ids[mask].tolist() for ids, mask in zip(batch.target_ids, batch.target_mask, strict=True)]
+    for one, other in zip(engine.forced(sources, ended), forced(model, batch), strict=True):
+        assert_same([one], [other])
