@@ -159,7 +159,7 @@ class Checkpoints:
                 if whole >= keep:
                     manifest.remove_folder(path)
                 else:
-                    whole += path == known or _is_whole(path)
+                    whole += path == known or is_whole(path)
         except OSError as error:
             raise DiskError(f"{self.path}: not cleared ({error.strerror}). Go on with --resume.") from None
 
@@ -247,7 +247,8 @@ def _place(parameter: Parameter, axes: int, optimiser: Optimizer) -> torch.devic
     return parameter.device if axes or beside else torch.device("cpu")
 
 
-def _is_whole(path: Path) -> bool:
+def is_whole(path: Path) -> bool:
+    """Whether every file of a model folder is as its manifest says."""
     try:
         verify(path)
     except FolderError:

@@ -23,7 +23,7 @@ import torch
 import torch.distributed as dist
 from torch import Tensor
 
-from regarde.errors import RegardeError
+from regarde.errors import RegardeError, is_out_of_memory
 
 PATIENCE = timedelta(minutes=30)  # with a process that neither answers nor dies; a dead one is noticed at once
 
@@ -47,15 +47,17 @@ class World:
         if self.size == 1:
             return
         flat = torch.cat([tensor.reshape(-1) for tensor in tensors])
-        dist.all_reduce(flat)
+        with _in_touch():
+            dist.all_reduce(flat)
         for tensor, total in zip(tensors, torch.split(flat, [tensor.numel() for tensor in tensors]), strict=True):
             tensor.copy_(total.view_as(tensor))
 
     def spread(self, tensors: Sequence[Tensor]) -> None:
         """Make each tensor what rank 0 holds."""
         if self.size > 1:
-            for tensor in tensors:
-                dist.broadcast(tensor, src=0)
+            with _in_touch():
+                for tensor in tensors:
+                    dist.broadcast(tensor, src=0)
 
     def share(self, value: Any) -> Any:
         """What rank 0 has, for everyone."""
@@ -67,10 +69,12 @@ class World:
             return [value]
         content = torch.frombuffer(bytearray(json.dumps(value).encode()), dtype=torch.uint8).to(self.device)
         sizes = [torch.zeros(1, dtype=torch.int64, device=self.device) for _ in range(self.size)]
-        dist.all_gather(sizes, torch.tensor([len(content)], device=self.device))
+        with _in_touch():
+            dist.all_gather(sizes, torch.tensor([len(content)], device=self.device))
         longest = max(int(size) for size in sizes)
         found = [torch.empty(longest, dtype=torch.uint8, device=self.device) for _ in range(self.size)]
-        dist.all_gather(found, torch.nn.functional.pad(content, (0, longest - len(content))))
+        with _in_touch():
+            dist.all_gather(found, torch.nn.functional.pad(content, (0, longest - len(content))))
         return [json.loads(bytes(f[: int(n)].tolist())) for f, n in zip(found, sizes, strict=True)]
 
     def agree(self, what: str, value: Any) -> None:
@@ -94,6 +98,20 @@ def joined(device: str) -> Iterator[World]:
         return
     if device == "cuda":
         torch.cuda.set_device(int(os.environ["LOCAL_RANK"]))
-    dist.init_process_group("nccl" if device == "cuda" else "gloo", timeout=PATIENCE)
+    with _in_touch():
+        dist.init_process_group("nccl" if device == "cuda" else "gloo", timeout=PATIENCE)
     yield World(dist.get_rank(), dist.get_world_size(), device, restarted)
     dist.destroy_process_group()  # not after an error: who waits for a lost process waits long
+
+
+@contextmanager
+def _in_touch() -> Iterator[None]:
+    """What is said where the others cannot be reached; torch has no error of its own for it."""
+    try:
+        yield
+    except RuntimeError as error:
+        if is_out_of_memory(error):
+            raise
+        reason = str(error).partition("\n")[0].partition(". ")[0][:200]
+        remedy = "torchrun starts all again if --max-restarts lets it; otherwise go on with --resume."
+        raise RegardeError(f"Lost touch with the other processes of this training ({reason}). {remedy}") from None

@@ -17,7 +17,7 @@ from typing import Protocol, Self
 
 from regarde import folder
 from regarde.errors import DiskError, UsageError
-from regarde.training.checkpoint import Checkpoints, Snapshot
+from regarde.training.checkpoint import Checkpoints, Snapshot, is_whole
 
 Record = dict[str, float | int | str]
 METRICS = "metrics.jsonl"
@@ -55,6 +55,8 @@ class Story(Protocol):
 
     def publish(self, snapshot: Snapshot) -> None: ...
 
+    def has_model(self) -> bool: ...
+
     def tidy(self, checkpoint: Path, keep: int) -> None: ...
 
 
@@ -77,6 +79,9 @@ class Elsewhere:
     def save(self, snapshot: Snapshot, keep: int) -> None: ...
 
     def publish(self, snapshot: Snapshot) -> None: ...
+
+    def has_model(self) -> bool:
+        return True
 
     def tidy(self, checkpoint: Path, keep: int) -> None: ...
 
@@ -131,6 +136,10 @@ class RunFolder:
     def publish(self, snapshot: Snapshot) -> None:
         """The model of the run is now this one."""
         folder.save(self.path, snapshot.tables, snapshot.text, snapshot.model, snapshot.card)
+
+    def has_model(self) -> bool:
+        """Whether a model was published and is whole."""
+        return is_whole(self.path)
 
     def tidy(self, checkpoint: Path, keep: int) -> None:
         """Clear away what somebody who was killed has left, once a whole checkpoint was found."""

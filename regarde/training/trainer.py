@@ -134,6 +134,11 @@ class Trainer:
             run.log("warning: metrics.jsonl is shorter than it was; lines are missing")
         if state.best and state.best.step == state.step:  # it may not have come to that before
             run.publish(self.snapshot(state))
+        elif state.best and not run.has_model():
+            run.log(
+                f"warning: the best model, of step {state.best.step}, is damaged; that of step {state.step} stands in"
+            )
+            run.publish(self.snapshot(state))
         run.tidy(checkpoint.path, self.recipe.training.keep)
         run.log(f"going on from step {state.step}")
         return state

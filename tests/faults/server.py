@@ -5,6 +5,7 @@ It reads a JSON object a line from standard input and answers each with one:
     {"arguments": ["train", …], "cwd": "/tmp", "signal": [9, 0.2]}
         ->  {"code": -9, "seconds": …, "error": …, "counted": …}
 
+    arguments  of the command; {rank} stands for the number of the process
     signal     number, seconds after which it is sent, and to which of the processes (the first)
     processes  how many train together, as torchrun would start them
     memory     how many bytes more than so far it may have
@@ -34,7 +35,7 @@ def child(task: dict[str, Any], rank: int, port: int, folder: Path) -> None:
     os.dup2(os.open(folder / f"error-{rank}", os.O_WRONLY | os.O_CREAT | os.O_TRUNC), 2)
     os.dup2(os.open(os.devnull, os.O_RDWR), 1)
     os.chdir(task["cwd"])
-    sys.argv = ["regarde", *task["arguments"]]
+    sys.argv = ["regarde", *(argument.replace("{rank}", str(rank)) for argument in task["arguments"])]
     if task.get("processes", 1) > 1:
         told = {"RANK": rank, "LOCAL_RANK": rank, "WORLD_SIZE": task["processes"], "MASTER_PORT": port}
         os.environ |= {name: str(value) for name, value in told.items()} | {"MASTER_ADDR": "127.0.0.1"}

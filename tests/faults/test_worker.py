@@ -16,7 +16,10 @@ import pytest
 import safetensors.torch
 
 TABLE = "".join(f"{n:02}\t{n:02}\n" for n in range(80))
-SETTINGS = ["training.valid_pairs=6", "training.batch_pairs=8", "training.valid_every=20", "training.save_every=5"]
+SETTINGS = [
+    *("training.valid_pairs=6", "training.batch_pairs=8", "training.valid_every=20", "training.save_every=5"),
+    "training.patience=0",
+]
 RNN = ["model.hidden=6", "model.embedding=5", "model.maxout=4", "model.attention.score.size=3", "model.dropout=0.2"]
 NOT_SHARED = "1"  # each restart with a store of its own: see docs/distributed.md
 
@@ -91,6 +94,15 @@ def test_a_stop_that_one_process_hears_of_is_the_stop_of_all(lab) -> None:  # ty
     assert "Traceback" not in done.error
 
 
+def test_processes_that_read_other_data_do_not_train_together(lab) -> None:  # type: ignore[no-untyped-def]
+    Path("my-0.tsv").write_text(TABLE)
+    Path("my-1.tsv").write_text(TABLE.replace("79\t79", "79\t97"))
+    done = lab.train(Path("run"), "rnn", *SETTINGS, table=Path("my-{rank}.tsv"), processes=2)
+    assert done.code == 1
+    assert "Data and vocabularies must be the same everywhere: rank 1 has " in done.error
+    assert not Path("run").exists()
+
+
 def test_numbers_that_are_none_stop_all_and_name_the_batch_of_any(lab) -> None:  # type: ignore[no-untyped-def]
     huge = ["training.optimiser.kind=sgd", "training.optimiser.rate=1e12", "training.clip=0", "training.steps=400"]
     done = lab.train(Path("run"), "rnn", *SETTINGS, *huge, table=Path("my.tsv"), processes=2)
@@ -128,6 +140,7 @@ def recoveries(lab, kills: int, seed: int) -> list[float]:  # type: ignore[no-un
         seconds.append(time.monotonic() - began)
     _, error = process.communicate(timeout=200)
     assert process.returncode == 0, error.decode()
+    assert b"unexpected" not in error
     assert story(Path("run")) == story(expected)
     last = f"checkpoints/step-{each * (kills + 1)}"
     for name in ("weights.safetensors", f"{last}/weights.safetensors", f"{last}/optimiser.safetensors"):

@@ -201,6 +201,17 @@ def test_a_run_whose_best_model_was_not_written_yet_gets_it(whole: Run, cut: Pat
     folder.load("cut").translate("12")
 
 
+def test_a_damaged_best_model_is_replaced_by_the_last_one_and_that_is_said(whole: Run, cut: Path) -> None:
+    best = whole.outcome.best.step
+    assert best < 12
+    damage(cut / "weights.safetensors")
+    regarde.train("cut", resume=True)
+    assert f"the best model, of step {best}, is damaged; that of step 12 stands in" in (cut / "train.log").read_text()
+    weights = (cut / "checkpoints/step-12/weights.safetensors").read_bytes()
+    assert (cut / "weights.safetensors").read_bytes() == weights
+    folder.load(cut)
+
+
 # What differs
 
 
