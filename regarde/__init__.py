@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Any
 from regarde.errors import RegardeError, missing_extra
 
 if TYPE_CHECKING:
-    from regarde.folder import load
+    from regarde.loading import load
     from regarde.training.start import Run, train
     from regarde.translate import Translation, Translator
 
@@ -24,7 +24,7 @@ __version__ = "0.1.0"
 __all__ = ["RegardeError", "Run", "Translation", "Translator", "load", "train"]
 
 _HOME = {
-    "load": "regarde.folder",
+    "load": "regarde.loading",
     "train": "regarde.training.start",
     "Run": "regarde.training.start",
     "Translator": "regarde.translate",

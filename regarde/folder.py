@@ -23,21 +23,30 @@ import torch
 from torch import Tensor
 
 from regarde import config, manifest
+from regarde.engines.reference import TorchEngine
 from regarde.errors import ConfigError, DiskError, FolderError
-from regarde.manifest import MANIFEST, Entry
+from regarde.manifest import BULKY, CARD, CONFIG, LARGEST_HEADER, MANIFEST, OPTIMISER, WEIGHTS, Entry, verify
 from regarde.models import BahdanauConfig, Model, ModelConfig
 from regarde.search import Greedy, Search
 from regarde.text import Text, TextConfig, load_text
-from regarde.translate import TorchEngine, Translator
+from regarde.translate import Translator
 
-CONFIG = "config.toml"
-WEIGHTS = "weights.safetensors"
-OPTIMISER = "optimiser.safetensors"  # of a checkpoint
-CARD = "README.md"
-BESIDE = ("checkpoints", "metrics.jsonl", "train.log", "plots", "tensorboard")  # what a run keeps next to its model
-BULKY = (WEIGHTS, OPTIMISER)  # as large as the model; their content is checked by who loads them
-LARGEST_TEXT = 256 << 20  # bytes of any other file
-LARGEST_HEADER = 8 << 20  # of the bulky ones
+__all__ = [
+    "BULKY",
+    "CARD",
+    "CONFIG",
+    "MANIFEST",
+    "OPTIMISER",
+    "WEIGHTS",
+    "Blueprint",
+    "load",
+    "load_tokenizers",
+    "load_weights",
+    "read_tensors",
+    "save",
+    "verify",
+    "write",
+]
 
 
 @dataclass(frozen=True)
@@ -100,33 +109,6 @@ def load_tokenizers(folder: Path) -> Text:
 def load_weights(folder: Path, files: Mapping[str, Entry], model: Model) -> None:
     """Give a model that is there already the weights of a verified folder."""
     model.load_state_dict(_weights(folder / WEIGHTS, files[WEIGHTS], model))
-
-
-def verify(folder: Path) -> Mapping[str, Entry]:
-    """Hold a model folder against its manifest: a FolderError names the file that is not as promised.
-
-    Weights are only held by their size here; their content is, once the configuration has said how large they may be.
-    """
-    try:
-        files = manifest.read(folder)
-        for name in (CONFIG, WEIGHTS):
-            if name not in files:
-                raise FolderError(f"{folder / MANIFEST}: lists no {name}, which every model has. Restore it.")
-        for path in sorted(folder.iterdir()):
-            known = path.name in files or path.name in (MANIFEST, *BESIDE) or path.name.startswith(".")
-            if not known:
-                raise FolderError(f"{path}: not listed in {MANIFEST}, so no part of the model. Move it elsewhere.")
-        for name, entry in files.items():
-            size = manifest.check_size(folder / name, entry)
-            if name in BULKY:
-                continue
-            if size > LARGEST_TEXT:
-                given = f"{size:,} bytes, expected at most {LARGEST_TEXT:,}"
-                raise FolderError(f"{folder / name}: {given}. This is no model of ours.")
-            manifest.check_content(folder / name, entry, (folder / name).read_bytes())
-    except OSError as error:
-        raise FolderError(f"{error.filename}: not readable ({error.strerror}). Restore it, or train anew.") from None
-    return files
 
 
 def _blueprint(path: Path) -> Blueprint:

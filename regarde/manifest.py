@@ -26,6 +26,14 @@ from regarde.errors import FolderError
 FORMAT = 1
 MANIFEST = "manifest.json"
 LARGEST_MANIFEST = 1 << 20
+CONFIG = "config.toml"
+WEIGHTS = "weights.safetensors"
+OPTIMISER = "optimiser.safetensors"  # of a checkpoint
+CARD = "README.md"
+BESIDE = ("checkpoints", "metrics.jsonl", "train.log", "plots", "tensorboard")  # what a run keeps next to its model
+BULKY = (WEIGHTS, OPTIMISER)  # as large as the model; their content is checked by who loads them
+LARGEST_TEXT = 256 << 20  # bytes of any other file
+LARGEST_HEADER = 8 << 20  # of the bulky ones
 _NAME = re.compile(r"[A-Za-z0-9_][A-Za-z0-9._-]{0,99}")
 _NEW = ".new"  # ends the hidden name of what is not finished yet
 
@@ -103,6 +111,33 @@ def check_file(path: Path, entry: Entry) -> None:
     check_size(path, entry)
     if not entry.holds(_content(path)):
         raise FolderError(f"{path}: SHA-256 differs from {MANIFEST}: damaged or changed. Restore it, or train anew.")
+
+
+def verify(folder: Path) -> Mapping[str, Entry]:
+    """Hold a model folder against its manifest: a FolderError names the file that is not as promised.
+
+    Weights are only held by their size here; their content is, once the configuration has said how large they may be.
+    """
+    try:
+        files = read(folder)
+        for name in (CONFIG, WEIGHTS):
+            if name not in files:
+                raise FolderError(f"{folder / MANIFEST}: lists no {name}, which every model has. Restore it.")
+        for path in sorted(folder.iterdir()):
+            known = path.name in files or path.name in (MANIFEST, *BESIDE) or path.name.startswith(".")
+            if not known:
+                raise FolderError(f"{path}: not listed in {MANIFEST}, so no part of the model. Move it elsewhere.")
+        for name, entry in files.items():
+            size = check_size(folder / name, entry)
+            if name in BULKY:
+                continue
+            if size > LARGEST_TEXT:
+                given = f"{size:,} bytes, expected at most {LARGEST_TEXT:,}"
+                raise FolderError(f"{folder / name}: {given}. This is no model of ours.")
+            check_content(folder / name, entry, (folder / name).read_bytes())
+    except OSError as error:
+        raise FolderError(f"{error.filename}: not readable ({error.strerror}). Restore it, or train anew.") from None
+    return files
 
 
 @contextlib.contextmanager

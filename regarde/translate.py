@@ -9,26 +9,21 @@ import html
 import itertools
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
-from typing import Any, Protocol, overload
+from typing import TYPE_CHECKING, Any, Protocol, overload
 
 import numpy as np
-import torch
 from numpy.typing import NDArray
 
 from regarde.alignment.links import Link, argmax_links, merge, shift
 from regarde.alignment.unknown import replacements
-from regarde.data.batch import collate_source
-from regarde.data.sampling import ordered
 from regarde.errors import DataError, UsageError
-from regarde.models.ensemble import Ensemble
-from regarde.models.interface import Model
 from regarde.search import Hypothesis, Search, adjusted
 from regarde.text import EOS, NO_WORD, Text
 
-Weights = NDArray[np.floating[Any]]
+if TYPE_CHECKING:
+    from regarde.models.interface import Model
 
-WINDOW = 256  # sentences looked at together, so that like lengths share a batch
-BATCH_TOKENS = 8192  # source positions in a batch, times the hypotheses kept for each
+Weights = NDArray[np.floating[Any]]
 
 
 @dataclass(frozen=True, eq=False)
@@ -89,27 +84,9 @@ class Translation:
 class Engine(Protocol):
     """What decodes: a stream of sentences in, their hypotheses out in the same order."""
 
+    name: str
+
     def decode(self, sources: Iterable[Sequence[int]], search: Search) -> Iterator[list[Hypothesis]]: ...
-
-
-class TorchEngine:
-    """The reference: any model, on any device torch has."""
-
-    def __init__(self, model: Model) -> None:
-        self.model = model.eval()
-        self.device = next(model.parameters()).device
-
-    @torch.no_grad()
-    def decode(self, sources: Iterable[Sequence[int]], search: Search) -> Iterator[list[Hypothesis]]:
-        stream = iter(sources)
-        while window := list(itertools.islice(stream, WINDOW)):
-            lengths = np.array([len(source) + 1 for source in window])
-            found: dict[int, list[Hypothesis]] = {}
-            for rows in ordered(lengths, pairs=WINDOW, tokens=max(1, BATCH_TOKENS // search.width)):
-                batch = collate_source([window[row] for row in rows]).to(self.device)
-                encoding = self.model.encode(batch)
-                found |= zip(rows.tolist(), search(self.model, encoding), strict=True)
-            yield from (found[row] for row in range(len(window)))
 
 
 @dataclass(frozen=True)
@@ -134,9 +111,10 @@ class Translator:
     @property
     def model(self) -> Model:
         """The torch model behind it."""
-        if not isinstance(self.engine, TorchEngine):
-            raise UsageError("This model was loaded for another engine than torch. Load it for torch.")
-        return self.engine.model
+        model: Model | None = getattr(self.engine, "model", None)
+        if model is None:
+            raise UsageError('This model was loaded for the native engine. Load it with engine = "torch".')
+        return model
 
     @overload
     def translate(  # type: ignore[overload-overlap]  # a string is a sequence of strings, but one sentence to us
@@ -236,6 +214,9 @@ def ensemble(translators: Sequence[Translator]) -> Translator:
     for number, other in enumerate(others, start=2):
         if difference := first_difference(first.text, other.text):
             raise UsageError(f"Model {number} of the ensemble: {difference} Use models trained on the same vocabulary.")
+    from regarde.engines.reference import TorchEngine  # torch, which a translator need not have
+    from regarde.models.ensemble import Ensemble
+
     model = Ensemble([translator.model for translator in translators])
     longest = min(translator.longest for translator in translators)
     return replace(first, engine=TorchEngine(model), offset=model.decoder.offset, longest=longest)

@@ -12,12 +12,13 @@ import torch
 
 import regarde
 from regarde.alignment.links import Link
+from regarde.engines.reference import TorchEngine
 from regarde.errors import DataError, UsageError
 from regarde.models import BahdanauConfig, LuongConfig, SutskeverConfig
 from regarde.search import Beam, Greedy, Rules
 from regarde.text import UNK, CharactersConfig, Text, TextConfig, TokenizerConfig, WordsConfig
 from regarde.training.step import seeded
-from regarde.translate import TorchEngine, Translation, Translator, ensemble, first_difference
+from regarde.translate import Translation, Translator, ensemble, first_difference
 
 
 @pytest.fixture(scope="module")

@@ -2,7 +2,14 @@
 
 from __future__ import annotations
 
+import os
+
 from regarde.errors import UsageError
+
+
+def cores() -> int:
+    """How many this process may use."""
+    return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
 
 
 def choose(device: str) -> str:

@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import json
-import os
 import platform
 import sys
 from typing import Annotated
 
 import typer
 
+from regarde.cli.devices import cores
 from regarde.cli.streams import write
 
 PACKAGES = {
@@ -36,7 +36,7 @@ def doctor(as_json: Annotated[bool, typer.Option("--json", metavar="", help="For
         "regarde": regarde.__version__,
         "python": platform.python_version(),
         "system": f"{platform.system()} {platform.machine()}",
-        "cores": len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count(),
+        "cores": cores(),
         "terminal": f"{sys.stdout.encoding}, {'a terminal' if sys.stdout.isatty() else 'not a terminal'}",
     }
     kernels = _kernels()

@@ -33,7 +33,7 @@ def show(
             raise UsageError(f"--{suffix[1:]} {path}: expected a name that ends in {suffix}.")
 
     from regarde.data.corpus import repair
-    from regarde.folder import load
+    from regarde.loading import load
     from regarde.visualise import Heatmap, save
     from regarde.visualise.terminal import heatmap
 

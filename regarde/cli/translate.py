@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from dataclasses import replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, BinaryIO
+from typing import TYPE_CHECKING, Annotated, BinaryIO, Literal
 
 import typer
 
-from regarde.cli.devices import choose
+from regarde.cli.devices import choose, cores
 from regarde.cli.streams import standard_input, standard_output, warn
 from regarde.errors import DataError, UsageError
 from regarde.training.threads import MOST_THREADS, settle_threads
@@ -58,8 +58,11 @@ def translate(
         bool, typer.Option("--replace-unknown", metavar="", help="Say unknown words by copying what was looked at.")
     ] = False,
     device: Annotated[str, typer.Option(metavar="NAME", help="auto, cpu, cuda or mps.")] = "cpu",
+    engine: Annotated[
+        Literal["auto", "native", "torch"], typer.Option(metavar="NAME", help="auto, native or torch.")
+    ] = "auto",
     threads: Annotated[
-        int, typer.Option(min=0, max=MOST_THREADS, metavar="N", help="Threads; 0 chooses by the model's size.")
+        int, typer.Option(min=0, max=MOST_THREADS, metavar="N", help="Threads; 0 chooses: as many as pay.")
     ] = 0,
 ) -> None:
     """Translate lines from standard input to standard output.
@@ -84,14 +87,17 @@ def translate(
 
     from regarde import config
     from regarde.cli.filter import Json, Plain, Ranked, translate_lines
-    from regarde.folder import load
+    from regarde.loading import load
     from regarde.search import Sampling, adjusted
     from regarde.translate import ensemble
 
-    device = choose(device)
-    translator = ensemble([load(run, device=device) for run in runs])
-    translator = replace(translator, replace_unknown=replace_unknown)
-    settle_threads(threads, translator.model.parameter_count())
+    if len(runs) > 1 and engine == "auto":
+        engine = "torch"  # which asks several models at once
+    device = choose(device) if device != "cpu" else device
+    translators = [load(run, device=device, engine=engine, threads=threads or cores()) for run in runs]
+    translator = replace(ensemble(translators), replace_unknown=replace_unknown)
+    if translator.engine.name == "torch":
+        settle_threads(threads, translator.model.parameter_count())
     if sample:
         drawn = config.parse(Sampling, stated | {"n_best": n_best})
         search: Search = replace(drawn, rules=translator.search.rules)

@@ -1,44 +1,17 @@
-"""Beam search: the K best beginnings of each sentence, side by side, their attention with them.
-
-Axes: n sentences still searched, K beam, V vocabulary, t steps so far; a row is one beam of one sentence.
-"""
+"""Beam search, as it is asked for; beams.py does it in torch, the native engine in C++."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass, field
-from typing import Annotated, Literal
-
-import numpy as np
-import torch
-from torch import Tensor
+from typing import TYPE_CHECKING, Annotated, Literal
 
 from regarde.config import Bound, NonNegative
-from regarde.data.batch import Batched
 from regarde.errors import ConfigError
-from regarde.models.interface import Encoding, Model
 from regarde.search.hypothesis import Hypothesis
-from regarde.search.rules import Rules, coverage_penalty, length_penalty
-from regarde.text.vocabulary import BOS, EOS, PAD
+from regarde.search.rules import Rules
 
-DEAD = float("-inf")
-
-
-@dataclass(frozen=True, eq=False)
-class Beams(Batched):
-    """What is known of each row, apart from the decoder's state."""
-
-    words: Tensor  # (n * K, t)
-    token_scores: Tensor  # (n * K, t)
-    scores: Tensor  # (n * K,) log-probability so far; -inf for a beam that holds nothing
-
-
-@dataclass(frozen=True)
-class Candidate:
-    """A row, and the word that might follow it."""
-
-    row: int
-    word: int
-    score: float
+if TYPE_CHECKING:
+    from regarde.models.interface import Encoding, Model
 
 
 @dataclass(frozen=True)
@@ -65,90 +38,7 @@ class Beam:
     def width(self) -> int:
         return self.size
 
-    @torch.no_grad()
     def __call__(self, model: Model, encoding: Encoding) -> list[list[Hypothesis]]:
-        decoder = model.decoder
-        lengths = encoding.source.lengths.tolist()
-        longest = self.rules.longest(encoding.source.lengths).tolist()
-        state = decoder.start(encoding).repeat(self.size)
-        if self.beta and not state.past.shape[1]:
-            given = f"search.beta = {self.beta:g}: the coverage penalty reads attention, and this model has none"
-            raise ConfigError(f"{given}. Set search.beta to 0.")
-        memory = decoder.remember(encoding).repeat(self.size)
-        beams = self._begin(encoding)
-        numbers = list(range(len(lengths)))  # the sentences still searched, K rows each
-        found: list[list[Hypothesis]] = [[] for _ in numbers]
-        previous = beams.words.new_full((len(beams.words),), BOS)
-        step = 0
-        while numbers:
-            logits, state = decoder.step(previous, state, memory)
-            scores = self.rules.log_probabilities(logits, step)  # (n * K, V)
-            step += 1
-            going: list[Candidate] = []
-            staying = []
-            for place, number in enumerate(numbers):
-                ranked = self._rank(scores, beams.scores, place)
-                ended = [c for c in ranked[: self.size] if c.word == EOS]
-                open_ = [c for c in ranked if c.word != EOS][: self.size]
-                source_length = lengths[number]
-                found[number] += [self._hypothesis(c, beams, scores, state.past, source_length) for c in ended]
-                if len(found[number]) < self.size and step < longest[number] and open_:
-                    staying.append(number)
-                    # a small vocabulary may leave fewer than K open beams: the rest hold nothing
-                    going += open_ + [Candidate(open_[0].row, PAD, DEAD)] * (self.size - len(open_))
-                elif len(found[number]) < self.n_best:  # what the limit cut short fills the places that are left
-                    found[number] += [self._hypothesis(c, beams, scores, state.past, source_length) for c in open_]
-            numbers = staying
-            if going:
-                rows = torch.tensor([c.row for c in going], device=previous.device)
-                previous = torch.tensor([c.word for c in going], device=previous.device)
-                beams = self._extend(beams, scores, rows, previous, going)
-                state = state.select(rows)
-                if len(rows) < len(scores):  # the beams of one sentence remember the same source
-                    memory = memory.select(rows)
-        kept = (sorted(group, key=lambda h: (not h.finished, -h.score))[: self.n_best] for group in found)
-        return [sorted(group, key=lambda h: -h.score) for group in kept]
+        from regarde.search.beams import BeamSearch  # torch, which a translator need not have
 
-    def _begin(self, encoding: Encoding) -> Beams:
-        rows = len(encoding.source.ids) * self.size
-        device = encoding.source.ids.device
-        scores = torch.full((rows,), DEAD, device=device)
-        scores[:: self.size] = 0.0  # all beams start equal, so only one may expand
-        return Beams(
-            words=torch.empty(rows, 0, dtype=torch.long, device=device),
-            token_scores=torch.empty(rows, 0, device=device),
-            scores=scores,
-        )
-
-    def _rank(self, scores: Tensor, so_far: Tensor, place: int) -> list[Candidate]:
-        """The 2K best continuations of one sentence, best first."""
-        rows = slice(place * self.size, (place + 1) * self.size)
-        total = (so_far[rows].unsqueeze(1) + scores[rows]).flatten()  # (K * V,)
-        best, at = total.topk(min(2 * self.size, len(total)))
-        V = scores.shape[1]
-        pairs = zip(best.tolist(), at.tolist(), strict=True)
-        return [Candidate(rows.start + i // V, i % V, score) for score, i in pairs if score > DEAD]
-
-    def _extend(self, beams: Beams, scores: Tensor, rows: Tensor, words: Tensor, chosen: list[Candidate]) -> Beams:
-        kept = beams.select(rows)
-        added = scores[rows, words]
-        return Beams(
-            words=torch.cat((kept.words, words.unsqueeze(1)), dim=1),
-            token_scores=torch.cat((kept.token_scores, added.unsqueeze(1)), dim=1),
-            scores=torch.tensor([c.score for c in chosen], device=scores.device),
-        )
-
-    def _hypothesis(
-        self, candidate: Candidate, beams: Beams, scores: Tensor, past: Tensor, source_length: int
-    ) -> Hypothesis:
-        row, word = candidate.row, candidate.word
-        ids = (*beams.words[row].tolist(), word)
-        token_scores = [*beams.token_scores[row].tolist(), float(scores[row, word])]
-        heads = past[row, ..., :source_length].cpu().numpy().copy()
-        return Hypothesis(
-            ids=ids,
-            token_scores=np.asarray(token_scores, dtype=np.float32),
-            score=candidate.score / length_penalty(len(ids), self.alpha) + coverage_penalty(heads, self.beta),
-            heads=heads,
-            finished=word == EOS,
-        )
+        return BeamSearch(self)(model, encoding)

@@ -6,14 +6,16 @@ Axes: B rows, V vocabulary, L attention layers, N heads, T target steps, S sourc
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import numpy as np
 from numpy.typing import NDArray
-from torch import Tensor
 
 from regarde.config import Bound, Count, Size
 from regarde.text.vocabulary import BOS, EOS, PAD, UNK
+
+if TYPE_CHECKING:
+    from torch import Tensor
 
 LEAST_COVERED = 1e-6  # hard attention may pass a word by altogether, and log 0 would outweigh everything
 

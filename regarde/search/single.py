@@ -1,26 +1,23 @@
 """One hypothesis at a time per row: greedy search and sampling are the same walk with another choice of the next word.
 
-Axes: B rows, V vocabulary, t steps so far.
+Axes: B rows, V vocabulary. walk.py walks in torch, the native engine in C++.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from dataclasses import dataclass, field
-from typing import Annotated, ClassVar, Literal
+from typing import TYPE_CHECKING, Annotated, ClassVar, Literal
 
 import numpy as np
-import torch
-from torch import Tensor
 
 from regarde.config import Bound, Count, Positive, Seed, Share
-from regarde.models.interface import Encoding, Model
 from regarde.search.hypothesis import Hypothesis
 from regarde.search.rules import Rules
-from regarde.text.vocabulary import BOS, EOS
 
-Choice = Callable[[Tensor, list[int]], Tensor]
-"""(B, V) log-probabilities and each row's number -> (B,) the chosen words."""
+if TYPE_CHECKING:
+    from torch import Tensor
+
+    from regarde.models.interface import Encoding, Model
 
 
 @dataclass(frozen=True)
@@ -34,6 +31,8 @@ class Greedy:
     width: ClassVar[int] = 1  # hypotheses kept side by side for a sentence
 
     def __call__(self, model: Model, encoding: Encoding) -> list[list[Hypothesis]]:
+        from regarde.search.walk import walk  # torch, which a translator need not have
+
         walked = walk(model, encoding, self.rules, lambda scores, _: scores.argmax(dim=-1))
         return [[hypothesis] for hypothesis in walked]
 
@@ -59,6 +58,10 @@ class Sampling:
         return self.n_best
 
     def __call__(self, model: Model, encoding: Encoding) -> list[list[Hypothesis]]:
+        import torch
+
+        from regarde.search.walk import walk
+
         sentences = [ids[mask].tolist() for ids, mask in zip(encoding.source.ids, encoding.source.mask, strict=True)]
         dice = [np.random.default_rng([self.seed, n, *ids]) for ids in sentences for n in range(self.n_best)]
 
@@ -74,6 +77,8 @@ class Sampling:
 
     def narrowed(self, scores: Tensor) -> Tensor:
         """Log-probabilities with everything outside top-k and nucleus at -inf.  (B, V) -> (B, V)"""
+        import torch
+
         scores = scores / self.temperature
         if self.top_k:
             least = scores.topk(min(self.top_k, scores.shape[-1]), dim=-1).values[:, -1:]
@@ -84,44 +89,3 @@ class Sampling:
             outside = torch.zeros_like(order, dtype=torch.bool).scatter(1, order, before >= max(self.top_p, 1e-9))
             scores = scores.masked_fill(outside, float("-inf"))
         return scores
-
-
-@torch.no_grad()
-def walk(model: Model, encoding: Encoding, rules: Rules, choose: Choice) -> list[Hypothesis]:
-    """Step until every row has said EOS or reached its limit; rows that are done leave the batch."""
-    decoder = model.decoder
-    lengths = encoding.source.lengths
-    longest = rules.longest(lengths).tolist()
-    state, memory = decoder.start(encoding), decoder.remember(encoding)
-    numbers = list(range(len(longest)))  # the sentence of each row still walking
-    said: list[list[int]] = [[] for _ in numbers]
-    token_scores: list[list[float]] = [[] for _ in numbers]
-    done: list[Hypothesis | None] = [None] * len(numbers)
-    previous = torch.full_like(lengths, BOS)
-    step = 0
-    while numbers:
-        logits, state = decoder.step(previous, state, memory)
-        scores = rules.log_probabilities(logits, step)
-        previous = choose(scores, numbers)
-        chosen_scores = scores.gather(1, previous.unsqueeze(1)).squeeze(1).tolist()
-        step += 1
-        staying = []
-        for row, (number, word) in enumerate(zip(numbers, previous.tolist(), strict=True)):
-            said[number].append(word)
-            token_scores[number].append(chosen_scores[row])
-            if word != EOS and step < longest[number]:
-                staying.append(row)
-                continue
-            heads = state.past[row, ..., : int(lengths[number])]
-            done[number] = Hypothesis(
-                ids=tuple(said[number]),
-                token_scores=np.asarray(token_scores[number], dtype=np.float32),
-                score=float(np.sum(token_scores[number])),
-                heads=heads.cpu().numpy().copy(),
-                finished=word == EOS,
-            )
-        if len(staying) < len(numbers):
-            rows = torch.tensor(staying, dtype=torch.long, device=previous.device)
-            numbers = [numbers[row] for row in staying]
-            previous, state, memory = previous[rows], state.select(rows), memory.select(rows)
-    return [hypothesis for hypothesis in done if hypothesis is not None]

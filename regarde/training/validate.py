@@ -6,13 +6,14 @@ import numpy as np
 import torch
 
 from regarde.data.sampling import ordered
+from regarde.engines.reference import TorchEngine
 from regarde.evaluation.metrics import METRICS
 from regarde.models.interface import Model
 from regarde.search import Greedy
 from regarde.training.distributed import World
 from regarde.training.loss import word_loss
 from regarde.training.prepare import Prepared
-from regarde.translate import TorchEngine, Translator
+from regarde.translate import Translator
 
 
 class Validator:

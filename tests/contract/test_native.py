@@ -9,9 +9,9 @@ import torch
 from regarde import config as configs
 from regarde.alignment.forced import forced
 from regarde.data.batch import collate, collate_source
+from regarde.engines.native import NativeEngine, flattened
 from regarde.models import Model, ModelConfig
 from regarde.native import library
-from regarde.native.engine import Engine, flattened
 from regarde.search import Beam, Greedy, Hypothesis, Rules, Sampling, Search
 
 pytestmark = pytest.mark.skipif(not library.available(), reason="the native library was not built")
@@ -26,10 +26,10 @@ SEARCHES: dict[str, Search] = {
 
 
 @pytest.fixture
-def engine(model: Model, config: ModelConfig) -> Engine:
+def engine(model: Model, config: ModelConfig) -> NativeEngine:
     tables = configs.as_table(config)
     tensors = {name: tensor.numpy() for name, tensor in model.state_dict().items()}
-    return Engine(flattened({"model": tables}), tensors)
+    return NativeEngine(flattened({"model": tables}), tensors)
 
 
 def assert_same(found: list[Hypothesis], expected: list[Hypothesis]) -> None:
@@ -44,7 +44,7 @@ def assert_same(found: list[Hypothesis], expected: list[Hypothesis]) -> None:
 
 @pytest.mark.parametrize("name", SEARCHES)
 def test_the_native_engine_finds_what_torch_finds(
-    name: str, model: Model, engine: Engine, sources: list[list[int]]
+    name: str, model: Model, engine: NativeEngine, sources: list[list[int]]
 ) -> None:
     search = SEARCHES[name]
     with torch.no_grad():
@@ -53,15 +53,18 @@ def test_the_native_engine_finds_what_torch_finds(
         assert_same(found, wanted)
 
 
-def test_neighbours_and_threads_change_nothing(engine: Engine, sources: list[list[int]]) -> None:
+def test_neighbours_and_threads_change_nothing(engine: NativeEngine, sources: list[list[int]]) -> None:
     search = SEARCHES["beam"]
-    together = engine.decode(sources * 3, search, threads=2, rows=7)
+    engine.threads, engine.rows = 2, 7
+    together = list(engine.decode(sources * 3, search))
+    engine.threads, engine.rows = 1, 64
     for number, source in enumerate(sources * 3):
-        assert_same(together[number], engine.decode([source], search)[0])
+        (alone,) = engine.decode([source], search)
+        assert_same(together[number], alone)
 
 
 def test_forced_decoding_scores_as_torch_does(
-    model: Model, engine: Engine, sources: list[list[int]], targets: list[list[int]]
+    model: Model, engine: NativeEngine, sources: list[list[int]], targets: list[list[int]]
 ) -> None:
     batch = collate(sources, targets)
     ended = [ids[mask].tolist() for ids, mask in zip(batch.target_ids, batch.target_mask, strict=True)]

@@ -1,4 +1,4 @@
-"""The native engine: a model folder's settings and tensors in, hypotheses out. No torch, no Python between two words.
+"""The native engine: a model's settings and tensors in, hypotheses out. No torch, no Python between two words.
 
 Axes: T target tokens, S source tokens, L attention layers, N heads.
 
@@ -8,17 +8,21 @@ It knows every model of regarde.models; `Unfit` says what it does not know of a 
 from __future__ import annotations
 
 import ctypes
-from collections.abc import Iterator, Mapping, Sequence
+import itertools
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
+from regarde.errors import ConfigError
 from regarde.native import library
-from regarde.search.hypothesis import Hypothesis
+from regarde.search import Beam, Hypothesis, Sampling, Search
+from regarde.text import EOS
 
 Ids = Sequence[int]
-ROWS = 64  # hypotheses side by side in a batch
+ROWS = 64
+WINDOW = 1024  # sentences that are handed over together; within them, one that ends makes room for the next
 KINDS = {"greedy": 0, "beam": 1, "sampling": 2}
 FORCED = 3
 
@@ -37,10 +41,20 @@ class Request(ctypes.Structure):
     )
 
 
-class Engine:
-    """A model ready to decode."""
+class NativeEngine:
+    """A model ready to decode: `rows` hypotheses side by side in each of `threads`."""
 
-    def __init__(self, settings: Mapping[str, str], tensors: Mapping[str, NDArray[np.float32]]) -> None:
+    name = "native"
+
+    def __init__(
+        self,
+        settings: Mapping[str, str],
+        tensors: Mapping[str, NDArray[np.float32]],
+        *,
+        threads: int = 1,
+        rows: int = ROWS,
+    ) -> None:
+        self.threads, self.rows = threads, rows
         self._library = library.loaded()
         self._tensors = {name: np.ascontiguousarray(tensor, dtype=np.float32) for name, tensor in tensors.items()}
         self._handle: int | None = self._call("engine_new", ctypes.c_void_p)(int(library.simd() == "avx2"))
@@ -62,30 +76,36 @@ class Engine:
             self._call("engine_free")(self._pointer)
             self._handle = None
 
-    def decode(
-        self, sources: Sequence[Ids], search: Any, *, threads: int = 1, rows: int = ROWS
-    ) -> list[list[Hypothesis]]:
+    def decode(self, sources: Iterable[Ids], search: Search) -> Iterator[list[Hypothesis]]:
         """The hypotheses of each source, best first; sources are given without EOS."""
+        stream = iter(sources)
+        while window := list(itertools.islice(stream, WINDOW)):
+            yield from self._search(window, search)
+
+    def _search(self, sources: Sequence[Ids], search: Search) -> Iterator[list[Hypothesis]]:
+        if search.kind == "beam" and search.beta and not self.layers:
+            given = f"search.beta = {search.beta:g}: the coverage penalty reads attention, and this model has none"
+            raise ConfigError(f"{given}. Set search.beta to 0.")
         starts, ids = _flat(sources)
         rules = search.rules
-        beam, sampling = search.kind == "beam", search.kind == "sampling"
-        dice, dice_starts = _dice(sources, search) if sampling else (np.zeros(1), np.zeros(1, dtype=np.int64))
+        dice, dice_starts = _dice(sources, search) if search.kind == "sampling" else _NO_DICE
+        wide = search if search.kind == "beam" else Beam(size=1, alpha=0.0)
+        drawn = search if search.kind == "sampling" else Sampling()
         request = Request(
-            count=len(sources), kind=KINDS[search.kind], size=search.size if beam else 1, n_best=search.n_best,
+            count=len(sources), kind=KINDS[search.kind], size=wide.size, n_best=search.n_best,
             min_length=rules.min_length, max_extra=rules.max_extra, allow_unknown=rules.allow_unknown,
-            top_k=search.top_k if sampling else 0, rows=rows, threads=threads, alpha=search.alpha if beam else 0.0,
-            beta=search.beta if beam else 0.0, max_ratio=rules.max_ratio, top_p=search.top_p if sampling else 1.0,
-            temperature=search.temperature if sampling else 1.0, starts=starts.ctypes.data, ids=ids.ctypes.data,
-            dice=dice.ctypes.data, dice_starts=dice_starts.ctypes.data,
+            top_k=drawn.top_k, rows=self.rows, threads=self.threads, alpha=wide.alpha, beta=wide.beta,
+            max_ratio=rules.max_ratio, top_p=drawn.top_p, temperature=drawn.temperature, starts=starts.ctypes.data,
+            ids=ids.ctypes.data, dice=dice.ctypes.data, dice_starts=dice_starts.ctypes.data,
         )  # fmt: skip
-        return list(self._answer(request))
+        return self._answer(request)
 
-    def forced(self, sources: Sequence[Ids], targets: Sequence[Ids], *, threads: int = 1) -> list[Hypothesis]:
+    def forced(self, sources: Sequence[Ids], targets: Sequence[Ids]) -> list[Hypothesis]:
         """What the model thinks of given words; targets are given with EOS."""
         starts, ids = _flat(sources)
         target_starts, target_ids = _flat(targets)
         request = Request(
-            count=len(sources), kind=FORCED, size=1, n_best=1, allow_unknown=1, rows=ROWS, threads=threads,
+            count=len(sources), kind=FORCED, size=1, n_best=1, allow_unknown=1, rows=self.rows, threads=self.threads,
             max_ratio=1.0, top_p=1.0, temperature=1.0, starts=starts.ctypes.data, ids=ids.ctypes.data,
             target_starts=target_starts.ctypes.data, target_ids=target_ids.ctypes.data,
         )  # fmt: skip
@@ -154,10 +174,11 @@ def _flat(rows: Sequence[Ids]) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
     return starts, np.fromiter((token for row in rows for token in row), dtype=np.int64, count=int(starts[-1]))
 
 
-def _dice(sources: Sequence[Ids], search: Any) -> tuple[NDArray[np.float64], NDArray[np.int64]]:
-    """As regarde.search throws them: by seed, sample and sentence alone."""
-    from regarde.text.vocabulary import EOS
+_NO_DICE = np.zeros(1), np.zeros(1, dtype=np.int64)
 
+
+def _dice(sources: Sequence[Ids], search: Sampling) -> tuple[NDArray[np.float64], NDArray[np.int64]]:
+    """As regarde.search throws them: by seed, sample and sentence alone."""
     thrown = []
     for ids in sources:
         longest = int(np.float32(len(ids) + 1) * np.float32(search.rules.max_ratio)) + search.rules.max_extra

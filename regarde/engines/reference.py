@@ -1,0 +1,39 @@
+"""The reference engine: torch."""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Iterable, Iterator, Sequence
+
+import numpy as np
+import torch
+
+from regarde.data.batch import collate_source
+from regarde.data.sampling import ordered
+from regarde.models.interface import Model
+from regarde.search import Hypothesis, Search
+
+WINDOW = 256  # sentences looked at together, so that like lengths share a batch
+BATCH_TOKENS = 8192  # source positions in a batch, times the hypotheses kept for each
+
+
+class TorchEngine:
+    """The reference: any model, on any device torch has."""
+
+    name = "torch"
+
+    def __init__(self, model: Model) -> None:
+        self.model = model.eval()
+        self.device = next(model.parameters()).device
+
+    @torch.no_grad()
+    def decode(self, sources: Iterable[Sequence[int]], search: Search) -> Iterator[list[Hypothesis]]:
+        stream = iter(sources)
+        while window := list(itertools.islice(stream, WINDOW)):
+            lengths = np.array([len(source) + 1 for source in window])
+            found: dict[int, list[Hypothesis]] = {}
+            for rows in ordered(lengths, pairs=WINDOW, tokens=max(1, BATCH_TOKENS // search.width)):
+                batch = collate_source([window[row] for row in rows]).to(self.device)
+                encoding = self.model.encode(batch)
+                found |= zip(rows.tolist(), search(self.model, encoding), strict=True)
+            yield from (found[row] for row in range(len(window)))

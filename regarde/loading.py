@@ -1,0 +1,116 @@
+"""A model folder -> a translator, by the engine that fits: the native one where it can, torch otherwise.
+
+Nothing here needs torch before the native engine has said that it cannot.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Literal, get_args
+
+import numpy as np
+import safetensors
+import safetensors.numpy
+from numpy.typing import NDArray
+
+from regarde import config, manifest
+from regarde.config import Table
+from regarde.engines.native import NativeEngine, Unfit, flattened
+from regarde.errors import ConfigError, FolderError, UsageError
+from regarde.manifest import CONFIG, WEIGHTS, Entry
+from regarde.native import library
+from regarde.search import Greedy, Search
+from regarde.text import TextConfig, load_text
+from regarde.translate import Translator
+
+EngineName = Literal["auto", "native", "torch"]
+
+
+@dataclass(frozen=True)
+class Frame:
+    """What a configuration says beyond the model itself."""
+
+    source_language: str = ""
+    target_language: str = ""
+    text: TextConfig = field(default_factory=TextConfig)
+    search: Search = field(default_factory=Greedy)
+
+
+def load(folder: str | Path, *, device: str = "cpu", engine: EngineName = "auto", threads: int = 1) -> Translator:
+    """A translator from a model folder, verified file by file.
+
+    `engine` is "native", "torch", or "auto" for the first of the two that knows the model and the device.
+    """
+    if engine not in get_args(EngineName):
+        raise UsageError(f"engine = {engine!r}: expected one of {', '.join(get_args(EngineName))}.")
+    if engine == "torch" or (engine == "auto" and (device != "cpu" or not library.available())):
+        return _by_torch(Path(folder), device)
+    if not library.available():
+        raise UsageError("The native library is not there. Reinstall with a C++ compiler, or use engine = torch.")
+    if device != "cpu":
+        raise UsageError(f"The native engine runs on the CPU, not on {device}. Use engine = torch.")
+    try:
+        return _by_kernels(Path(folder), threads)
+    except Unfit as reason:
+        if engine == "native":
+            raise UsageError(f"{folder}: the native engine does not know {reason}. Use engine = torch.") from None
+        return _by_torch(Path(folder), device)
+
+
+def _by_torch(folder: Path, device: str) -> Translator:
+    from regarde.folder import load as load_for_torch
+
+    return load_for_torch(folder, device=device)
+
+
+def _by_kernels(folder: Path, threads: int) -> Translator:
+    files = manifest.verify(folder)
+    try:
+        tables = config.read(folder / CONFIG)
+    except ConfigError as error:
+        raise FolderError(f"{error} Restore it, or train anew.") from None
+    known = {key: value for key, value in tables.items() if key in Frame.__dataclass_fields__}
+    try:
+        frame = config.parse(Frame, known)
+    except ConfigError as error:
+        raise FolderError(f"{folder / CONFIG}: {error} Train anew, or upgrade: pip install -U regarde.") from None
+    text = load_text(frame.text, folder)
+    model = tables.get("model")
+    if not isinstance(model, dict):
+        raise FolderError(f"{folder / CONFIG}: no [model]. Restore it, or train anew.")
+    tensors = _tensors(folder / WEIGHTS, files[WEIGHTS])
+    engine = NativeEngine(
+        flattened({"model": model, "vocabulary": {"source": len(text.source), "target": len(text.target)}}),
+        tensors,
+        threads=threads,
+    )
+    return Translator(text=text, engine=engine, search=frame.search, offset=_offset(model))
+
+
+def _tensors(path: Path, entry: Entry) -> dict[str, NDArray[np.float32]]:
+    """The weights that the manifest vouches for, all of them finite."""
+    try:
+        content = path.read_bytes()
+        manifest.check_content(path, entry, content)
+        tensors: dict[str, NDArray[np.float32]] = safetensors.numpy.load(content)
+    except OSError as error:
+        raise FolderError(f"{path}: not readable ({error.strerror}). Restore it, or train anew.") from None
+    except (safetensors.SafetensorError, ValueError, KeyError, RuntimeError, OverflowError, MemoryError, TypeError):
+        raise FolderError(f"{path}: not a safetensors file. Restore it; other formats are not loaded.") from None
+    for name, tensor in tensors.items():
+        if tensor.dtype != np.float32:
+            raise Unfit(f"tensors of type {tensor.dtype}")
+        if not np.isfinite(tensor).all():
+            raise FolderError(
+                f"{path}: tensor {name[:80]} holds NaN or infinite values. Train anew, with a lower rate."
+            )
+    return tensors
+
+
+def _offset(model: Table) -> int:
+    """Row t of the attention explains token t - offset: as models/luong.py says (its paper's footnote 14)."""
+    attention = model.get("attention")
+    score = attention.get("score") if isinstance(attention, dict) else None
+    looks = isinstance(score, dict) and score.get("kind") != "location"
+    return int(model.get("kind") == "luong" and bool(model.get("footnote_14")) and looks)
