@@ -88,7 +88,7 @@ def check(folder: Path) -> dict[str, str]:
     return {name: (folder / name).read_text() for name in manifest.read(folder)}
 
 
-def test_replaced_files_are_whole_and_vouched_for_at_every_moment(tmp_path: Path, monkeypatch) -> None:  # type: ignore[no-untyped-def]
+def test_replaced_files_are_whole_and_vouched_for_at_every_moment(tmp_path: Path, monkeypatch) -> None:
     folder = replaced(tmp_path, a="one", b="one", same="same")
     seen = []
     replace = Path.replace
@@ -119,7 +119,7 @@ def test_what_is_on_the_disk_is_on_the_disk_before_it_is_named(events: Events, t
     assert check(folder) == {"a": "two"}
 
 
-def test_a_damaged_file_is_not_vouched_for_by_being_replaced(tmp_path: Path, monkeypatch) -> None:  # type: ignore[no-untyped-def]
+def test_a_damaged_file_is_not_vouched_for_by_being_replaced(tmp_path: Path, monkeypatch) -> None:
     folder = replaced(tmp_path, a="one", b="one")
     (folder / "a").write_text("onE")
     monkeypatch.setattr(Path, "replace", _once(Path.replace, then=OSError(5, "Input/output error")))

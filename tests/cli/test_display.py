@@ -37,7 +37,7 @@ def _elsewhere(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
 class Terminal:
     """A training on a terminal of our own."""
 
-    def __init__(self, start, name: str) -> None:  # type: ignore[no-untyped-def]
+    def __init__(self, start, name: str) -> None:
         self.handle, slave = pty.openpty()
         self.resize(100)
         os.environ["TERM"] = name  # the test gives it back
@@ -76,14 +76,14 @@ class Terminal:
 
 
 @pytest.fixture
-def terminal(start, monkeypatch: pytest.MonkeyPatch):  # type: ignore[no-untyped-def]
+def terminal(start, monkeypatch: pytest.MonkeyPatch):
     monkeypatch.setenv("TERM", "xterm")
     for name in ("COLUMNS", "NO_COLOR"):
         monkeypatch.delenv(name, raising=False)
     return lambda name="xterm": Terminal(start, name)
 
 
-def test_a_resized_terminal_goes_on_showing(terminal) -> None:  # type: ignore[no-untyped-def]
+def test_a_resized_terminal_goes_on_showing(terminal) -> None:
     shown = terminal()
     shown.until("vocabularies")
     for columns in (20, 1, 200, 40):
@@ -98,7 +98,7 @@ def test_a_resized_terminal_goes_on_showing(terminal) -> None:  # type: ignore[n
     assert "the model is in run" in text.replace("\r\n", "")
 
 
-def test_a_dumb_terminal_gets_lines_and_no_cursor(terminal) -> None:  # type: ignore[no-untyped-def]
+def test_a_dumb_terminal_gets_lines_and_no_cursor(terminal) -> None:
     text = terminal("dumb").end()
     assert "\x1b" not in text
     lines = [line for line in text.splitlines() if line.startswith("step ")]
@@ -107,7 +107,7 @@ def test_a_dumb_terminal_gets_lines_and_no_cursor(terminal) -> None:  # type: ig
     assert text.rstrip().endswith("regarde translate run")
 
 
-def test_training_goes_on_when_its_terminal_goes_away(terminal) -> None:  # type: ignore[no-untyped-def]
+def test_training_goes_on_when_its_terminal_goes_away(terminal) -> None:
     shown = terminal()
     shown.until("vocabularies")
     os.close(shown.handle)

@@ -28,7 +28,7 @@ class Experiment:
 
 
 @pytest.fixture(scope="module")
-def experiment(faulty_lab, tmp_path_factory: pytest.TempPathFactory) -> Experiment:  # type: ignore[no-untyped-def]
+def experiment(faulty_lab, tmp_path_factory: pytest.TempPathFactory) -> Experiment:
     """After step 2, with checkpoints 0 and 2; to come are two steps, a checkpoint, a better model and a removal."""
     home = tmp_path_factory.mktemp("disk")
     assert faulty_lab.train(home / "whole", "rnn", *SHORT).code == 0
@@ -43,7 +43,7 @@ def experiment(faulty_lab, tmp_path_factory: pytest.TempPathFactory) -> Experime
     return Experiment(faulty_lab, begun, faulty_lab.result(home / "whole"), done.counted)
 
 
-def _begin(lab, run: Path) -> None:  # type: ignore[no-untyped-def]
+def _begin(lab, run: Path) -> None:
     """Kill a run at later and later calls, until it has come to its second checkpoint and a model, no further."""
     for call in range(30, 1000, 10):
         shutil.rmtree(run, ignore_errors=True)

@@ -11,7 +11,7 @@ import pytest
 SIGKILL = -9
 
 
-def survive(lab, home: Path, model: str, kills: int, seed: int) -> int:  # type: ignore[no-untyped-def]
+def survive(lab, home: Path, model: str, kills: int, seed: int) -> int:
     """Kill a run again and again until it was killed so often; gives how many came to their end meanwhile."""
     reference = lab.train(home / "reference", model)
     assert reference.code == 0, reference.error

@@ -75,7 +75,7 @@ def test_a_second_interrupt_stops_at_once(start) -> None:
     assert error.decode().splitlines()[-1] == "regarde: interrupted"
 
 
-def _until(happened, process: subprocess.Popen[bytes]) -> None:  # type: ignore[no-untyped-def]
+def _until(happened, process: subprocess.Popen[bytes]) -> None:
     deadline = time.monotonic() + 60
     while not happened():
         assert process.poll() is None, process.stderr.read() if process.stderr else ""

@@ -46,7 +46,7 @@ def launch(arguments: list[str], processes: int = 2, restarts: int = 0) -> subpr
     return subprocess.Popen(torchrun, env=environment(), stdout=subprocess.PIPE, stderr=subprocess.PIPE)
 
 
-def trained(lab, run: str, *settings: str, processes: int = 2) -> Path:  # type: ignore[no-untyped-def]
+def trained(lab, run: str, *settings: str, processes: int = 2) -> Path:
     """Train to the end without torchrun; gives the folder."""
     done = lab.train(Path(run), "rnn", *SETTINGS, *settings, table=Path("my.tsv"), processes=processes)
     assert done.code == 0, done.error
@@ -58,7 +58,7 @@ def story(run: Path) -> list[dict[str, float]]:
     return [{k: v for k, v in r.items() if k not in ("seconds", "tokens_per_second")} for r in records]
 
 
-def test_two_processes_do_what_one_does_with_twice_the_batches(lab) -> None:  # type: ignore[no-untyped-def]
+def test_two_processes_do_what_one_does_with_twice_the_batches(lab) -> None:
     pair = trained(lab, "pair", "training.steps=40")
     single = trained(lab, "single", "training.steps=40", "training.accumulate=2", processes=1)
     for one, other in zip(story(pair), story(single), strict=True):
@@ -70,7 +70,7 @@ def test_two_processes_do_what_one_does_with_twice_the_batches(lab) -> None:  # 
     assert json.loads((pair / "checkpoints/step-40/training.json").read_text())["circumstances"]["processes"] == 2
 
 
-def test_two_processes_go_on_bit_for_bit_where_they_were(lab) -> None:  # type: ignore[no-untyped-def]
+def test_two_processes_go_on_bit_for_bit_where_they_were(lab) -> None:
     whole = trained(lab, "whole", "training.steps=30")
     shutil.copytree("whole", "cut")
     shutil.rmtree("cut/checkpoints/step-30")
@@ -84,7 +84,7 @@ def test_two_processes_go_on_bit_for_bit_where_they_were(lab) -> None:  # type: 
     assert "warning: going on, but not bit for bit: processes was 2, is 1" in alone.error
 
 
-def test_a_stop_that_one_process_hears_of_is_the_stop_of_all(lab) -> None:  # type: ignore[no-untyped-def]
+def test_a_stop_that_one_process_hears_of_is_the_stop_of_all(lab) -> None:
     steps = ["training.steps=100000", "training.valid_every=50000"]
     table = Path("my.tsv")
     done = lab.train(Path("run"), "rnn", *SETTINGS, *steps, table=table, processes=2, signal=[signal.SIGTERM, 3.0, 1])
@@ -94,7 +94,7 @@ def test_a_stop_that_one_process_hears_of_is_the_stop_of_all(lab) -> None:  # ty
     assert "Traceback" not in done.error
 
 
-def test_processes_that_read_other_data_do_not_train_together(lab) -> None:  # type: ignore[no-untyped-def]
+def test_processes_that_read_other_data_do_not_train_together(lab) -> None:
     Path("my-0.tsv").write_text(TABLE)
     Path("my-1.tsv").write_text(TABLE.replace("79\t79", "79\t97"))
     done = lab.train(Path("run"), "rnn", *SETTINGS, table=Path("my-{rank}.tsv"), processes=2)
@@ -103,7 +103,7 @@ def test_processes_that_read_other_data_do_not_train_together(lab) -> None:  # t
     assert not Path("run").exists()
 
 
-def test_numbers_that_are_none_stop_all_and_name_the_batch_of_any(lab) -> None:  # type: ignore[no-untyped-def]
+def test_numbers_that_are_none_stop_all_and_name_the_batch_of_any(lab) -> None:
     huge = ["training.optimiser.kind=sgd", "training.optimiser.rate=1e12", "training.clip=0", "training.steps=400"]
     done = lab.train(Path("run"), "rnn", *SETTINGS, *huge, table=Path("my.tsv"), processes=2)
     assert done.code == 1
@@ -112,17 +112,17 @@ def test_numbers_that_are_none_stop_all_and_name_the_batch_of_any(lab) -> None: 
     assert "The batch: pairs " in first
 
 
-def test_a_lost_worker_is_replaced_and_the_result_is_the_same(lab) -> None:  # type: ignore[no-untyped-def]
+def test_a_lost_worker_is_replaced_and_the_result_is_the_same(lab) -> None:
     recoveries(lab, kills=1, seed=1)
 
 
 @pytest.mark.slow
-def test_a_worker_lost_20_times_is_replaced_and_the_result_is_the_same(lab) -> None:  # type: ignore[no-untyped-def]
+def test_a_worker_lost_20_times_is_replaced_and_the_result_is_the_same(lab) -> None:
     times = recoveries(lab, kills=20, seed=2)
     print(f"20 of 20 recovered; from the kill to the next checkpoint {min(times):.1f} to {max(times):.1f} s")
 
 
-def recoveries(lab, kills: int, seed: int) -> list[float]:  # type: ignore[no-untyped-def]
+def recoveries(lab, kills: int, seed: int) -> list[float]:
     """Kill one of two processes at random moments, so often; how long each time until training had gone on."""
     each = 40
     steps = f"training.steps={each * (kills + 1)}"
@@ -160,7 +160,7 @@ def newest(run: str) -> int:
     return max((int(step) for step in steps if step.isdigit()), default=-1)
 
 
-def until(process: subprocess.Popen[bytes], happened) -> None:  # type: ignore[no-untyped-def]
+def until(process: subprocess.Popen[bytes], happened) -> None:
     deadline = time.monotonic() + 100
     while not happened():
         assert process.poll() is None, process.communicate()[1].decode()

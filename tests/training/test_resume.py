@@ -168,7 +168,7 @@ def damage(path: Path) -> None:
 
 
 @pytest.mark.parametrize("name", ["weights.safetensors", "optimiser.safetensors", "training.json", "source.vocab"])
-def test_a_damaged_checkpoint_is_passed_over_and_said(cli, name: str, whole: Run, cut: Path) -> None:  # type: ignore[no-untyped-def]
+def test_a_damaged_checkpoint_is_passed_over_and_said(cli, name: str, whole: Run, cut: Path) -> None:
     damage(Path("cut/checkpoints/step-12") / name)
     done = cli("train", "--resume", "cut")
     assert done.code == 0
@@ -254,7 +254,7 @@ def test_settings_that_change_no_number_may_change(whole: Run, cut: Path) -> Non
     assert story(resumed.folder) == story(whole.folder)
 
 
-def test_more_steps_are_another_schedule_and_that_is_said(cli) -> None:  # type: ignore[no-untyped-def]
+def test_more_steps_are_another_schedule_and_that_is_said(cli) -> None:
     train("run")
     longer = ["--set", "training.steps=14"]
     line = cli("train", "--resume", "run", *longer, "--exact").fails(2)
@@ -267,7 +267,7 @@ def test_more_steps_are_another_schedule_and_that_is_said(cli) -> None:  # type:
     assert read(Path("run/checkpoints/step-14")).state.step == 14
 
 
-def test_other_circumstances_are_a_warning_or_under_exact_an_error(cli) -> None:  # type: ignore[no-untyped-def]
+def test_other_circumstances_are_a_warning_or_under_exact_an_error(cli) -> None:
     train("run")
     forget(Path("run"), 6)
     assert "threads was 1, is 2" in cli("train", "--resume", "run", "--threads", 2, "--exact").fails(2)
@@ -302,7 +302,7 @@ def test_a_stopped_run_says_how_to_go_on_and_does(monkeypatch: pytest.MonkeyPatc
 
     update = Stepper.update
 
-    def interrupted(self, parts, step, **rest):  # type: ignore[no-untyped-def]
+    def interrupted(self, parts, step, **rest):
         if step == 4:
             os.kill(os.getpid(), signal.SIGINT)
         return update(self, parts, step, **rest)
