@@ -12,6 +12,7 @@ from __future__ import annotations
 import fcntl
 import json
 import os
+from contextlib import ExitStack
 from pathlib import Path
 from typing import Protocol, Self
 
@@ -95,12 +96,15 @@ class RunFolder:
         self.path = path
         try:
             path.mkdir(parents=True, exist_ok=True)
-            self._lock = _locked(path)
-            if not old:
-                refuse_existing(path, but=(LOCK,))  # somebody may have been here since
-            (path / "checkpoints").mkdir(exist_ok=True)
-            self._metrics = _Lines(path / METRICS)
-            self._log = _Lines(path / LOG)
+            with ExitStack() as undo:
+                self._lock = _locked(path)
+                undo.callback(os.close, self._lock)
+                if not old:
+                    refuse_existing(path, but=(LOCK,))  # somebody may have been here since
+                (path / "checkpoints").mkdir(exist_ok=True)
+                self._metrics = _Lines(path / METRICS)
+                self._log = _Lines(path / LOG)
+                undo.pop_all()
         except OSError as error:
             raise DiskError(f"{path}: cannot be made ({error.strerror}). Give another --out.") from None
         self.checkpoints = Checkpoints(path / "checkpoints")
