@@ -51,6 +51,11 @@ class Attention(nn.Module, ABC):
     def remember(self, states: Tensor, mask: Tensor, values: Tensor | None = None) -> Memory:
         """Compute once what depends on the source alone; `values` are the states unless given."""
 
+    def context(self, query: Tensor, memory: Memory, past: Tensor) -> Tensor:
+        """The context alone, for those who do not ask where it looked.  (B, T, Q) -> (B, T, D)"""
+        context: Tensor = self(query, memory, past)[0]
+        return context
+
     @abstractmethod
     def forward(
         self, query: Tensor, memory: Memory, past: Tensor | None = None, allowed: Tensor | None = None

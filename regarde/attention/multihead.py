@@ -10,7 +10,6 @@ W_k and W_v lie in one matrix, W_kv, so that the source is projected once. A sco
 from __future__ import annotations
 
 from dataclasses import dataclass, field
-from functools import singledispatch
 from typing import Annotated, Literal, cast
 
 from torch import Tensor, nn
@@ -76,10 +75,10 @@ class MultiHead(Attention):
         weights = self.normalise(scores, both(memory.mask, allowed).unsqueeze(1))
         return self.W_o(join(self.dropout(weights) @ memory.values)), weights
 
-    def context(self, query: Tensor, memory: Memory) -> Tensor:
-        """The context alone: where torch can, without ever storing the weights.  (B, T, Q) -> (B, T, D)"""
+    def context(self, query: Tensor, memory: Memory, past: Tensor) -> Tensor:
+        """Where torch can, without ever storing the weights."""
         if not self.fused:
-            return cast(Tensor, self(query, memory)[0])
+            return super().context(query, memory, past)
         found = functional.scaled_dot_product_attention(
             split(self.W_q(query), self.heads),
             memory.keys,
@@ -106,18 +105,6 @@ class MultiHeadConfig:
         size = head_size(state, heads)
         score = self.score.build(size, size)
         return MultiHead(score, query, state, heads, self.dropout, self.normaliser, self.attend_eos, self.bias)
-
-
-@singledispatch
-def glance(attention: Attention, query: Tensor, memory: Memory, past: Tensor) -> Tensor:
-    """The context of any attention, for those who do not ask where it looked.  (B, T, Q) -> (B, T, D)"""
-    context: Tensor = attention(query, memory, past)[0]
-    return context
-
-
-@glance.register
-def _(attention: MultiHead, query: Tensor, memory: Memory, past: Tensor) -> Tensor:
-    return attention.context(query, memory)
 
 
 def padding(mask: Tensor) -> Tensor | None:

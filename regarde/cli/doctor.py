@@ -30,6 +30,7 @@ def doctor(as_json: Annotated[bool, typer.Option("--json", metavar="", help="For
     Example: regarde doctor
     """
     import regarde
+    from regarde.native import library
 
     found = {name: _version(name) for name in PACKAGES}
     facts = {
@@ -50,7 +51,7 @@ def doctor(as_json: Annotated[bool, typer.Option("--json", metavar="", help="For
         )
         lines.append(f"{name:<14} {version or remedy}")
     lines.append(f"{'kernels':<14} {kernels}")
-    lines.append(f"{'engine':<14} {_engine(found['torch'])}")
+    lines.append(f"{'engine':<14} {_engine(found['torch'], native=library.available())}")
     write([f"{line}\n" for line in lines])
 
 
@@ -74,17 +75,22 @@ def _kernels() -> str:
     return "plain torch, which is slower: reinstall with a C++ compiler (g++ or clang++) for the native library"
 
 
-def _engine(torch_version: str | None) -> str:
+_NATIVE = "native to translate"
+
+
+def _engine(torch_version: str | None, *, native: bool) -> str:
     if torch_version is None:
-        return "none: training and translating need torch"
+        return f"{_NATIVE if native else 'none'}; training needs torch"
     try:
         import torch
     except (ImportError, OSError) as error:
-        return f"none: torch is there but does not start ({' '.join(str(error).split())})"
+        told = " ".join(str(error).split())
+        return f"{_NATIVE if native else 'none'}; training needs torch, which is there but does not start ({told})"
 
     devices = [
         "cpu",
         *(["cuda"] if torch.cuda.is_available() else []),
         *(["mps"] if torch.backends.mps.is_available() else []),
     ]
-    return f"torch on {', '.join(devices)}, {torch.get_num_threads()} threads"
+    by_torch = f"torch on {', '.join(devices)}, {torch.get_num_threads()} threads"
+    return f"{_NATIVE}, else {by_torch}" if native else by_torch

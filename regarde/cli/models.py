@@ -49,8 +49,8 @@ def _page(chosen: Preset, vocabulary: int) -> str:
     recipe = recipes.parse(chosen.recipe)
     with torch.device("meta"):  # counted, never allocated
         model = recipe.model.build(vocabulary, vocabulary)
-    parts_of_attention = [part for part in model.modules() if isinstance(part, Attention | Score)]
-    told_by = [sys.modules[type(recipe.model).__module__], *(type(part) for part in parts_of_attention)]
+    looking = dict.fromkeys(type(part) for part in model.modules() if isinstance(part, Attention | Score))
+    told_by = [sys.modules[type(recipe.model).__module__], *looking]  # a layer or a head more has no other equation
     equations = "\n\n".join(inspect.getdoc(source) or "" for source in told_by)
     about = chosen.about
     told = [("paper's figures", about.figures), ("where we differ", about.differs), ("reached here", about.reaches)]

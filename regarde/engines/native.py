@@ -56,7 +56,7 @@ class NativeEngine:
     ) -> None:
         self.threads, self.rows = threads, rows
         self._library = library.loaded()
-        self._tensors = {name: np.ascontiguousarray(tensor, dtype=np.float32) for name, tensor in tensors.items()}
+        self._tensors = {name: np.asarray(tensor, dtype=np.float32, order="C") for name, tensor in tensors.items()}
         self._handle: int | None = self._call("engine_new", ctypes.c_void_p)(int(library.simd() == "avx2"))
         for path, value in settings.items():
             self._call("engine_setting")(self._pointer, path.encode(), value.encode())

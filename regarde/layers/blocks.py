@@ -24,7 +24,7 @@ from torch import Tensor, nn
 from torch.nn import functional
 
 from regarde.attention.interface import Attention, Memory
-from regarde.attention.multihead import glance, join
+from regarde.attention.multihead import join
 from regarde.data.batch import Batched
 from regarde.layers.dropout import Dropout
 
@@ -168,7 +168,7 @@ class DecoderBlock(nn.Module):
     def glance(self, x: Tensor, said: Words, source: Memory, past: Tensor, turn: Turn) -> Tensor:
         """The same, for those who ask for nothing but x.  -> (B, T, D)"""
         x, _ = self._recall(x, said, turn)
-        return self._think(x, glance(self.cross, self.around_cross.enter(x), source, past))
+        return self._think(x, self.cross.context(self.around_cross.enter(x), source, past))
 
     def _recall(self, x: Tensor, said: Words, turn: Turn) -> tuple[Tensor, Words]:
         """Each word looks at itself and at what came before."""

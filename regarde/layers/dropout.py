@@ -25,4 +25,6 @@ class Dropout(nn.Module):
     def forward(self, x: Tensor) -> Tensor:
         if not self.active:
             return x
-        return dropout(x, self.probability) if usable(x) else functional.dropout(x, self.probability)
+        if self.probability < 1 and usable(x):
+            return dropout(x, self.probability)
+        return functional.dropout(x, self.probability)

@@ -19,7 +19,7 @@ from regarde.attention import (
     ScaledDotConfig,
     ScoreConfig,
 )
-from regarde.attention.multihead import glance, padding
+from regarde.attention.multihead import padding
 from regarde.training.step import seeded
 
 B, T, S, D = 3, 4, 5, 6
@@ -58,7 +58,7 @@ def test_a_glance_and_its_gradients_are_those_of_a_look(
     attention = made(MultiHeadConfig(score=score, heads=2, attend_eos=eos))
     inputs = [query, states, *attention.parameters()]
     look, _ = attention(query, attention.remember(states, mask))
-    quick = glance(attention, query, attention.remember(states, mask), nowhere(attention))
+    quick = attention.context(query, attention.remember(states, mask), nowhere(attention))
     torch.testing.assert_close(quick, look)
     for one, other in zip(*(torch.autograd.grad(x.square().sum(), inputs) for x in (quick, look)), strict=True):
         torch.testing.assert_close(one, other)
@@ -69,7 +69,7 @@ def test_a_glance_at_products_computes_no_weights(score: ScoreConfig, query: Ten
     attention = made(MultiHeadConfig(score=score, heads=2))
     memory = attention.remember(states, PADDED)
     attention.normalise = None  # whoever computes weights calls it
-    glance(attention, query, memory, nowhere(attention))
+    attention.context(query, memory, nowhere(attention))
     with pytest.raises(TypeError):
         attention(query, memory)
 
@@ -77,13 +77,13 @@ def test_a_glance_at_products_computes_no_weights(score: ScoreConfig, query: Ten
 def test_a_glance_follows_the_normaliser(query: Tensor, states: Tensor) -> None:
     attention = made(MultiHeadConfig(heads=2, normaliser="sparsemax"))
     memory = attention.remember(states, PADDED)
-    torch.testing.assert_close(glance(attention, query, memory, nowhere(attention)), attention(query, memory)[0])
+    torch.testing.assert_close(attention.context(query, memory, nowhere(attention)), attention(query, memory)[0])
 
 
 def test_any_attention_can_be_glanced_at(query: Tensor, states: Tensor) -> None:
     attention = made(GlobalConfig(score=GeneralConfig()))
     memory = attention.remember(states, PADDED)
-    torch.testing.assert_close(glance(attention, query, memory, nowhere(attention)), attention(query, memory)[0])
+    torch.testing.assert_close(attention.context(query, memory, nowhere(attention)), attention(query, memory)[0])
 
 
 def test_no_mask_is_passed_where_there_is_no_padding() -> None:

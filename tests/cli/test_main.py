@@ -99,7 +99,7 @@ run()
 
 
 @pytest.mark.parametrize(
-    "arguments", [["translate", "runs/x"], ["show", "runs/x", "a"], ["train", "copy"], ["demo", "--out", "never"]]
+    "arguments", [["translate", "runs/x", "--engine", "torch"], ["train", "copy"], ["demo", "--out", "never"]]
 )
 def test_without_torch_one_line_says_how_to_get_it(arguments: list[str], tmp_path: Path) -> None:
     done = _without_torch(*arguments, cwd=tmp_path)
@@ -110,7 +110,7 @@ def test_without_torch_one_line_says_how_to_get_it(arguments: list[str], tmp_pat
 
 
 def test_without_torch_the_rest_works(tmp_path: Path) -> None:
-    assert "none: torch" in _without_torch("doctor", cwd=tmp_path).stdout
+    assert "training needs torch" in _without_torch("doctor", cwd=tmp_path).stdout
     assert _without_torch("data", "copy", "--split", "valid", cwd=tmp_path).stdout.count("\n") == 500
     assert _without_torch("--help", cwd=tmp_path).returncode == 0
 

@@ -16,6 +16,7 @@ from regarde.search import Beam, Greedy, Hypothesis, Rules, Sampling, Search
 
 pytestmark = pytest.mark.skipif(not library.available(), reason="the native library was not built")
 
+VOCABULARY = {"source": 13, "target": 11}
 RULES = Rules(max_ratio=1.0, max_extra=6)
 SEARCHES: dict[str, Search] = {
     "greedy": Greedy(rules=RULES),
@@ -29,7 +30,7 @@ SEARCHES: dict[str, Search] = {
 def engine(model: Model, config: ModelConfig) -> NativeEngine:
     tables = configs.as_table(config)
     tensors = {name: tensor.numpy() for name, tensor in model.state_dict().items()}
-    return NativeEngine(flattened({"model": tables}), tensors)
+    return NativeEngine(flattened({"model": tables, "vocabulary": VOCABULARY}), tensors)
 
 
 def assert_same(found: list[Hypothesis], expected: list[Hypothesis]) -> None:

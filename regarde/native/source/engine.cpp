@@ -65,6 +65,9 @@ EXPORT const char *engine_build(void *handle) {
   auto *made = static_cast<Engine *>(handle);
   try {
     made->model = build(made->folder);
+    if (made->model->V != made->folder.number("vocabulary.target") || made->model->V <= engine::EOS ||
+        made->model->source_words != made->folder.number("vocabulary.source"))
+      throw engine::Unknown("weights for so many words");
     return nullptr;
   } catch (const std::exception &problem) {
     made->error = problem.what();

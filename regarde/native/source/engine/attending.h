@@ -24,43 +24,47 @@ struct Score {
     if (chosen == "scaled-dot") {
       scale = 1 / std::sqrt(static_cast<float>(Q));
     } else if (chosen == "general") {
-      of_states = Linear(folder, name + ".W");
+      of_states = Linear(folder, name + ".W", D, Q);
       width = Q;
     } else if (chosen == "additive" || chosen == "normed-additive") {
       kind = additive;
-      of_query = Linear(folder, name + ".W"), of_states = Linear(folder, name + ".U");
+      of_query = Linear(folder, name + ".W", Q, -1);
       width = of_query.N;
+      of_states = Linear(folder, name + ".U", D, width);
       if (chosen == "additive") take_v(folder, name + ".v");
       else normed_v(folder, name);
     } else if (chosen == "concat") {
       kind = additive;
-      const Tensor &W = folder.tensor(name + ".W.weight");
+      const bool identity = folder.yes(path + ".identity");
+      const Tensor &W = folder.tensor(name + ".W.weight", {identity ? D : -1, identity ? Q : Q + D});
       of_query.load(folder, W.data, W.size(0), Q, W.size(1));
-      if (W.size(1) > Q) of_states.load(folder, W.data + Q, W.size(0), W.size(1) - Q, W.size(1));
+      if (!identity) of_states.load(folder, W.data + Q, W.size(0), W.size(1) - Q, W.size(1));
       width = W.size(0);
       take_v(folder, name + ".v");
     } else if (chosen == "location") {
       kind = location;
-      of_query = Linear(folder, name + ".W");
+      of_query = Linear(folder, name + ".W", Q, -1);
       width = 0;
     } else if (chosen == "gaussian") {
       kind = gaussian;
       double bandwidth = folder.real(path + ".width");
-      if (folder.has(name + ".log_w")) bandwidth *= std::exp(folder.tensor(name + ".log_w").data[0]);
+      if (folder.has(name + ".log_w")) bandwidth *= std::exp(folder.tensor(name + ".log_w", {}).data[0]);
+      if (Q != D) throw Unknown("a distance between other sizes");
       scale = static_cast<float>(-1 / (2 * bandwidth * bandwidth));
     } else if (chosen != "dot") {
       throw Unknown("a score of kind " + chosen);
     }
+    if (kind == products && width != Q) throw Unknown("a product of other sizes");
   }
   void take_v(const Folder &folder, const string &name) {
-    const Tensor &given = folder.tensor(name);
+    const Tensor &given = folder.tensor(name, {width});
     v.assign(given.data, given.data + given.size(0));
   }
   void normed_v(const Folder &folder, const string &name) {
     take_v(folder, name + ".direction");
     double squares = 0;
     for (float x : v) squares += static_cast<double>(x) * x;
-    const float length = folder.tensor(name + ".g").data[0] / static_cast<float>(std::sqrt(squares));
+    const float length = folder.tensor(name + ".g", {}).data[0] / static_cast<float>(std::sqrt(squares));
     for (float &x : v) x *= length;
   }
   void keys(int64_t S, const float *states, int64_t D, float *out) const {
@@ -127,8 +131,10 @@ struct Attention {
     if (chosen == "multi-head") {
       several = true;
       N = folder.number(path + ".heads", heads);
-      W_q = Linear(folder, name + ".W_q"), W_kv = Linear(folder, name + ".W_kv"), W_o = Linear(folder, name + ".W_o");
+      if (N < 1 || D % N) throw Unknown("so many heads");
       score = Score(folder, name + ".score", path + ".score", D / N, D / N);
+      W_q = Linear(folder, name + ".W_q", Q, D), W_o = Linear(folder, name + ".W_o", D, D);
+      W_kv = Linear(folder, name + ".W_kv", D, score.kind == Score::location ? D : 2 * D);
       return;
     }
     score = Score(folder, name + ".score", path + ".score", Q, D);
@@ -136,17 +142,17 @@ struct Attention {
       kind = chosen == "local-m" ? local_m : local_p;
       window = folder.number(path + ".window");
       if (kind == local_p) {
-        W_p = Linear(folder, name + ".W_p");
-        const Tensor &given = folder.tensor(name + ".v_p");
+        W_p = Linear(folder, name + ".W_p", Q, Q);
+        const Tensor &given = folder.tensor(name + ".v_p", {Q});
         v_p.assign(given.data, given.data + Q);
       }
     } else if (chosen == "coverage") {
       kind = coverage;
-      const Tensor &given = folder.tensor(name + ".w");
+      const Tensor &given = folder.tensor(name + ".w", {score.width});
       w.assign(given.data, given.data + score.width);
     } else if (chosen == "monotonic") {
       kind = monotonic;
-      start = static_cast<float>(folder.real(path + ".start")) + folder.tensor(name + ".r").data[0];
+      start = static_cast<float>(folder.real(path + ".start")) + folder.tensor(name + ".r", {}).data[0];
     } else if (chosen != "global") {
       throw Unknown("an attention of kind " + chosen);
     }

@@ -49,9 +49,15 @@ struct Folder {
   double real(const string &path) const { return std::stod(word(path)); }
   bool yes(const string &path) const { return word(path) == "true"; }
   bool has(const string &name) const { return tensors.count(name) > 0; }
-  const Tensor &tensor(const string &name) const {
+  // Of so many axes, and of these sizes where they are not -1: whatever was built relies on it.
+  const Tensor &tensor(const string &name, std::vector<int64_t> sizes) const {
     auto found = tensors.find(name);
     if (found == tensors.end()) throw Unknown("the weights have no " + name);
+    const std::vector<int64_t> &given = found->second.shape;
+    bool fits = given.size() == sizes.size();
+    for (size_t axis = 0; fits && axis < sizes.size(); axis++) fits = sizes[axis] < 0 || given[axis] == sizes[axis];
+    for (int64_t size : given) fits = fits && size > 0;
+    if (!fits) throw Unknown("a tensor " + name + " of that shape");
     return found->second;
   }
 };
@@ -63,11 +69,12 @@ struct Linear {
   Floats panels, bias;
 
   Linear() = default;
-  Linear(const Folder &folder, const string &name, bool named_weight = true) {
-    const Tensor &W = folder.tensor(named_weight ? name + ".weight" : name);
+  // W (out, in); -1 for a size that is whatever it is.
+  Linear(const Folder &folder, const string &name, int64_t in, int64_t out) {
+    const Tensor &W = folder.tensor(name + ".weight", {out, in});
     load(folder, W.data, W.size(0), W.size(1), W.size(1));
-    if (named_weight && folder.has(name + ".bias")) {
-      const Tensor &b = folder.tensor(name + ".bias");
+    if (folder.has(name + ".bias")) {
+      const Tensor &b = folder.tensor(name + ".bias", {N});
       bias.assign(b.data, b.data + N);
     }
   }
@@ -98,7 +105,7 @@ struct Embedding {
   int64_t size = 0, count = 0;
   Embedding() = default;
   Embedding(const Folder &folder, const string &name) {
-    const Tensor &E = folder.tensor(name + ".table.weight");
+    const Tensor &E = folder.tensor(name + ".table.weight", {-1, -1});
     table = E.data, count = E.size(0), size = E.size(1);
   }
   const float *operator[](int64_t id) const {
@@ -120,19 +127,18 @@ struct Cell {
   Linear U_gates, U;
 
   Cell() = default;
-  Cell(const Folder &folder, const string &name, const string &kind_name) : table(folder.table) {
+  Cell(const Folder &folder, const string &name, const string &kind_name, const std::vector<int64_t> &inputs) : table(folder.table) {
     const std::map<string, Kind> kinds = {
         {"simple", simple}, {"gru", gru}, {"torch-gru", torch_gru}, {"lstm", lstm}, {"keeping", keeping}};
     auto found = kinds.find(kind_name);
     if (found == kinds.end()) throw Unknown("a cell of kind " + kind_name);
     kind = found->second;
-    for (int i = 0; folder.has(name + ".W." + std::to_string(i) + ".weight"); i++)
-      W.emplace_back(folder, name + ".W." + std::to_string(i));
-    if (folder.has(name + ".U_gates.weight")) U_gates = Linear(folder, name + ".U_gates");
-    U = Linear(folder, name + ".U");
-    H = U.K;
+    H = folder.tensor(name + ".U.weight", {-1, -1}).size(1);
     G = kind == simple ? H : kind == lstm ? 4 * H : 3 * H;
     K = kind == lstm ? 2 * H : H;
+    for (size_t i = 0; i < inputs.size(); i++) W.emplace_back(folder, name + ".W." + std::to_string(i), inputs[i], G);
+    if (kind != simple && kind != lstm) U_gates = Linear(folder, name + ".U_gates", H, 2 * H);
+    U = Linear(folder, name + ".U", H, kind == lstm ? 4 * H : H);
   }
   // gates (M, G) hold all shares; state (M, K) moves on.
   void step(int64_t M, float *gates, float *state) const {
@@ -188,7 +194,7 @@ struct Row {
 
 // A model: any number of sentences in, then any number of rows a step on.
 struct Model {
-  int64_t state_width = 0, layers = 0, heads = 0, cache_width = 0, V = 0;
+  int64_t state_width = 0, layers = 0, heads = 0, cache_width = 0, V = 0, source_words = 0;
   virtual ~Model() = default;
   // Remember the sentences, and write the first states (count, state_width).
   virtual void encode(const std::vector<Sentence *> &sentences, float *states) const = 0;

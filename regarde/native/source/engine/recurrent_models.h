@@ -59,10 +59,16 @@ struct Stack {
   std::vector<Cell> cells;
   int64_t residual_from = 0;
   Stack() = default;
-  Stack(const Folder &folder, const string &name, const string &kind, int64_t residual) {
-    for (int i = 0; folder.has(name + "." + std::to_string(i) + ".U.weight"); i++)
-      cells.emplace_back(folder, name + "." + std::to_string(i), kind);
+  // `inputs` of the first layer; `context`, if any, is the size of what enters every layer above it.
+  Stack(const Folder &folder, const string &name, const string &kind, int64_t residual, std::vector<int64_t> inputs,
+        int64_t context = 0) {
+    do {
+      cells.emplace_back(folder, name + "." + std::to_string(cells.size()), kind, inputs);
+      if (cells.back().H != cells[0].H) throw Unknown("layers of different sizes");
+      inputs = context ? std::vector<int64_t>{cells[0].H, context} : std::vector<int64_t>{cells[0].H};
+    } while (folder.has(name + "." + std::to_string(cells.size()) + ".U.weight"));
     residual_from = residual ? residual : static_cast<int64_t>(cells.size()) + 1;
+    if (residual_from < 2) throw Unknown("a residual connection around the first layer");
   }
   int64_t H() const { return cells[0].H; }
   int64_t K() const { return cells[0].K; }
@@ -75,7 +81,7 @@ struct RecurrentEncoder {
   Embedding embedding;
   Stack stack;
   std::vector<Cell> ahead, back;
-  int64_t residual_from = 0;
+  int64_t residual_from = 0, D = 0, final_width = 0, layers = 0;
   bool reverse = false;
 
   RecurrentEncoder() = default;
@@ -84,21 +90,30 @@ struct RecurrentEncoder {
     const int64_t residual = folder.number("model.encoder.residual_from", folder.number("model.residual_from", 0));
     if (kind == "unidirectional") {
       reverse = folder.word("model.encoder.reverse", "false") == "true";
-      stack = Stack(folder, "encoder.stack.layers", cell, residual);
+      stack = Stack(folder, "encoder.stack.layers", cell, residual, {embedding.size});
+      D = stack.H(), final_width = stack.K(), layers = stack.depth();
     } else if (kind == "bidirectional") {
-      for (int i = 0; folder.has("encoder.layers." + std::to_string(i) + ".forwards.U.weight"); i++)
-        both(folder, "encoder.layers." + std::to_string(i), cell);
+      do {
+        both(folder, "encoder.layers." + std::to_string(ahead.size()), cell, ahead.empty() ? embedding.size : D);
+        if (ahead.back().H != ahead[0].H) throw Unknown("layers of different sizes");
+        D = 2 * ahead[0].H;
+      } while (folder.has("encoder.layers." + std::to_string(ahead.size()) + ".forwards.U.weight"));
       residual_from = residual ? residual : static_cast<int64_t>(ahead.size()) + 1;
+      if (residual_from < 2) throw Unknown("a residual connection around the first layer");
+      final_width = 2 * ahead[0].K, layers = static_cast<int64_t>(ahead.size());
     } else if (kind == "bottom-bidirectional") {
-      both(folder, "encoder.bottom", cell);
-      stack = Stack(folder, "encoder.stack.layers", cell, residual ? residual - 1 : 0);
+      both(folder, "encoder.bottom", cell, embedding.size);
+      stack = Stack(folder, "encoder.stack.layers", cell, residual ? residual - 1 : 0, {2 * ahead[0].H});
+      if (stack.K() != ahead[0].K) throw Unknown("layers of different sizes");
+      D = stack.H(), final_width = stack.K(), layers = 1 + stack.depth();
     } else {
       throw Unknown("an encoder of kind " + kind);
     }
   }
-  void both(const Folder &folder, const string &name, const string &cell) {
-    ahead.emplace_back(folder, name + ".forwards", cell);
-    back.emplace_back(folder, name + ".backwards", cell);
+  void both(const Folder &folder, const string &name, const string &cell, int64_t input) {
+    ahead.emplace_back(folder, name + ".forwards", cell, std::vector<int64_t>{input});
+    back.emplace_back(folder, name + ".backwards", cell, std::vector<int64_t>{input});
+    if (back.back().H != ahead.back().H) throw Unknown("directions of different sizes");
   }
 
   void operator()(const Sentences &sentences, Encoded &out) const {
@@ -147,8 +162,11 @@ struct Bridge {
   Linear W;
   const Table *table = nullptr;
   Bridge() = default;
-  explicit Bridge(const Folder &folder) : table(folder.table) {
-    if (folder.word("model.start") == "project") W = Linear(folder, "decoder.bridge.W");
+  Bridge(const Folder &folder, const RecurrentEncoder &encoder, const Stack &stack) : table(folder.table) {
+    if (folder.word("model.start") == "project")
+      W = Linear(folder, "decoder.bridge.W", encoder.layers * encoder.final_width, stack.width());
+    else if (encoder.layers != stack.depth() || encoder.final_width != stack.K())
+      throw Unknown("a start from an encoder of other sizes");
   }
   void operator()(const Encoded &encoded, int64_t B, int64_t width, float *states, int64_t apart) const {
     const int64_t L = static_cast<int64_t>(encoded.finals.size()), K = encoded.final_width;
@@ -168,10 +186,12 @@ struct Bridge {
 struct Maxout {
   std::vector<Linear> maps;
   Maxout() = default;
-  Maxout(const Folder &folder, const string &name) {
-    for (int i = 0; folder.has(name + ".maps." + std::to_string(i) + ".weight"); i++)
-      maps.emplace_back(folder, name + ".maps." + std::to_string(i));
+  Maxout(const Folder &folder, const string &name, const std::vector<int64_t> &inputs) {
+    for (size_t i = 0; i < inputs.size(); i++)
+      maps.emplace_back(folder, name + ".maps." + std::to_string(i), inputs[i], i ? maps[0].N : -1);
+    if (maps[0].N % 2) throw Unknown("a maxout without pairs");
   }
+  int64_t size() const { return maps[0].N / 2; }
   // The larger of each pair of the sum of linear maps.
   void operator()(int64_t M, const std::vector<const float *> &inputs, const std::vector<int64_t> &apart,
                   Floats &out) const {
@@ -195,6 +215,7 @@ struct RecurrentModel : Model {
   RecurrentModel(const Folder &folder, const string &cell, bool own_encoder = true)
       : table(folder.table), cell_kind(cell), embedding(folder, "decoder.embedding") {
     if (own_encoder) encoder = RecurrentEncoder(folder, cell);
+    source_words = encoder.embedding.count;
   }
   void remember(const Attention &attention, const Sentences &sentences, const Encoded &encoded) const {
     for (size_t b = 0; b < sentences.size(); b++) {
@@ -245,8 +266,10 @@ struct Sutskever : RecurrentModel {
   Stack stack;
   Linear W;
   explicit Sutskever(const Folder &folder)
-      : RecurrentModel(folder, folder.word("model.cell")), bridge(folder),
-        stack(folder, "decoder.stack.layers", cell_kind, folder.number("model.residual_from")), W(folder, "decoder.W") {
+      : RecurrentModel(folder, folder.word("model.cell")),
+        stack(folder, "decoder.stack.layers", cell_kind, folder.number("model.residual_from"), {embedding.size}),
+        W(folder, "decoder.W", stack.H(), embedding.count) {
+    bridge = Bridge(folder, encoder, stack);
     state_width = stack.width(), V = W.N;
   }
   void encode(const Sentences &sentences, float *states) const override {
@@ -270,10 +293,17 @@ struct Cho : RecurrentModel {
   Maxout readout;
   int64_t H;
   explicit Cho(const Folder &folder)
-      : RecurrentModel(folder, "keeping", false), reading(folder, "encoder.cell", "keeping"), W(folder, "decoder.cell.W"),
-        C(folder, "decoder.cell.C"), U(folder, "decoder.cell.U"), summary(folder, "decoder.V"),
-        start(folder, "decoder.V_start"), G(folder, "decoder.G"), readout(folder, "decoder.readout"), H(summary.N) {
+      : RecurrentModel(folder, "keeping", false) {
     encoder.embedding = Embedding(folder, "encoder.embedding");
+    source_words = encoder.embedding.count;
+    reading = Cell(folder, "encoder.cell", "keeping", {encoder.embedding.size});
+    summary = Linear(folder, "decoder.V", reading.H, -1);
+    H = summary.N;
+    start = Linear(folder, "decoder.V_start", H, H);
+    W = Linear(folder, "decoder.cell.W", embedding.size, 3 * H);
+    C = Linear(folder, "decoder.cell.C", H, 3 * H), U = Linear(folder, "decoder.cell.U", H, 3 * H);
+    readout = Maxout(folder, "decoder.readout", {H, embedding.size, H});
+    G = Linear(folder, "decoder.G", readout.size(), embedding.count);
     state_width = H, V = G.N;
   }
   void encode(const Sentences &sentences, float *states) const override {
@@ -314,9 +344,13 @@ struct DeepCho : RecurrentModel {
   Maxout readout;
   explicit DeepCho(const Folder &folder)
       : RecurrentModel(folder, folder.word("model.cell")),
-        stack(folder, "decoder.stack.layers", cell_kind, folder.number("model.residual_from")),
-        summary(folder, "decoder.V"), start(folder, "decoder.V_start"), G(folder, "decoder.G"),
-        readout(folder, "decoder.readout") {
+        stack(folder, "decoder.stack.layers", cell_kind, folder.number("model.residual_from"),
+              {embedding.size, encoder.D}, encoder.D) {
+    const int64_t H = stack.H();
+    if (H != encoder.D) throw Unknown("an encoder of another size");
+    summary = Linear(folder, "decoder.V", H, H), start = Linear(folder, "decoder.V_start", H, stack.width());
+    readout = Maxout(folder, "decoder.readout", {H, embedding.size, H});
+    G = Linear(folder, "decoder.G", readout.size(), embedding.count);
     state_width = stack.width(), V = G.N;
   }
   void encode(const Sentences &sentences, float *states) const override {
@@ -349,10 +383,14 @@ struct Bahdanau : RecurrentModel {
   Maxout readout;
   bool previous_state;
   explicit Bahdanau(const Folder &folder)
-      : RecurrentModel(folder, folder.word("model.cell")), cell(folder, "decoder.cell", cell_kind),
-        W_s(folder, "decoder.W_s"), W_o(folder, "decoder.W_o"), readout(folder, "decoder.readout"),
+      : RecurrentModel(folder, folder.word("model.cell")),
+        cell(folder, "decoder.cell", cell_kind, {embedding.size, encoder.D}),
+        readout(folder, "decoder.readout", {cell.H, embedding.size, encoder.D}),
         previous_state(folder.word("model.readout") == "previous") {
-    attention = Attention(folder, "decoder.attention", "model.attention", cell.H, cell.W[1].K, 8);
+    const int64_t shown = encoder.kind == "bidirectional" ? encoder.ahead[0].H : encoder.stack.H();
+    W_s = Linear(folder, "decoder.W_s", shown, cell.H);
+    W_o = Linear(folder, "decoder.W_o", readout.size(), embedding.count);
+    attention = Attention(folder, "decoder.attention", "model.attention", cell.H, encoder.D, 8);
     state_width = cell.K, V = W_o.N, layers = 1, heads = attention.N;
   }
   void encode(const Sentences &sentences, float *states) const override {
@@ -387,10 +425,13 @@ struct Conditional : RecurrentModel {
   Linear W_s, W_o;
   Maxout readout;
   explicit Conditional(const Folder &folder)
-      : RecurrentModel(folder, folder.word("model.cell")), first(folder, "decoder.first", cell_kind),
-        second(folder, "decoder.second", cell_kind), W_s(folder, "decoder.W_s"), W_o(folder, "decoder.W_o"),
-        readout(folder, "decoder.readout") {
-    attention = Attention(folder, "decoder.attention", "model.attention", first.H, second.W[0].K, 8);
+      : RecurrentModel(folder, folder.word("model.cell")),
+        first(folder, "decoder.first", cell_kind, {embedding.size}),
+        second(folder, "decoder.second", cell_kind, {encoder.D}), W_s(folder, "decoder.W_s", encoder.D, first.H),
+        readout(folder, "decoder.readout", {first.H, embedding.size, encoder.D}) {
+    if (first.H != second.H) throw Unknown("two cells of different sizes");
+    W_o = Linear(folder, "decoder.W_o", readout.size(), embedding.count);
+    attention = Attention(folder, "decoder.attention", "model.attention", first.H, encoder.D, 8);
     state_width = first.K, V = W_o.N, layers = 1, heads = attention.N;
   }
   void encode(const Sentences &sentences, float *states) const override {
@@ -430,10 +471,13 @@ struct Luong : RecurrentModel {
   Linear W_c, W_s;
   bool feeding;
   explicit Luong(const Folder &folder)
-      : RecurrentModel(folder, folder.word("model.cell")), bridge(folder),
-        stack(folder, "decoder.stack.layers", cell_kind, folder.number("model.residual_from")),
-        W_c(folder, "decoder.W_c"), W_s(folder, "decoder.W_s"), feeding(folder.yes("model.feeding")) {
-    attention = Attention(folder, "decoder.attention", "model.attention", stack.H(), W_c.K - stack.H(), 8);
+      : RecurrentModel(folder, folder.word("model.cell")), feeding(folder.yes("model.feeding")) {
+    const int64_t H = folder.tensor("decoder.stack.layers.0.U.weight", {-1, -1}).size(1);
+    const std::vector<int64_t> inputs = feeding ? std::vector<int64_t>{embedding.size, H} : std::vector<int64_t>{embedding.size};
+    stack = Stack(folder, "decoder.stack.layers", cell_kind, folder.number("model.residual_from"), inputs);
+    bridge = Bridge(folder, encoder, stack);
+    W_c = Linear(folder, "decoder.W_c", encoder.D + H, H), W_s = Linear(folder, "decoder.W_s", H, embedding.count);
+    attention = Attention(folder, "decoder.attention", "model.attention", H, encoder.D, 8);
     state_width = stack.width() + (feeding ? stack.H() : 0);
     V = W_s.N, layers = 1, heads = attention.N;
   }
@@ -471,9 +515,12 @@ struct Gnmt : RecurrentModel {
   Attention attention;
   Linear W;
   explicit Gnmt(const Folder &folder)
-      : RecurrentModel(folder, folder.word("model.cell")), bridge(folder),
-        stack(folder, "decoder.stack.layers", cell_kind, folder.number("model.residual_from")), W(folder, "decoder.W") {
-    attention = Attention(folder, "decoder.attention", "model.attention", stack.H(), stack.cells[0].W[1].K, 8);
+      : RecurrentModel(folder, folder.word("model.cell")),
+        stack(folder, "decoder.stack.layers", cell_kind, folder.number("model.residual_from"),
+              {embedding.size, encoder.D}, encoder.D),
+        W(folder, "decoder.W", stack.H(), embedding.count) {
+    bridge = Bridge(folder, encoder, stack);
+    attention = Attention(folder, "decoder.attention", "model.attention", stack.H(), encoder.D, 8);
     state_width = stack.width(), V = W.N, layers = 1, heads = attention.N;
   }
   void encode(const Sentences &sentences, float *states) const override {

@@ -148,6 +148,7 @@ class Search {
       const float all = table.log_sum_exp(x, model.V);
       if (request.kind == FORCED) {
         const int64_t word = request.target_ids[request.target_starts[one.sentence.number] + one.t];
+        if (word < 0 || word >= model.V) throw std::out_of_range("a token that the model does not know");
         ranked = {{one.scores[slot] + (x[word] - all), x[word] - all, slot, word}};
         break;
       }

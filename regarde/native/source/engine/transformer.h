@@ -9,9 +9,8 @@ struct Norm {
   const Table *table = nullptr;
   int64_t D = 0;
   Norm() = default;
-  Norm(const Folder &folder, const string &name) : table(folder.table) {
-    gain = folder.tensor(name + ".weight").data, bias = folder.tensor(name + ".bias").data;
-    D = folder.tensor(name + ".weight").size(0);
+  Norm(const Folder &folder, const string &name, int64_t D_) : table(folder.table), D(D_) {
+    gain = folder.tensor(name + ".weight", {D}).data, bias = folder.tensor(name + ".bias", {D}).data;
   }
   void operator()(int64_t M, const float *x, float *y) const {
     for (int64_t i = 0; i < M; i++) table->norm(x + i * D, gain, bias, D, y + i * D);
@@ -23,10 +22,10 @@ struct Positions {
   enum Kind { sinusoidal, learned, rotary } kind = sinusoidal;
   const Tensor *places = nullptr;
   Positions() = default;
-  Positions(const Folder &folder, const string &name) {
+  Positions(const Folder &folder, const string &name, int64_t D) {
     const string chosen = folder.word("model.positions");
     kind = chosen == "learned" ? learned : chosen == "rotary" ? rotary : sinusoidal;
-    if (kind == learned) places = &folder.tensor(name + ".where.table.weight");
+    if (kind == learned) places = &folder.tensor(name + ".where.table.weight", {-1, D});
   }
   static float angle(int64_t position, int64_t pair, int64_t n) {
     return static_cast<float>(position) / std::pow(10000.0f, static_cast<float>(2 * pair) / static_cast<float>(n));
@@ -61,7 +60,7 @@ struct Entry {
   Positions positions;
   Entry() = default;
   Entry(const Folder &folder, const string &name, const string &words)
-      : embedding(folder, words), positions(folder, name) {}
+      : embedding(folder, words), positions(folder, name, embedding.size) {}
   void operator()(int64_t id, int64_t position, float *x) const {
     const int64_t D = embedding.size;
     const float scale = static_cast<float>(std::sqrt(static_cast<double>(D)));
@@ -78,15 +77,15 @@ struct Block {
   bool pre = false;
   const Table *table = nullptr;
 
-  Block(const Folder &folder, const string &name, bool decoder, int64_t heads) : table(folder.table) {
-    W_qkv = Linear(folder, name + ".attention.W_qkv"), W_o = Linear(folder, name + ".attention.W_o");
-    W_1 = Linear(folder, name + ".feed_forward.W_1"), W_2 = Linear(folder, name + ".feed_forward.W_2");
-    attention_norm = Norm(folder, name + ".around_attention.norm");
-    feed_norm = Norm(folder, name + ".around_feed_forward.norm");
+  Block(const Folder &folder, const string &name, bool decoder, int64_t D, int64_t heads) : table(folder.table) {
+    W_qkv = Linear(folder, name + ".attention.W_qkv", D, 3 * D), W_o = Linear(folder, name + ".attention.W_o", D, D);
+    W_1 = Linear(folder, name + ".feed_forward.W_1", D, -1), W_2 = Linear(folder, name + ".feed_forward.W_2", W_1.N, D);
+    attention_norm = Norm(folder, name + ".around_attention.norm", D);
+    feed_norm = Norm(folder, name + ".around_feed_forward.norm", D);
     pre = folder.word("model.norm") == "pre";
     if (!decoder) return;
-    cross_norm = Norm(folder, name + ".around_cross.norm");
-    cross = Attention(folder, name + ".cross", "model.attention", W_o.N, W_o.N, heads);
+    cross_norm = Norm(folder, name + ".around_cross.norm", D);
+    cross = Attention(folder, name + ".cross", "model.attention", D, D, heads);
   }
   int64_t D() const { return W_o.N; }
 
@@ -122,18 +121,23 @@ struct Transformer : Model {
   bool pre;
 
   explicit Transformer(const Folder &folder)
-      : table(folder.table), D(folder.number("model.size")), N(folder.number("model.heads")), C(D / N),
+      : table(folder.table), D(folder.number("model.size")), N(folder.number("model.heads")), C(N > 0 ? D / N : 0),
         source(folder, "encoder.entry", "encoder.entry.embed"), target(folder, "decoder.entry", "decoder.entry.embed"),
         pre(folder.word("model.norm") == "pre") {
+    if (D < 1 || N < 1 || D % N || source.embedding.size != D || target.embedding.size != D)
+      throw Unknown("a Transformer of such sizes");
+    if (source.positions.kind == Positions::sinusoidal && D % 2) throw Unknown("positions of an odd size");
+    if (source.positions.kind == Positions::rotary && C % 2) throw Unknown("positions of an odd size");
     for (int i = 0; folder.has("encoder.blocks." + std::to_string(i) + ".attention.W_o.weight"); i++)
-      reading.emplace_back(folder, "encoder.blocks." + std::to_string(i), false, N);
+      reading.emplace_back(folder, "encoder.blocks." + std::to_string(i), false, D, N);
     for (int i = 0; folder.has("decoder.blocks." + std::to_string(i) + ".attention.W_o.weight"); i++)
-      writing.emplace_back(folder, "decoder.blocks." + std::to_string(i), true, N);
-    if (pre) read_norm = Norm(folder, "encoder.norm"), written_norm = Norm(folder, "decoder.norm");
-    vocabulary = folder.has("decoder.vocabulary.weight") ? Linear(folder, "decoder.vocabulary")
-                                                         : Linear(folder, "decoder.entry.embed.table");
+      writing.emplace_back(folder, "decoder.blocks." + std::to_string(i), true, D, N);
+    if (writing.empty()) throw Unknown("a Transformer without layers");
+    if (pre) read_norm = Norm(folder, "encoder.norm", D), written_norm = Norm(folder, "decoder.norm", D);
+    const bool own = folder.has("decoder.vocabulary.weight");
+    vocabulary = Linear(folder, own ? "decoder.vocabulary" : "decoder.entry.embed.table", D, target.embedding.count);
     layers = static_cast<int64_t>(writing.size()), heads = writing[0].cross.N;
-    cache_width = layers * 2 * D, V = vocabulary.N;
+    cache_width = layers * 2 * D, V = vocabulary.N, source_words = source.embedding.count;
   }
 
   // One query of one head against keys and values that may lie anywhere.
