@@ -68,6 +68,8 @@ EXPORT const char *engine_build(void *handle) {
     if (made->model->V != made->folder.number("vocabulary.target") || made->model->V <= engine::EOS ||
         made->model->source_words != made->folder.number("vocabulary.source"))
       throw engine::Unknown("weights for so many words");
+    for (const auto &tensor : made->folder.tensors)
+      if (!made->folder.used.count(tensor.first)) throw engine::Unknown("what to do with the tensor " + tensor.first);
     return nullptr;
   } catch (const std::exception &problem) {
     made->error = problem.what();

@@ -28,7 +28,7 @@ struct Score {
       width = Q;
     } else if (chosen == "additive" || chosen == "normed-additive") {
       kind = additive;
-      of_query = Linear(folder, name + ".W", Q, -1);
+      of_query = Linear(folder, name + ".W", Q, -1, chosen == "normed-additive");
       width = of_query.N;
       of_states = Linear(folder, name + ".U", D, width);
       if (chosen == "additive") take_v(folder, name + ".v");
@@ -48,7 +48,7 @@ struct Score {
     } else if (chosen == "gaussian") {
       kind = gaussian;
       double bandwidth = folder.real(path + ".width");
-      if (folder.has(name + ".log_w")) bandwidth *= std::exp(folder.tensor(name + ".log_w", {}).data[0]);
+      if (folder.yes(path + ".learned")) bandwidth *= std::exp(folder.tensor(name + ".log_w", {}).data[0]);
       if (Q != D) throw Unknown("a distance between other sizes");
       scale = static_cast<float>(-1 / (2 * bandwidth * bandwidth));
     } else if (chosen != "dot") {
@@ -133,8 +133,9 @@ struct Attention {
       N = folder.number(path + ".heads", heads);
       if (N < 1 || D % N) throw Unknown("so many heads");
       score = Score(folder, name + ".score", path + ".score", D / N, D / N);
-      W_q = Linear(folder, name + ".W_q", Q, D), W_o = Linear(folder, name + ".W_o", D, D);
-      W_kv = Linear(folder, name + ".W_kv", D, score.kind == Score::location ? D : 2 * D);
+      const bool biased = folder.yes(path + ".bias");
+      W_q = Linear(folder, name + ".W_q", Q, D, biased), W_o = Linear(folder, name + ".W_o", D, D, biased);
+      W_kv = Linear(folder, name + ".W_kv", D, score.kind == Score::location ? D : 2 * D, biased);
       return;
     }
     score = Score(folder, name + ".score", path + ".score", Q, D);

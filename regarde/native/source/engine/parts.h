@@ -5,6 +5,7 @@
 #include <cmath>
 #include <cstring>
 #include <map>
+#include <set>
 #include <stdexcept>
 #include <string>
 #include <vector>
@@ -32,6 +33,7 @@ struct Folder {
   std::map<string, string> settings;
   std::map<string, Tensor> tensors;
   const Table *table = nullptr;
+  mutable std::set<string> used;  // tensors that a model was built from
 
   const string &word(const string &path) const {
     auto found = settings.find(path);
@@ -58,6 +60,7 @@ struct Folder {
     for (size_t axis = 0; fits && axis < sizes.size(); axis++) fits = sizes[axis] < 0 || given[axis] == sizes[axis];
     for (int64_t size : given) fits = fits && size > 0;
     if (!fits) throw Unknown("a tensor " + name + " of that shape");
+    used.insert(name);
     return found->second;
   }
 };
@@ -70,10 +73,10 @@ struct Linear {
 
   Linear() = default;
   // W (out, in); -1 for a size that is whatever it is.
-  Linear(const Folder &folder, const string &name, int64_t in, int64_t out) {
+  Linear(const Folder &folder, const string &name, int64_t in, int64_t out, bool biased = false) {
     const Tensor &W = folder.tensor(name + ".weight", {out, in});
     load(folder, W.data, W.size(0), W.size(1), W.size(1));
-    if (folder.has(name + ".bias")) {
+    if (biased) {
       const Tensor &b = folder.tensor(name + ".bias", {N});
       bias.assign(b.data, b.data + N);
     }
@@ -136,9 +139,9 @@ struct Cell {
     H = folder.tensor(name + ".U.weight", {-1, -1}).size(1);
     G = kind == simple ? H : kind == lstm ? 4 * H : 3 * H;
     K = kind == lstm ? 2 * H : H;
-    for (size_t i = 0; i < inputs.size(); i++) W.emplace_back(folder, name + ".W." + std::to_string(i), inputs[i], G);
+    for (size_t i = 0; i < inputs.size(); i++) W.emplace_back(folder, name + ".W." + std::to_string(i), inputs[i], G, i == 0);
     if (kind != simple && kind != lstm) U_gates = Linear(folder, name + ".U_gates", H, 2 * H);
-    U = Linear(folder, name + ".U", H, kind == lstm ? 4 * H : H);
+    U = Linear(folder, name + ".U", H, kind == lstm ? 4 * H : H, kind == torch_gru);
   }
   // gates (M, G) hold all shares; state (M, K) moves on.
   void step(int64_t M, float *gates, float *state) const {

@@ -164,7 +164,7 @@ struct Bridge {
   Bridge() = default;
   Bridge(const Folder &folder, const RecurrentEncoder &encoder, const Stack &stack) : table(folder.table) {
     if (folder.word("model.start") == "project")
-      W = Linear(folder, "decoder.bridge.W", encoder.layers * encoder.final_width, stack.width());
+      W = Linear(folder, "decoder.bridge.W", encoder.layers * encoder.final_width, stack.width(), true);
     else if (encoder.layers != stack.depth() || encoder.final_width != stack.K())
       throw Unknown("a start from an encoder of other sizes");
   }
@@ -188,7 +188,7 @@ struct Maxout {
   Maxout() = default;
   Maxout(const Folder &folder, const string &name, const std::vector<int64_t> &inputs) {
     for (size_t i = 0; i < inputs.size(); i++)
-      maps.emplace_back(folder, name + ".maps." + std::to_string(i), inputs[i], i ? maps[0].N : -1);
+      maps.emplace_back(folder, name + ".maps." + std::to_string(i), inputs[i], i ? maps[0].N : -1, i == 0);
     if (maps[0].N % 2) throw Unknown("a maxout without pairs");
   }
   int64_t size() const { return maps[0].N / 2; }
@@ -268,7 +268,7 @@ struct Sutskever : RecurrentModel {
   explicit Sutskever(const Folder &folder)
       : RecurrentModel(folder, folder.word("model.cell")),
         stack(folder, "decoder.stack.layers", cell_kind, folder.number("model.residual_from"), {embedding.size}),
-        W(folder, "decoder.W", stack.H(), embedding.count) {
+        W(folder, "decoder.W", stack.H(), embedding.count, true) {
     bridge = Bridge(folder, encoder, stack);
     state_width = stack.width(), V = W.N;
   }
@@ -297,13 +297,13 @@ struct Cho : RecurrentModel {
     encoder.embedding = Embedding(folder, "encoder.embedding");
     source_words = encoder.embedding.count;
     reading = Cell(folder, "encoder.cell", "keeping", {encoder.embedding.size});
-    summary = Linear(folder, "decoder.V", reading.H, -1);
+    summary = Linear(folder, "decoder.V", reading.H, -1, true);
     H = summary.N;
-    start = Linear(folder, "decoder.V_start", H, H);
-    W = Linear(folder, "decoder.cell.W", embedding.size, 3 * H);
+    start = Linear(folder, "decoder.V_start", H, H, true);
+    W = Linear(folder, "decoder.cell.W", embedding.size, 3 * H, true);
     C = Linear(folder, "decoder.cell.C", H, 3 * H), U = Linear(folder, "decoder.cell.U", H, 3 * H);
     readout = Maxout(folder, "decoder.readout", {H, embedding.size, H});
-    G = Linear(folder, "decoder.G", readout.size(), embedding.count);
+    G = Linear(folder, "decoder.G", readout.size(), embedding.count, true);
     state_width = H, V = G.N;
   }
   void encode(const Sentences &sentences, float *states) const override {
@@ -348,9 +348,10 @@ struct DeepCho : RecurrentModel {
               {embedding.size, encoder.D}, encoder.D) {
     const int64_t H = stack.H();
     if (H != encoder.D) throw Unknown("an encoder of another size");
-    summary = Linear(folder, "decoder.V", H, H), start = Linear(folder, "decoder.V_start", H, stack.width());
+    summary = Linear(folder, "decoder.V", H, H, true);
+    start = Linear(folder, "decoder.V_start", H, stack.width(), true);
     readout = Maxout(folder, "decoder.readout", {H, embedding.size, H});
-    G = Linear(folder, "decoder.G", readout.size(), embedding.count);
+    G = Linear(folder, "decoder.G", readout.size(), embedding.count, true);
     state_width = stack.width(), V = G.N;
   }
   void encode(const Sentences &sentences, float *states) const override {
@@ -388,8 +389,8 @@ struct Bahdanau : RecurrentModel {
         readout(folder, "decoder.readout", {cell.H, embedding.size, encoder.D}),
         previous_state(folder.word("model.readout") == "previous") {
     const int64_t shown = encoder.kind == "bidirectional" ? encoder.ahead[0].H : encoder.stack.H();
-    W_s = Linear(folder, "decoder.W_s", shown, cell.H);
-    W_o = Linear(folder, "decoder.W_o", readout.size(), embedding.count);
+    W_s = Linear(folder, "decoder.W_s", shown, cell.H, true);
+    W_o = Linear(folder, "decoder.W_o", readout.size(), embedding.count, true);
     attention = Attention(folder, "decoder.attention", "model.attention", cell.H, encoder.D, 8);
     state_width = cell.K, V = W_o.N, layers = 1, heads = attention.N;
   }
@@ -427,10 +428,10 @@ struct Conditional : RecurrentModel {
   explicit Conditional(const Folder &folder)
       : RecurrentModel(folder, folder.word("model.cell")),
         first(folder, "decoder.first", cell_kind, {embedding.size}),
-        second(folder, "decoder.second", cell_kind, {encoder.D}), W_s(folder, "decoder.W_s", encoder.D, first.H),
+        second(folder, "decoder.second", cell_kind, {encoder.D}), W_s(folder, "decoder.W_s", encoder.D, first.H, true),
         readout(folder, "decoder.readout", {first.H, embedding.size, encoder.D}) {
     if (first.H != second.H) throw Unknown("two cells of different sizes");
-    W_o = Linear(folder, "decoder.W_o", readout.size(), embedding.count);
+    W_o = Linear(folder, "decoder.W_o", readout.size(), embedding.count, true);
     attention = Attention(folder, "decoder.attention", "model.attention", first.H, encoder.D, 8);
     state_width = first.K, V = W_o.N, layers = 1, heads = attention.N;
   }
@@ -476,7 +477,7 @@ struct Luong : RecurrentModel {
     const std::vector<int64_t> inputs = feeding ? std::vector<int64_t>{embedding.size, H} : std::vector<int64_t>{embedding.size};
     stack = Stack(folder, "decoder.stack.layers", cell_kind, folder.number("model.residual_from"), inputs);
     bridge = Bridge(folder, encoder, stack);
-    W_c = Linear(folder, "decoder.W_c", encoder.D + H, H), W_s = Linear(folder, "decoder.W_s", H, embedding.count);
+    W_c = Linear(folder, "decoder.W_c", encoder.D + H, H), W_s = Linear(folder, "decoder.W_s", H, embedding.count, true);
     attention = Attention(folder, "decoder.attention", "model.attention", H, encoder.D, 8);
     state_width = stack.width() + (feeding ? stack.H() : 0);
     V = W_s.N, layers = 1, heads = attention.N;
@@ -518,7 +519,7 @@ struct Gnmt : RecurrentModel {
       : RecurrentModel(folder, folder.word("model.cell")),
         stack(folder, "decoder.stack.layers", cell_kind, folder.number("model.residual_from"),
               {embedding.size, encoder.D}, encoder.D),
-        W(folder, "decoder.W", stack.H(), embedding.count) {
+        W(folder, "decoder.W", stack.H(), embedding.count, true) {
     bridge = Bridge(folder, encoder, stack);
     attention = Attention(folder, "decoder.attention", "model.attention", stack.H(), encoder.D, 8);
     state_width = stack.width(), V = W.N, layers = 1, heads = attention.N;

@@ -79,7 +79,8 @@ struct Block {
 
   Block(const Folder &folder, const string &name, bool decoder, int64_t D, int64_t heads) : table(folder.table) {
     W_qkv = Linear(folder, name + ".attention.W_qkv", D, 3 * D), W_o = Linear(folder, name + ".attention.W_o", D, D);
-    W_1 = Linear(folder, name + ".feed_forward.W_1", D, -1), W_2 = Linear(folder, name + ".feed_forward.W_2", W_1.N, D);
+    W_1 = Linear(folder, name + ".feed_forward.W_1", D, -1, true);
+    W_2 = Linear(folder, name + ".feed_forward.W_2", W_1.N, D, true);
     attention_norm = Norm(folder, name + ".around_attention.norm", D);
     feed_norm = Norm(folder, name + ".around_feed_forward.norm", D);
     pre = folder.word("model.norm") == "pre";

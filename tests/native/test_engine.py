@@ -1,0 +1,117 @@
+"""What the native engine does with folders that are not what they say, and without torch."""
+
+from __future__ import annotations
+
+import random
+import subprocess
+import sys
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+import regarde
+from regarde import config as configs
+from regarde.engines.native import NativeEngine, Unfit, flattened
+from regarde.errors import UsageError
+from regarde.models import (
+    BahdanauConfig,
+    ChoConfig,
+    ConditionalConfig,
+    GNMTConfig,
+    LuongConfig,
+    ModelConfig,
+    SutskeverConfig,
+    TransformerConfig,
+)
+from regarde.native import library
+from regarde.search import Greedy
+
+pytestmark = pytest.mark.skipif(not library.available(), reason="the native library was not built")
+
+MODELS: dict[str, ModelConfig] = {
+    "sutskever": SutskeverConfig(embedding=5, hidden=6, layers=2),
+    "cho": ChoConfig(embedding=5, hidden=6, maxout=4),
+    "deep cho": ChoConfig(embedding=5, hidden=6, maxout=4, cell="gru", layers=2),
+    "bahdanau": BahdanauConfig(embedding=5, hidden=6, maxout=4),
+    "conditional": ConditionalConfig(embedding=5, hidden=6, maxout=4),
+    "luong": LuongConfig(embedding=5, hidden=6, layers=2),
+    "gnmt": GNMTConfig(embedding=5, hidden=6, layers=3, start="project"),
+    "transformer": TransformerConfig(size=8, layers=2, heads=2, feed_forward=10, tying="two-way"),
+}
+SIZES = {"source": 9, "target": 11}
+
+
+def parts(name: str) -> tuple[dict[str, str], dict[str, np.ndarray]]:
+    model = MODELS[name].build(*SIZES.values())
+    settings = flattened({"model": configs.as_table(MODELS[name]), "vocabulary": SIZES})
+    return settings, {key: tensor.numpy() for key, tensor in model.state_dict().items()}
+
+
+@pytest.mark.parametrize("name", MODELS)
+def test_a_tensor_of_another_shape_is_refused(name: str) -> None:
+    settings, tensors = parts(name)
+    NativeEngine(settings, tensors)
+    for key, tensor in tensors.items():
+        for shape in ((*tensor.shape, 1), *(_other(tensor.shape, axis) for axis in range(tensor.ndim))):
+            with pytest.raises(Unfit):
+                NativeEngine(settings, {**tensors, key: np.zeros(shape, dtype=np.float32)})
+        with pytest.raises(Unfit):
+            NativeEngine(settings, {other: value for other, value in tensors.items() if other != key})
+
+
+def _other(shape: tuple[int, ...], axis: int) -> tuple[int, ...]:
+    return tuple(size + (place == axis) for place, size in enumerate(shape))
+
+
+@pytest.mark.parametrize("name", MODELS)
+def test_settings_that_were_changed_are_refused_or_harmless(name: str) -> None:
+    settings, tensors = parts(name)
+    draw = random.Random(1)
+    for _ in range(60):
+        key = draw.choice(sorted(settings))
+        value = draw.choice(["", "-1", "0", "2", "7", "99999999999999999999", "true", "nonsense", settings[key]])
+        try:
+            engine = NativeEngine({**settings, key: value}, tensors)
+        except Unfit:
+            continue
+        assert all(found for found in engine.decode([[5, 6], [7]], Greedy()))
+
+
+def test_a_token_that_the_model_does_not_know_is_an_error_and_no_crash() -> None:
+    engine = NativeEngine(*parts("bahdanau"))
+    for wrong in (-1, 9, 10**12):
+        with pytest.raises(RuntimeError, match="does not know"):
+            list(engine.decode([[5, wrong]], Greedy()))
+    with pytest.raises(RuntimeError, match="does not know"):
+        engine.forced([[5]], [[6, 11]])
+
+
+@pytest.fixture(scope="module")
+def run(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    out = tmp_path_factory.mktemp("runs") / "copy"
+    settings = ["model.hidden=8", "model.embedding=8", "training.steps=2", "training.valid_pairs=5"]
+    return regarde.train("copy", settings=settings, out=out).folder
+
+
+def test_both_engines_say_the_same(run: Path) -> None:
+    texts = ["abc", "hello", "", "z"]
+    native, by_torch = (regarde.load(run, engine=name) for name in ("native", "torch"))
+    assert native.engine.name == "native"
+    for one, other in zip(native.translate(texts, beam=3), by_torch.translate(texts, beam=3), strict=True):
+        assert one.text == other.text
+        assert one.score == pytest.approx(other.score, abs=1e-4)
+    with pytest.raises(UsageError, match="torch"):
+        _ = native.model
+    with pytest.raises(UsageError, match="expected one of"):
+        regarde.load(run, engine="other")
+
+
+def test_translating_never_imports_torch(run: Path) -> None:
+    code = f"""
+import sys, regarde
+print(len(regarde.load({str(run)!r}).translate("abc").source_tokens))
+print(sorted({{"torch", "matplotlib"}} & set(sys.modules)))
+"""
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert done.stdout.splitlines() == ["4", "[]"]
