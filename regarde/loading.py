@@ -5,6 +5,8 @@ Nothing here needs torch before the native engine has said that it cannot.
 
 from __future__ import annotations
 
+import importlib.util
+import json
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Literal, get_args
@@ -18,7 +20,7 @@ from regarde import config, manifest
 from regarde.config import Table
 from regarde.engines.native import NativeEngine, Unfit, flattened
 from regarde.errors import ConfigError, FolderError, UsageError
-from regarde.manifest import CONFIG, WEIGHTS, Entry
+from regarde.manifest import CONFIG, LARGEST_HEADER, WEIGHTS, Entry
 from regarde.native import library
 from regarde.search import Greedy, Search
 from regarde.text import TextConfig, load_text
@@ -55,6 +57,9 @@ def load(folder: str | Path, *, device: str = "cpu", engine: EngineName = "auto"
     except Unfit as reason:
         if engine == "native":
             raise UsageError(f"{folder}: the native engine does not know {reason}. Use engine = torch.") from None
+        if importlib.util.find_spec("torch") is None:
+            remedy = "Restore the folder, or let torch look at it: pip install 'regarde[train]'"
+            raise FolderError(f"{folder}: the native engine does not know {reason}. {remedy}.") from None
         return _by_torch(Path(folder), device)
 
 
@@ -71,6 +76,8 @@ def _by_kernels(folder: Path, threads: int) -> Translator:
     except ConfigError as error:
         raise FolderError(f"{error} Restore it, or train anew.") from None
     known = {key: value for key, value in tables.items() if key in Frame.__dataclass_fields__}
+    for key in tables.keys() - known.keys() - {"model", "data", "training"}:
+        raise Unfit(f"the setting {key}")
     try:
         frame = config.parse(Frame, known)
     except ConfigError as error:
@@ -79,13 +86,35 @@ def _by_kernels(folder: Path, threads: int) -> Translator:
     model = tables.get("model")
     if not isinstance(model, dict):
         raise FolderError(f"{folder / CONFIG}: no [model]. Restore it, or train anew.")
+    sizes = {"source": len(text.source), "target": len(text.target)}
+    settings = flattened({"model": model, "vocabulary": sizes})
+    NativeEngine.check(settings, _shapes(folder / WEIGHTS))  # before anything of their size is read
     tensors = _tensors(folder / WEIGHTS, files[WEIGHTS])
-    engine = NativeEngine(
-        flattened({"model": model, "vocabulary": {"source": len(text.source), "target": len(text.target)}}),
-        tensors,
-        threads=threads,
-    )
+    engine = NativeEngine(settings, tensors, threads=threads)
     return Translator(text=text, engine=engine, search=frame.search, offset=_offset(model))
+
+
+def _shapes(path: Path) -> dict[str, list[int]]:
+    """What a file of weights says it holds; whatever is odd about it makes it Unfit, and torch says what."""
+    try:
+        with path.open("rb") as file:
+            length = int.from_bytes(file.read(8), "little")
+            if length > LARGEST_HEADER:
+                raise Unfit("so large a header")
+            header = json.loads(file.read(length))
+        header.pop("__metadata__", None)
+        if any(entry["dtype"] != "F32" for entry in header.values()):
+            raise Unfit("tensors of another type than F32")
+        end = max(entry["data_offsets"][1] for entry in header.values())
+        shapes = {name: [int(size) for size in entry["shape"]] for name, entry in header.items()}
+        whole = path.stat().st_size == 8 + length + end
+    except OSError as error:
+        raise FolderError(f"{path}: not readable ({error.strerror}). Restore it, or train anew.") from None
+    except (ValueError, KeyError, TypeError, AttributeError, IndexError, RecursionError):
+        raise Unfit("a file that is no safetensors") from None
+    if not whole or any(not 0 < size < 2**31 for shape in shapes.values() for size in shape):
+        raise Unfit("tensors of such sizes")
+    return shapes
 
 
 def _tensors(path: Path, entry: Entry) -> dict[str, NDArray[np.float32]]:
@@ -99,12 +128,9 @@ def _tensors(path: Path, entry: Entry) -> dict[str, NDArray[np.float32]]:
     except (safetensors.SafetensorError, ValueError, KeyError, RuntimeError, OverflowError, MemoryError, TypeError):
         raise FolderError(f"{path}: not a safetensors file. Restore it; other formats are not loaded.") from None
     for name, tensor in tensors.items():
-        if tensor.dtype != np.float32:
-            raise Unfit(f"tensors of type {tensor.dtype}")
         if not np.isfinite(tensor).all():
-            raise FolderError(
-                f"{path}: tensor {name[:80]} holds NaN or infinite values. Train anew, with a lower rate."
-            )
+            given = f"tensor {name[:80]} holds NaN or infinite values"
+            raise FolderError(f"{path}: {given}. Train anew, with a lower rate.")
     return tensors
 
 

@@ -18,7 +18,7 @@ import pytest
 import safetensors.torch
 import torch
 
-from regarde import folder, manifest
+from regarde import folder, loading, manifest
 from regarde.errors import DiskError, FolderError
 
 FILES = ["README.md", "config.toml", "manifest.json", "source.vocab", "target.vocab", "weights.safetensors"]
@@ -41,11 +41,14 @@ def vouch(model: Path) -> None:
 
 
 def refusal(model: Path) -> str:
-    """The one line a refused folder gives, in bounded memory."""
+    """The one line a refused folder gives, in bounded memory, whoever is to load it."""
     before = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
     with pytest.raises(FolderError) as raised:
         folder.load(model)
     message = str(raised.value)
+    with pytest.raises(FolderError) as raised:
+        loading.load(model)
+    assert str(raised.value) == message
     assert message.startswith(str(model))
     assert "\n" not in message
     assert len(message) < len(str(model)) + 300
@@ -59,7 +62,7 @@ def test_a_whole_folder_is_loaded(model: Path) -> None:
 
 
 def test_a_checkpoint_is_a_model_folder_too(model: Path) -> None:
-    (checkpoint,) = (model / "checkpoints").iterdir()
+    *_, checkpoint = sorted((model / "checkpoints").iterdir())
     assert folder.load(checkpoint).translate("abc").text == folder.load(model).translate("abc").text
 
 

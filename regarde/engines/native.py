@@ -57,13 +57,23 @@ class NativeEngine:
         self.threads, self.rows = threads, rows
         self._library = library.loaded()
         self._tensors = {name: np.asarray(tensor, dtype=np.float32, order="C") for name, tensor in tensors.items()}
+        self._build(settings, {name: (tensor.shape, tensor.ctypes.data) for name, tensor in self._tensors.items()})
+
+    @classmethod
+    def check(cls, settings: Mapping[str, str], shapes: Mapping[str, Sequence[int]]) -> None:
+        """Is there such a model, with tensors of these shapes? Nothing is allocated to find out; `Unfit` says no."""
+        tried = cls.__new__(cls)
+        tried._library = library.loaded()
+        tried._build(settings, {name: (shape, None) for name, shape in shapes.items()})
+
+    def _build(self, settings: Mapping[str, str], tensors: Mapping[str, tuple[Sequence[int], int | None]]) -> None:
         self._handle: int | None = self._call("engine_new", ctypes.c_void_p)(int(library.simd() == "avx2"))
         for path, value in settings.items():
             self._call("engine_setting")(self._pointer, path.encode(), value.encode())
-        for name, tensor in self._tensors.items():
-            shape = (ctypes.c_int64 * tensor.ndim)(*tensor.shape)
+        for name, (sizes, address) in tensors.items():
+            shape = (ctypes.c_int64 * len(sizes))(*sizes)
             self._call("engine_tensor")(
-                self._pointer, name.encode(), ctypes.c_void_p(tensor.ctypes.data), ctypes.c_int64(tensor.ndim), shape
+                self._pointer, name.encode(), ctypes.c_void_p(address), ctypes.c_int64(len(sizes)), shape
             )
         if problem := self._call("engine_build", ctypes.c_char_p)(self._pointer):
             raise Unfit(problem.decode())

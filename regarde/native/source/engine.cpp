@@ -36,6 +36,15 @@ std::unique_ptr<engine::Model> build(const engine::Folder &folder) {
   throw engine::Unknown("a model of kind " + kind);
 }
 
+// Settings that change nothing once a model is trained, or that are read elsewhere.
+bool about_training(const std::string &path) {
+  const std::string name = path.substr(path.rfind('.') + 1);
+  for (const char *known : {"dropout", "self_attention_dropout", "init", "variational", "noise", "footnote_14", "longest",
+                            "tying", "width", "learned", "identity"})
+    if (name == known) return true;
+  return false;
+}
+
 }  // namespace
 
 EXPORT void *engine_new(int avx2) {
@@ -68,6 +77,9 @@ EXPORT const char *engine_build(void *handle) {
     if (made->model->V != made->folder.number("vocabulary.target") || made->model->V <= engine::EOS ||
         made->model->source_words != made->folder.number("vocabulary.source"))
       throw engine::Unknown("weights for so many words");
+    for (const auto &setting : made->folder.settings)
+      if (!made->folder.asked.count(setting.first) && !about_training(setting.first))
+        throw engine::Unknown("the setting " + setting.first);
     for (const auto &tensor : made->folder.tensors)
       if (!made->folder.used.count(tensor.first)) throw engine::Unknown("what to do with the tensor " + tensor.first);
     return nullptr;

@@ -38,7 +38,7 @@ struct Score {
       const bool identity = folder.yes(path + ".identity");
       const Tensor &W = folder.tensor(name + ".W.weight", {identity ? D : -1, identity ? Q : Q + D});
       of_query.load(folder, W.data, W.size(0), Q, W.size(1));
-      if (!identity) of_states.load(folder, W.data + Q, W.size(0), W.size(1) - Q, W.size(1));
+      if (!identity) of_states.load(folder, W.data ? W.data + Q : nullptr, W.size(0), W.size(1) - Q, W.size(1));
       width = W.size(0);
       take_v(folder, name + ".v");
     } else if (chosen == "location") {
@@ -48,23 +48,24 @@ struct Score {
     } else if (chosen == "gaussian") {
       kind = gaussian;
       double bandwidth = folder.real(path + ".width");
-      if (folder.yes(path + ".learned")) bandwidth *= std::exp(folder.tensor(name + ".log_w", {}).data[0]);
+      if (folder.yes(path + ".learned")) bandwidth *= std::exp(folder.scalar(name + ".log_w"));
       if (Q != D) throw Unknown("a distance between other sizes");
       scale = static_cast<float>(-1 / (2 * bandwidth * bandwidth));
     } else if (chosen != "dot") {
       throw Unknown("a score of kind " + chosen);
     }
+    if (kind == additive) folder.agree(path + ".size", width);
+    if (kind == location) folder.agree(path + ".length", of_query.N);
     if (kind == products && width != Q) throw Unknown("a product of other sizes");
   }
   void take_v(const Folder &folder, const string &name) {
-    const Tensor &given = folder.tensor(name, {width});
-    v.assign(given.data, given.data + given.size(0));
+    v = folder.vector(name, width);
   }
   void normed_v(const Folder &folder, const string &name) {
     take_v(folder, name + ".direction");
     double squares = 0;
     for (float x : v) squares += static_cast<double>(x) * x;
-    const float length = folder.tensor(name + ".g", {}).data[0] / static_cast<float>(std::sqrt(squares));
+    const float length = folder.scalar(name + ".g") / static_cast<float>(std::sqrt(squares));
     for (float &x : v) x *= length;
   }
   void keys(int64_t S, const float *states, int64_t D, float *out) const {
@@ -144,16 +145,14 @@ struct Attention {
       window = folder.number(path + ".window");
       if (kind == local_p) {
         W_p = Linear(folder, name + ".W_p", Q, Q);
-        const Tensor &given = folder.tensor(name + ".v_p", {Q});
-        v_p.assign(given.data, given.data + Q);
+        v_p = folder.vector(name + ".v_p", Q);
       }
     } else if (chosen == "coverage") {
       kind = coverage;
-      const Tensor &given = folder.tensor(name + ".w", {score.width});
-      w.assign(given.data, given.data + score.width);
+      w = folder.vector(name + ".w", score.width);
     } else if (chosen == "monotonic") {
       kind = monotonic;
-      start = static_cast<float>(folder.real(path + ".start")) + folder.tensor(name + ".r", {}).data[0];
+      start = static_cast<float>(folder.real(path + ".start")) + folder.scalar(name + ".r");
     } else if (chosen != "global") {
       throw Unknown("an attention of kind " + chosen);
     }

@@ -33,20 +33,29 @@ struct Folder {
   std::map<string, string> settings;
   std::map<string, Tensor> tensors;
   const Table *table = nullptr;
-  mutable std::set<string> used;  // tensors that a model was built from
+  mutable std::set<string> used;   // tensors that a model was built from
+  mutable std::set<string> asked;  // settings that were looked at
 
   const string &word(const string &path) const {
+    asked.insert(path);
     auto found = settings.find(path);
     if (found == settings.end()) throw Unknown("the configuration has no " + path);
     return found->second;
   }
   string word(const string &path, const string &otherwise) const {
+    asked.insert(path);
     auto found = settings.find(path);
     return found == settings.end() ? otherwise : found->second;
   }
   int64_t number(const string &path) const { return std::stoll(word(path)); }
   int64_t number(const string &path, int64_t otherwise) const {
+    asked.insert(path);
     return settings.count(path) ? std::stoll(word(path)) : otherwise;
+  }
+  // What the configuration says of a size is what the weights have; 0 may stand for something else.
+  void agree(const string &path, int64_t size, int64_t if_zero = -1) const {
+    const int64_t given = number(path);
+    if (given != size && !(given == 0 && if_zero == size)) throw Unknown("weights of other sizes than " + path);
   }
   double real(const string &path) const { return std::stod(word(path)); }
   bool yes(const string &path) const { return word(path) == "true"; }
@@ -63,6 +72,15 @@ struct Folder {
     used.insert(name);
     return found->second;
   }
+  // A tensor of one axis; without data, as many zeros.
+  Floats vector(const string &name, int64_t size) const {
+    const Tensor &given = tensor(name, {size});
+    return given.data ? Floats(given.data, given.data + size) : Floats(size);
+  }
+  float scalar(const string &name) const {
+    const Tensor &given = tensor(name, {});
+    return given.data ? *given.data : 0.0f;
+  }
 };
 
 // y = W x + b, for many x at once.
@@ -77,13 +95,13 @@ struct Linear {
     const Tensor &W = folder.tensor(name + ".weight", {out, in});
     load(folder, W.data, W.size(0), W.size(1), W.size(1));
     if (biased) {
-      const Tensor &b = folder.tensor(name + ".bias", {N});
-      bias.assign(b.data, b.data + N);
+      bias = folder.vector(name + ".bias", N);
     }
   }
   // Rows [0, N) of a matrix whose rows are `apart` long, of which the first K columns count.
   void load(const Folder &folder, const float *W, int64_t N_, int64_t K_, int64_t apart) {
     table = folder.table, N = N_, K = K_;
+    if (!W) return;  // shapes alone are tried
     Floats tight(N * K);
     for (int64_t n = 0; n < N; n++) std::memcpy(&tight[n * K], W + n * apart, sizeof(float) * K);
     panels.resize((N + table->panel - 1) / table->panel * table->panel * K);

@@ -109,6 +109,10 @@ struct RecurrentEncoder {
     } else {
       throw Unknown("an encoder of kind " + kind);
     }
+    folder.agree("model.embedding", embedding.size);
+    if (!folder.settings.count("model.encoder.kind")) return;  // of a model that has no other
+    folder.agree("model.encoder.hidden", (ahead.empty() ? stack.cells : ahead)[0].H, folder.number("model.hidden"));
+    folder.agree("model.encoder.layers", layers, folder.number("model.layers", 1));
   }
   void both(const Folder &folder, const string &name, const string &cell, int64_t input) {
     ahead.emplace_back(folder, name + ".forwards", cell, std::vector<int64_t>{input});
@@ -216,6 +220,7 @@ struct RecurrentModel : Model {
       : table(folder.table), cell_kind(cell), embedding(folder, "decoder.embedding") {
     if (own_encoder) encoder = RecurrentEncoder(folder, cell);
     source_words = encoder.embedding.count;
+    folder.agree("model.embedding", embedding.size);
   }
   void remember(const Attention &attention, const Sentences &sentences, const Encoded &encoded) const {
     for (size_t b = 0; b < sentences.size(); b++) {
@@ -270,6 +275,7 @@ struct Sutskever : RecurrentModel {
         stack(folder, "decoder.stack.layers", cell_kind, folder.number("model.residual_from"), {embedding.size}),
         W(folder, "decoder.W", stack.H(), embedding.count, true) {
     bridge = Bridge(folder, encoder, stack);
+    folder.agree("model.hidden", stack.H()), folder.agree("model.layers", stack.depth());
     state_width = stack.width(), V = W.N;
   }
   void encode(const Sentences &sentences, float *states) const override {
@@ -304,6 +310,8 @@ struct Cho : RecurrentModel {
     C = Linear(folder, "decoder.cell.C", H, 3 * H), U = Linear(folder, "decoder.cell.U", H, 3 * H);
     readout = Maxout(folder, "decoder.readout", {H, embedding.size, H});
     G = Linear(folder, "decoder.G", readout.size(), embedding.count, true);
+    folder.agree("model.hidden", H), folder.agree("model.maxout", readout.size());
+    folder.agree("model.layers", 1), folder.agree("model.residual_from", 0);
     state_width = H, V = G.N;
   }
   void encode(const Sentences &sentences, float *states) const override {
@@ -352,6 +360,8 @@ struct DeepCho : RecurrentModel {
     start = Linear(folder, "decoder.V_start", H, stack.width(), true);
     readout = Maxout(folder, "decoder.readout", {H, embedding.size, H});
     G = Linear(folder, "decoder.G", readout.size(), embedding.count, true);
+    folder.agree("model.hidden", H), folder.agree("model.maxout", readout.size());
+    folder.agree("model.layers", stack.depth());
     state_width = stack.width(), V = G.N;
   }
   void encode(const Sentences &sentences, float *states) const override {
@@ -392,6 +402,7 @@ struct Bahdanau : RecurrentModel {
     W_s = Linear(folder, "decoder.W_s", shown, cell.H, true);
     W_o = Linear(folder, "decoder.W_o", readout.size(), embedding.count, true);
     attention = Attention(folder, "decoder.attention", "model.attention", cell.H, encoder.D, 8);
+    folder.agree("model.hidden", cell.H), folder.agree("model.maxout", readout.size());
     state_width = cell.K, V = W_o.N, layers = 1, heads = attention.N;
   }
   void encode(const Sentences &sentences, float *states) const override {
@@ -433,6 +444,7 @@ struct Conditional : RecurrentModel {
     if (first.H != second.H) throw Unknown("two cells of different sizes");
     W_o = Linear(folder, "decoder.W_o", readout.size(), embedding.count, true);
     attention = Attention(folder, "decoder.attention", "model.attention", first.H, encoder.D, 8);
+    folder.agree("model.hidden", first.H), folder.agree("model.maxout", readout.size());
     state_width = first.K, V = W_o.N, layers = 1, heads = attention.N;
   }
   void encode(const Sentences &sentences, float *states) const override {
@@ -479,6 +491,7 @@ struct Luong : RecurrentModel {
     bridge = Bridge(folder, encoder, stack);
     W_c = Linear(folder, "decoder.W_c", encoder.D + H, H), W_s = Linear(folder, "decoder.W_s", H, embedding.count, true);
     attention = Attention(folder, "decoder.attention", "model.attention", H, encoder.D, 8);
+    folder.agree("model.hidden", H), folder.agree("model.layers", stack.depth());
     state_width = stack.width() + (feeding ? stack.H() : 0);
     V = W_s.N, layers = 1, heads = attention.N;
   }
@@ -522,6 +535,7 @@ struct Gnmt : RecurrentModel {
         W(folder, "decoder.W", stack.H(), embedding.count, true) {
     bridge = Bridge(folder, encoder, stack);
     attention = Attention(folder, "decoder.attention", "model.attention", stack.H(), encoder.D, 8);
+    folder.agree("model.hidden", stack.H()), folder.agree("model.layers", stack.depth());
     state_width = stack.width(), V = W.N, layers = 1, heads = attention.N;
   }
   void encode(const Sentences &sentences, float *states) const override {

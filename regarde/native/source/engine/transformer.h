@@ -134,6 +134,14 @@ struct Transformer : Model {
     for (int i = 0; folder.has("decoder.blocks." + std::to_string(i) + ".attention.W_o.weight"); i++)
       writing.emplace_back(folder, "decoder.blocks." + std::to_string(i), true, D, N);
     if (writing.empty()) throw Unknown("a Transformer without layers");
+    folder.agree("model.layers", static_cast<int64_t>(reading.size()));
+    const int64_t own_layers = folder.number("model.decoder_layers", 0);
+    if (static_cast<size_t>(own_layers) != writing.size() && (own_layers || writing.size() != reading.size()))
+      throw Unknown("weights of other sizes than model.decoder_layers");
+    folder.agree("model.feed_forward", writing[0].W_1.N);
+    if (source.positions.kind == Positions::learned) folder.agree("model.longest", source.positions.places->size(0));
+    if (folder.word("model.tying") == "none" && !folder.has("decoder.vocabulary.weight"))
+      throw Unknown("an output without weights");
     if (pre) read_norm = Norm(folder, "encoder.norm", D), written_norm = Norm(folder, "decoder.norm", D);
     const bool own = folder.has("decoder.vocabulary.weight");
     vocabulary = Linear(folder, own ? "decoder.vocabulary" : "decoder.entry.embed.table", D, target.embedding.count);
