@@ -98,7 +98,7 @@ class GRU(Cell):
 
     def mix(self, state: Tensor, candidate: Tensor, update: Tensor) -> Tensor:
         """(1 - z) o s_prev + z o s~"""
-        return torch.lerp(state, candidate, update)
+        return state + update * (candidate - state)
 
 
 class LSTM(Cell):
@@ -155,7 +155,7 @@ class TorchGRU(Cell):
         for_gates, for_candidate = shares[..., : 2 * self.hidden], shares[..., 2 * self.hidden :]
         reset, keep = torch.sigmoid(for_gates + self.U_gates(state)).chunk(2, dim=-1)
         candidate = torch.tanh(for_candidate + reset * self.U(state))
-        return torch.lerp(candidate, state, keep)
+        return candidate + keep * (state - candidate)
 
 
 class Simple(Cell):

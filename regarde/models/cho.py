@@ -38,7 +38,7 @@ class KeepingGRU(GRU):
 
     def mix(self, state: Tensor, candidate: Tensor, update: Tensor) -> Tensor:
         """z o h_prev + (1 - z) o h~"""
-        return torch.lerp(candidate, state, update)
+        return candidate + update * (state - candidate)
 
     def recurrence(self) -> None:
         """The kernel's gate is Bahdanau's."""
@@ -60,7 +60,7 @@ class SummaryGRU(nn.Module):
         cut = 2 * self.hidden
         reset, keep = torch.sigmoid(from_word[..., :cut] + gated[..., :cut]).chunk(2, dim=-1)
         candidate = torch.tanh(from_word[..., cut:] + reset * gated[..., cut:])
-        return torch.lerp(candidate, state, keep)
+        return candidate + keep * (state - candidate)
 
 
 @dataclass(frozen=True, eq=False)

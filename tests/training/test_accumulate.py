@@ -10,9 +10,11 @@ import torch
 
 import regarde
 from regarde.data.batch import collate
-from regarde.models import SutskeverConfig, TransformerConfig
+from regarde.layers import Dropout
+from regarde.models import SutskeverConfig
 from regarde.training.optimiser import SGD
-from regarde.training.recipe import TrainingConfig
+from regarde.training.presets import presets
+from regarde.training.recipe import TrainingConfig, parse
 from regarde.training.step import Part, Stepper, seeded
 
 PLAIN = TrainingConfig(optimiser=SGD(rate=1.0), clip=0.0)
@@ -59,10 +61,14 @@ def test_accumulation_takes_as_many_batches_as_it_says(tmp_path: Path) -> None:
     assert (state["epoch"], state["position"]) == (5, 5)
 
 
-def test_half_precision_changes_the_products_and_not_the_weights() -> None:
+@pytest.mark.parametrize("preset", [name for name in presets() if name.endswith("-small")])
+def test_half_precision_changes_the_products_and_not_the_weights(preset: str) -> None:
     def trained(precision: str) -> tuple[list[float], set[torch.dtype]]:
         with seeded(1):
-            model = TransformerConfig(size=16, layers=1, heads=2, feed_forward=24, dropout=0.0).build(9, 9)
+            model = parse(presets()[preset].recipe).model.build(9, 9)
+        for part in model.modules():
+            if isinstance(part, Dropout):
+                part.probability = 0.0
         config = TrainingConfig(precision=precision)  # type: ignore[arg-type]
         one = Stepper(model, config, total=10)
         batch = collate(SOURCES, TARGETS)
@@ -71,4 +77,4 @@ def test_half_precision_changes_the_products_and_not_the_weights() -> None:
     (full, _), (half, kept) = trained("fp32"), trained("bf16")
     assert kept == {torch.float32}
     assert full != half
-    assert full == pytest.approx(half, rel=0.02)
+    assert full == pytest.approx(half, rel=0.05)
