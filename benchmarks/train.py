@@ -48,7 +48,8 @@ from regarde.native import library
 from regarde.training.loss import cross_entropy, word_loss
 from regarde.training.optimiser import Adam
 from regarde.training.prepare import epoch, prepare
-from regarde.training.recipe import TrainingConfig
+from regarde.training.presets import presets
+from regarde.training.recipe import TrainingConfig, parse
 from regarde.training.step import Stepper
 
 VOCABULARY = 8000
@@ -117,7 +118,7 @@ def plain(model: Model, batch: Batch) -> None:
     (cross_entropy(model(batch), batch, smoothing=SMOOTHING) / tokens).backward()
 
 
-def naive(model: Model, batch: Batch) -> None:
+def naive(model: Model, batch: Batch) -> Tensor:
     """Word by word, and everything in the loop."""
     tokens = int(batch.target_mask.sum())
     encoding = model.encode(batch.source)
@@ -130,7 +131,9 @@ def naive(model: Model, batch: Batch) -> None:
                 logits, target, ignore_index=0, label_smoothing=SMOOTHING, reduction="sum"
             )
         )
-    (torch.stack(losses).sum() / tokens).backward()
+    loss = torch.stack(losses).sum() / tokens
+    loss.backward()
+    return loss.detach()
 
 
 def fast(model: Model, batch: Batch) -> None:
@@ -213,10 +216,28 @@ class Real:
     peak_megabytes: float
 
 
+NAIVE = "RNNsearch, naive"
+
+
+def in_real(name: str) -> ModelConfig:
+    """A model of the table above, with dropout; or a small preset as it is."""
+    if name in presets():
+        return parse(presets()[name].recipe).model
+    config = MODELS[name.removesuffix(", naive")](512)
+    return replace(config, dropout=0.1 if name.startswith("Transformer") else 0.2)
+
+
+class NaiveStepper(Stepper):
+    """An update in which everything is done in the step loop."""
+
+    def _backward(self, batch: Batch, step: int, tokens: int) -> Tensor:
+        with library.switched_off():
+            return naive(self.model, batch)
+
+
 def on_real_text(folder: Path, name: str, pairs: int, steps: int) -> Real:
     """Loading, dropout, clipping and Adam included."""
-    config = MODELS[name](512)
-    config = replace(config, dropout=0.1 if name.startswith("Transformer") else 0.2)
+    config = in_real(name)
     with tempfile.TemporaryDirectory() as place:
         files = {}
         for side, language in (("source", "de"), ("target", "en")):
@@ -237,7 +258,8 @@ def on_real_text(folder: Path, name: str, pairs: int, steps: int) -> Real:
         )
     torch.manual_seed(0)
     model = config.build(len(prepared.text.source), len(prepared.text.target))
-    stepper = Stepper(model, TrainingConfig(optimiser=Adam(), label_smoothing=SMOOTHING, clip=5.0), 10_000)
+    training = TrainingConfig(optimiser=Adam(), label_smoothing=SMOOTHING, clip=5.0)
+    stepper = (NaiveStepper if name == NAIVE else Stepper)(model, training, 10_000)
     order = list(epoch(prepared.recipe, prepared.train, 0))
     train = prepared.train
     batches = order[: steps + 5]
@@ -267,7 +289,7 @@ def on_real_text(folder: Path, name: str, pairs: int, steps: int) -> Real:
 def real(folder: Path, pairs: int, steps: int, threads: int) -> None:
     """Each model in a process of its own, so that the peak of memory is its own."""
     print("| model | target tokens/s | of the limit | useful positions | peak memory, MB |\n|---|---|---|---|---|")
-    for name in MODELS:
+    for name in (NAIVE, *MODELS, *(preset for preset in presets() if preset.endswith("-small"))):
         sizes = ("--pairs", str(pairs), "--rounds", str(steps), "--threads", str(threads))
         found = Real(**alone("--data", str(folder), "--one", name, *sizes))
         print(

@@ -203,8 +203,10 @@ class _CrossEntropy(torch.autograd.Function):
     @staticmethod
     @once_differentiable
     def backward(ctx: Any, *given: Tensor) -> Any:
-        gradient, ctx.gradient = ctx.gradient, None
-        return gradient if given[0] == 1 else gradient.mul_(given[0]), None, None, None, None
+        gradient = (
+            ctx.gradient if given[0] == 1 else ctx.gradient * given[0]
+        )  # in training it is one, and nothing is copied
+        return gradient, None, None, None, None
 
 
 class _Dropout(torch.autograd.Function):

@@ -13,6 +13,7 @@ from torch import Tensor
 from regarde.data.batch import Batch
 from regarde.errors import RegardeError
 from regarde.models.interface import Model
+from regarde.native.library import keep_memory
 from regarde.training import truncated
 from regarde.training.distributed import ALONE, World
 from regarde.training.loss import word_loss
@@ -57,6 +58,7 @@ class Stepper:
         self.world = world
         self.parameters = [parameter for parameter in model.parameters() if parameter.requires_grad]
         self.optimiser = config.optimiser.build(self.parameters)
+        keep_memory()
 
     def __call__(self, batch: Batch, step: int) -> StepResult:
         """Update number `step`, counted from 0, on one batch."""

@@ -290,6 +290,30 @@ def test_gradients_agree_with_finite_differences(name: str, score: str) -> None:
     assert torch.autograd.gradcheck(attends_after, given)
 
 
+@pytest.mark.parametrize("name", CELL_NAMES)
+def test_the_gradients_of_a_cell_agree_with_finite_differences(name: str) -> None:
+    draw = drawn(10, torch.float64)
+    cell, recurrence = some_cell(name, 3, torch.float64)
+    shares, start, mask = draw(2, 4, cell.gates * 3), draw(2, cell.state_size), lengths_mask(2, 4)
+
+    def swept(shares: Tensor, start: Tensor, U: Tensor) -> tuple[Tensor, Tensor]:
+        changed = Recurrence(recurrence.kind, U, recurrence.U_gates)
+        return functions.recurrent(changed, shares, mask, start, backwards=True)
+
+    assert torch.autograd.gradcheck(swept, (shares, start, recurrence.U))
+
+
+def test_the_gradients_of_score_and_loss_agree_with_finite_differences() -> None:
+    draw = drawn(11, torch.float64)
+    assert torch.autograd.gradcheck(functions.additive_scores, (draw(2, 3, 5), draw(2, 4, 5), draw(5)))
+    targets = torch.tensor([0, 2, -1, 4])
+
+    def loss(logits: Tensor) -> Tensor:
+        return functions.cross_entropy(logits * 1, targets, ignored=-1, smoothing=0.1, scale=0.5)  # a copy to use up
+
+    assert torch.autograd.gradcheck(loss, draw(4, 5))
+
+
 def test_dropout_drops_as_often_as_told_and_scales_the_rest(dtype: torch.dtype, threads: int) -> None:
     for probability in (0.1, 0.5, 0.9):
         torch.manual_seed(1)
