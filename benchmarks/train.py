@@ -340,9 +340,12 @@ def by_length(rounds: int, out: Path) -> None:
         memory.plot(LENGTHS, [point.megabytes for point in points.values()], marker="o", markersize=3, label=name)
     whole = [PAIRS_BY_LENGTH * length**2 * 128 * 4 / 2**20 for length in LENGTHS]
     memory.plot(LENGTHS, whole, "k--", linewidth=1, label="one tensor of batch x T x S x size")
-    for axes, title in ((times, "microseconds per target token"), (memory, "memory of a step, MB")):
-        axes.set(xscale="log", yscale="log", xlabel="length of source and target", title=title)
-        axes.set_xticks(LENGTHS, labels=[str(length) for length in LENGTHS], minor=False)
+    times.set(ylim=(0, None), title="microseconds per target token")
+    memory.set(xscale="log", yscale="log", title="memory of a step, MB")
+    memory.set_yticks([10, 100, 1000], labels=["10", "100", "1,000"])
+    for axes in (times, memory):
+        axes.set(xlabel="length of source and target")
+        axes.set_xticks(LENGTHS, labels=[str(length) for length in LENGTHS])
         axes.minorticks_off()
         axes.spines[["top", "right"]].set_visible(False)
     memory.legend(fontsize=7, frameon=False)

@@ -92,7 +92,7 @@ class NativeEngine:
         while window := list(itertools.islice(stream, WINDOW)):
             yield from self._search(window, search)
 
-    def _search(self, sources: Sequence[Ids], search: Search) -> Iterator[list[Hypothesis]]:
+    def _search(self, sources: Sequence[Ids], search: Search) -> list[list[Hypothesis]]:
         if search.kind == "beam" and search.beta and not self.layers:
             given = f"search.beta = {search.beta:g}: the coverage penalty reads attention, and this model has none"
             raise ConfigError(f"{given}. Set search.beta to 0.")
@@ -121,7 +121,8 @@ class NativeEngine:
         )  # fmt: skip
         return [found for (found,) in self._answer(request)]
 
-    def _answer(self, request: Request) -> Iterator[list[Hypothesis]]:
+    def _answer(self, request: Request) -> list[list[Hypothesis]]:
+        """Done before it returns: the arrays that the request points to live no longer than its caller."""
         answer = self._call("engine_decode", ctypes.c_void_p)(self._pointer, ctypes.byref(request))
         held = ctypes.c_void_p(answer)
         try:
@@ -132,6 +133,7 @@ class NativeEngine:
         finally:
             self._call("answer_free")(held)
         at, place = 0, 0
+        everything = []
         for _ in range(request.count):
             found = []
             count, at = int(numbers[at]), at + 1
@@ -148,7 +150,8 @@ class NativeEngine:
                     )
                 )
                 at, place = at + 3 + T, place + 1 + T + size
-            yield found
+            everything.append(found)
+        return everything
 
     @property
     def _pointer(self) -> ctypes.c_void_p:

@@ -87,6 +87,18 @@ def test_a_token_that_the_model_does_not_know_is_an_error_and_no_crash() -> None
         engine.forced([[5]], [[6, 11]])
 
 
+def test_many_sentences_get_what_each_gets_alone() -> None:
+    settings, tensors = parts("bahdanau")
+    draw = np.random.default_rng(1)
+    sources = [draw.integers(4, 9, size=draw.integers(1, 40)).tolist() for _ in range(2500)]
+    together = list(NativeEngine(settings, tensors, threads=2, rows=16).decode(sources, Greedy()))
+    alone = NativeEngine(settings, tensors)
+    for source, (found,) in list(zip(sources, together, strict=True))[::83]:
+        ((expected,),) = alone.decode([source], Greedy())
+        assert found.ids == expected.ids
+        np.testing.assert_allclose(found.heads, expected.heads, atol=1e-5)
+
+
 @pytest.fixture(scope="module")
 def run(tmp_path_factory: pytest.TempPathFactory) -> Path:
     out = tmp_path_factory.mktemp("runs") / "copy"

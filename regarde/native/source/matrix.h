@@ -72,6 +72,7 @@ INLINE void tile(Rows<const Real> x, const Real *panel, int64_t K, const Real *b
   const Real *row[M];
   UNROLL for (int i = 0; i < M; i++) row[i] = x[i];
   for (int64_t k = 0; k < K; k++) {
+    if (M <= 2) __builtin_prefetch(panel + (k + 16) * 2 * W);  // so few rows wait for the weights, not for the sums
     Vector<Real> left = load<Real>(panel + k * 2 * W), right = load<Real>(panel + k * 2 * W + W);
     UNROLL for (int i = 0; i < M; i++) {
       Vector<Real> a = all<Real>(row[i][k]);
