@@ -2,7 +2,7 @@
 PYTHON ?= python3
 VENV := .venv
 BIN := $(VENV)/bin
-BUILT := pyproject.toml setup.py $(wildcard regarde/native/source/*)
+BUILT := pyproject.toml setup.py $(wildcard regarde/native/source/* regarde/native/source/engine/*)
 
 .PHONY: demo test slow lint clean
 

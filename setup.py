@@ -3,7 +3,7 @@
 from setuptools import Extension, setup
 
 SOURCE = "regarde/native/source"
-HEADERS = "after arguments attention before cells decoding dropout kernels loss matrix parallel recurrent table vector"
+HEADERS = "after arguments attention before bytes cells decoding dropout kernels loss matrix parallel recurrent table vector"
 ENGINE = "attending parts recurrent_models searching transformer"
 
 setup(

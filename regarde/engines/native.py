@@ -42,7 +42,7 @@ class Request(ctypes.Structure):
 
 
 class NativeEngine:
-    """A model ready to decode: `rows` hypotheses side by side in each of `threads`."""
+    """A model ready to decode: `rows` hypotheses side by side in each of `threads`; with `int8`, products in bytes."""
 
     name = "native"
 
@@ -53,8 +53,9 @@ class NativeEngine:
         *,
         threads: int = 1,
         rows: int = ROWS,
+        int8: bool = False,
     ) -> None:
-        self.threads, self.rows = threads, rows
+        self.threads, self.rows, self.int8 = threads, rows, int8
         self._library = library.loaded()
         self._tensors = {name: np.asarray(tensor, dtype=np.float32, order="C") for name, tensor in tensors.items()}
         self._build(settings, {name: (tensor.shape, tensor.ctypes.data) for name, tensor in self._tensors.items()})
@@ -63,11 +64,11 @@ class NativeEngine:
     def check(cls, settings: Mapping[str, str], shapes: Mapping[str, Sequence[int]]) -> None:
         """Is there such a model, with tensors of these shapes? Nothing is allocated to find out; `Unfit` says no."""
         tried = cls.__new__(cls)
-        tried._library = library.loaded()
+        tried._library, tried.int8 = library.loaded(), False
         tried._build(settings, {name: (shape, None) for name, shape in shapes.items()})
 
     def _build(self, settings: Mapping[str, str], tensors: Mapping[str, tuple[Sequence[int], int | None]]) -> None:
-        self._handle: int | None = self._call("engine_new", ctypes.c_void_p)(int(library.simd() == "avx2"))
+        self._handle: int | None = self._call("engine_new", ctypes.c_void_p)(int(library.simd() == "avx2"), int(self.int8))
         for path, value in settings.items():
             self._call("engine_setting")(self._pointer, path.encode(), value.encode())
         for name, (sizes, address) in tensors.items():

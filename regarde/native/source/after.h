@@ -116,7 +116,7 @@ template <class Real> void after_forward(const After &a) {
 template <class Real> void after_backward(const After &a) {
   const int64_t H = a.H, A = a.A, C = a.C, S = a.S, G = gates_of(a.kind) * H;
   AfterWeights<Real> W(a, true);
-  Memory<Real> memory(4 * a.B * H);
+  Memory<Real> memory(3 * a.B * H);
   parallel(a.B, a.threads, [&](int64_t first, int64_t count, int64_t thread) {
     AfterSteps<Real> steps{a, first, count};
     Rows<Real> d_feed = steps.one(a.d_feed, H), scratch = steps.one(memory.first, H);

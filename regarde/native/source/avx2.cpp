@@ -1,5 +1,7 @@
 // The kernels for x86 processors with AVX2 and FMA (Intel since 2013, AMD since 2015), in single precision.
 #if defined(__x86_64__)
+#include <immintrin.h>
+
 #include <cmath>
 #include <cstdint>
 #include <cstdlib>
@@ -11,6 +13,7 @@
 #pragma GCC target("avx2,fma")
 #endif
 #define VARIANT avx2
+#define WITH_AVX2
 #include "kernels.h"
 
 KERNELS(avx2, f32, float)

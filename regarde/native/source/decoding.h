@@ -1,6 +1,7 @@
 // The engine's table for one instruction set.
 #pragma once
 #include "attention.h"
+#include "bytes.h"
 #include "table.h"
 
 namespace VARIANT {
@@ -138,7 +139,8 @@ inline float table_log_sum_exp(const float *x, int64_t count) {
 
 #define TABLE                                                                                                  \
   {                                                                                                            \
-    VARIANT::panel_width<float>(), VARIANT::table_pack, VARIANT::table_multiply, VARIANT::table_tangent,       \
+    VARIANT::panel_width<float>(), VARIANT::table_pack, VARIANT::table_multiply, VARIANT::pack_bytes,          \
+        VARIANT::multiply_bytes, VARIANT::table_tangent,                                                       \
         VARIANT::table_rectify, VARIANT::table_lstm, VARIANT::table_gru_reset, VARIANT::table_gru_mix,         \
         VARIANT::table_gru_after, VARIANT::table_additive, VARIANT::table_dots, VARIANT::table_softmax,        \
         VARIANT::table_bring, VARIANT::table_norm, VARIANT::table_log_sum_exp, VARIANT::table_highest          \

@@ -2,6 +2,7 @@
 #include <algorithm>
 #include <exception>
 #include <memory>
+#include <system_error>
 #include <thread>
 
 #include "engine/searching.h"
@@ -38,17 +39,18 @@ std::unique_ptr<engine::Model> build(const engine::Folder &folder) {
 
 // Settings that change nothing once a model is trained, or that are read elsewhere.
 bool about_training(const std::string &path) {
-  const std::string name = path.substr(path.rfind('.') + 1);
-  for (const char *known : {"dropout", "self_attention_dropout", "init", "variational", "noise", "footnote_14", "longest",
-                            "tying", "width", "learned", "identity"})
-    if (name == known) return true;
+  for (const char *known :
+       {"model.dropout", "model.self_attention_dropout", "model.init", "model.variational", "model.footnote_14",
+        "model.longest", "model.attention.dropout", "model.attention.noise", "model.attention.score.identity"})
+    if (path == known) return true;
   return false;
 }
 
 }  // namespace
 
-EXPORT void *engine_new(int avx2) {
+EXPORT void *engine_new(int avx2, int in_bytes) {
   auto *made = new Engine;
+  made->folder.in_bytes = in_bytes;
   made->folder.table = &portable_table;
 #if defined(__x86_64__)
   if (avx2) made->folder.table = &avx2_table;
@@ -103,12 +105,17 @@ EXPORT void *engine_decode(void *handle, const engine::Request *request) {
         problems[i] = std::current_exception();
       }
     };
-    for (int64_t i = 1; i < request->threads; i++) others.emplace_back(worker, static_cast<size_t>(i));
+    const int64_t workers = std::min(request->threads, request->count);
+    others.reserve(static_cast<size_t>(std::max<int64_t>(1, workers)));
+    try {
+      for (int64_t i = 1; i < workers; i++) others.emplace_back(worker, static_cast<size_t>(i));
+    } catch (const std::system_error &) {  // no more threads to be had: those there are do the work
+    }
     worker(0);
     for (std::thread &other : others) other.join();
     for (const auto &problem : problems)
       if (problem) std::rethrow_exception(problem);
-    for (const auto &hypotheses : search.results) {
+    for (auto &hypotheses : search.results) {
       answer->numbers.push_back(static_cast<int64_t>(hypotheses.size()));
       for (const auto &h : hypotheses) {
         answer->numbers.insert(answer->numbers.end(), {static_cast<int64_t>(h.ids.size()), h.S, h.finished});
@@ -117,6 +124,7 @@ EXPORT void *engine_decode(void *handle, const engine::Request *request) {
         answer->reals.insert(answer->reals.end(), h.token_scores.begin(), h.token_scores.end());
         answer->reals.insert(answer->reals.end(), h.heads.begin(), h.heads.end());
       }
+      std::vector<engine::Hypothesis>().swap(hypotheses);  // it is in the answer now
     }
   } catch (const std::exception &problem) {
     answer->error = problem.what();

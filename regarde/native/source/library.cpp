@@ -15,6 +15,7 @@ void run_parallel(int64_t total, int64_t threads, void (*body)(void *, int64_t, 
   if (threads > total) threads = total;
   if (threads < 2) return body(context, 0, total, 0);
   std::vector<std::thread> others;
+  others.reserve(static_cast<size_t>(threads));
   int64_t first = 0;
   for (int64_t thread = 0; thread < threads; thread++) {
     const int64_t count = total / threads + (thread < total % threads);

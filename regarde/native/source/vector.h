@@ -79,12 +79,14 @@ INLINE Power power(Vector<float> x) {
 
 INLINE Vector<float> exponential(Vector<float> x) {
   Power p = power(larger(smaller(x, all(88.0f)), all(-87.0f)));
-  return p.scale * p.rest + p.scale;
+  Vector<float> found = p.scale * p.rest + p.scale;
+  return x == x ? found : x;  // what is not a number is lost in the bounds above, and must come through
 }
 INLINE Vector<float> tangent(Vector<float> x) {  // tanh x = (e^2x - 1) / (e^2x + 1)
   Power p = power(larger(smaller(x + x, all(20.0f)), all(-20.0f)));
   Vector<float> less_one = p.scale * p.rest + (p.scale - 1.0f);
-  return less_one / (less_one + 2.0f);
+  Vector<float> found = less_one / (less_one + 2.0f);
+  return x == x ? found : x;
 }
 
 INLINE Vector<double> exponential(Vector<double> x) {

@@ -128,7 +128,8 @@ struct Attention {
       : table(folder.table), Q(Q_), D(D_), width(D_) {
     const string chosen = folder.word(path + ".kind");
     attend_eos = folder.yes(path + ".attend_eos");
-    sparse = folder.word(path + ".normaliser", "softmax") == "sparsemax";
+    if (folder.settings.count(path + ".normaliser"))  // hard attention has none
+      sparse = folder.choice(path + ".normaliser", {"softmax", "sparsemax"}) == "sparsemax";
     if (chosen == "multi-head") {
       several = true;
       N = folder.number(path + ".heads", heads);
@@ -178,7 +179,7 @@ struct Attention {
         if (brought) std::memcpy(&one[s * C], &projected[s * both + n * C], sizeof(float) * C);
         std::memcpy(&memory.values[(n * S + s) * C], &projected[s * both + brought + n * C], sizeof(float) * C);
       }
-      score.keys(S, one.data(), C, &memory.keys[n * S * score.width]);
+      score.keys(S, one.data(), C, memory.keys.data() + n * S * score.width);
     }
   }
 

@@ -33,6 +33,7 @@ struct Folder {
   std::map<string, string> settings;
   std::map<string, Tensor> tensors;
   const Table *table = nullptr;
+  bool in_bytes = false;
   mutable std::set<string> used;   // tensors that a model was built from
   mutable std::set<string> asked;  // settings that were looked at
 
@@ -47,18 +48,45 @@ struct Folder {
     auto found = settings.find(path);
     return found == settings.end() ? otherwise : found->second;
   }
-  int64_t number(const string &path) const { return std::stoll(word(path)); }
+  // One of the words that are known here: any other would be taken for the wrong thing.
+  const string &choice(const string &path, const std::vector<string> &known) const {
+    const string &given = word(path);
+    for (const string &one : known)
+      if (given == one) return given;
+    throw Unknown(path + " = " + given);
+  }
+  int64_t number(const string &path) const {
+    const string &given = word(path);
+    size_t end = 0;
+    int64_t found = 0;
+    try {
+      found = std::stoll(given, &end);
+    } catch (const std::exception &) {
+    }
+    if (given.empty() || end != given.size()) throw Unknown(path + " = " + given);
+    return found;
+  }
   int64_t number(const string &path, int64_t otherwise) const {
     asked.insert(path);
-    return settings.count(path) ? std::stoll(word(path)) : otherwise;
+    return settings.count(path) ? number(path) : otherwise;
   }
   // What the configuration says of a size is what the weights have; 0 may stand for something else.
   void agree(const string &path, int64_t size, int64_t if_zero = -1) const {
     const int64_t given = number(path);
     if (given != size && !(given == 0 && if_zero == size)) throw Unknown("weights of other sizes than " + path);
   }
-  double real(const string &path) const { return std::stod(word(path)); }
-  bool yes(const string &path) const { return word(path) == "true"; }
+  double real(const string &path) const {
+    const string &given = word(path);
+    size_t end = 0;
+    double found = 0;
+    try {
+      found = std::stod(given, &end);
+    } catch (const std::exception &) {
+    }
+    if (given.empty() || end != given.size()) throw Unknown(path + " = " + given);
+    return found;
+  }
+  bool yes(const string &path) const { return choice(path, {"true", "false"}) == "true"; }
   bool has(const string &name) const { return tensors.count(name) > 0; }
   // Of so many axes, and of these sizes where they are not -1: whatever was built relies on it.
   const Tensor &tensor(const string &name, std::vector<int64_t> sizes) const {
@@ -72,10 +100,10 @@ struct Folder {
     used.insert(name);
     return found->second;
   }
-  // A tensor of one axis; without data, as many zeros.
+  // A tensor of one axis; where shapes alone are tried, nothing.
   Floats vector(const string &name, int64_t size) const {
     const Tensor &given = tensor(name, {size});
-    return given.data ? Floats(given.data, given.data + size) : Floats(size);
+    return given.data ? Floats(given.data, given.data + size) : Floats();
   }
   float scalar(const string &name) const {
     const Tensor &given = tensor(name, {});
@@ -83,20 +111,20 @@ struct Folder {
   }
 };
 
-// y = W x + b, for many x at once.
+// y = W x + b, for many x at once; in floats, or in bytes where the folder says so.
 struct Linear {
   const Table *table = nullptr;
   int64_t K = 0, N = 0;
-  Floats panels, bias;
+  Floats panels, bias, scales;
+  std::vector<int8_t> bytes;
+  std::vector<int32_t> sums;
 
   Linear() = default;
   // W (out, in); -1 for a size that is whatever it is.
   Linear(const Folder &folder, const string &name, int64_t in, int64_t out, bool biased = false) {
     const Tensor &W = folder.tensor(name + ".weight", {out, in});
     load(folder, W.data, W.size(0), W.size(1), W.size(1));
-    if (biased) {
-      bias = folder.vector(name + ".bias", N);
-    }
+    if (biased) bias = folder.vector(name + ".bias", N);
   }
   // Rows [0, N) of a matrix whose rows are `apart` long, of which the first K columns count.
   void load(const Folder &folder, const float *W, int64_t N_, int64_t K_, int64_t apart) {
@@ -104,12 +132,17 @@ struct Linear {
     if (!W) return;  // shapes alone are tried
     Floats tight(N * K);
     for (int64_t n = 0; n < N; n++) std::memcpy(&tight[n * K], W + n * apart, sizeof(float) * K);
+    if (folder.in_bytes) {
+      bytes.resize((N + 15) / 16 * 16 * ((K + 3) / 4 * 4)), scales.resize(N), sums.resize(N);
+      table->pack_bytes(tight.data(), K, N, bytes.data(), scales.data(), sums.data());
+      return;
+    }
     panels.resize((N + table->panel - 1) / table->panel * table->panel * K);
     table->pack(tight.data(), K, N, panels.data());
   }
   explicit operator bool() const { return N > 0; }
   void operator()(int64_t M, const float *x, int64_t x_apart, float *y, int64_t y_apart) const {
-    table->multiply(M, x, x_apart, panels.data(), K, N, bias.empty() ? nullptr : bias.data(), 0, y, y_apart);
+    multiply(M, x, x_apart, bias.empty() ? nullptr : bias.data(), 0, y, y_apart);
   }
   void operator()(int64_t M, const Floats &x, Floats &y) const {
     y.resize(M * N);
@@ -117,7 +150,18 @@ struct Linear {
   }
   // y += W x
   void add(int64_t M, const float *x, int64_t x_apart, float *y, int64_t y_apart) const {
-    table->multiply(M, x, x_apart, panels.data(), K, N, y, y_apart, y, y_apart);
+    multiply(M, x, x_apart, y, y_apart, y, y_apart);
+  }
+
+ private:
+  void multiply(int64_t M, const float *x, int64_t x_apart, const float *base, int64_t base_apart, float *y,
+                int64_t y_apart) const {
+    if (bytes.empty()) return table->multiply(M, x, x_apart, panels.data(), K, N, base, base_apart, y, y_apart);
+    static thread_local std::vector<uint8_t> room;
+    static thread_local Floats steps;
+    room.resize(M * ((K + 3) / 4 * 4)), steps.resize(M);
+    table->multiply_bytes(M, x, x_apart, bytes.data(), scales.data(), sums.data(), K, N, base, base_apart, y, y_apart,
+                          room.data(), steps.data());
   }
 };
 

@@ -68,7 +68,7 @@ struct Stack {
       inputs = context ? std::vector<int64_t>{cells[0].H, context} : std::vector<int64_t>{cells[0].H};
     } while (folder.has(name + "." + std::to_string(cells.size()) + ".U.weight"));
     residual_from = residual ? residual : static_cast<int64_t>(cells.size()) + 1;
-    if (residual_from < 2) throw Unknown("a residual connection around the first layer");
+    if (residual && (residual < 2 || residual > depth())) throw Unknown("a residual connection there");
   }
   int64_t H() const { return cells[0].H; }
   int64_t K() const { return cells[0].K; }
@@ -89,7 +89,7 @@ struct RecurrentEncoder {
     kind = folder.word("model.encoder.kind", "unidirectional");
     const int64_t residual = folder.number("model.encoder.residual_from", folder.number("model.residual_from", 0));
     if (kind == "unidirectional") {
-      reverse = folder.word("model.encoder.reverse", "false") == "true";
+      reverse = folder.settings.count("model.encoder.reverse") && folder.yes("model.encoder.reverse");
       stack = Stack(folder, "encoder.stack.layers", cell, residual, {embedding.size});
       D = stack.H(), final_width = stack.K(), layers = stack.depth();
     } else if (kind == "bidirectional") {
@@ -99,10 +99,12 @@ struct RecurrentEncoder {
         D = 2 * ahead[0].H;
       } while (folder.has("encoder.layers." + std::to_string(ahead.size()) + ".forwards.U.weight"));
       residual_from = residual ? residual : static_cast<int64_t>(ahead.size()) + 1;
-      if (residual_from < 2) throw Unknown("a residual connection around the first layer");
+      if (residual && (residual < 2 || residual > static_cast<int64_t>(ahead.size())))
+        throw Unknown("a residual connection there");
       final_width = 2 * ahead[0].K, layers = static_cast<int64_t>(ahead.size());
     } else if (kind == "bottom-bidirectional") {
       both(folder, "encoder.bottom", cell, embedding.size);
+      if (residual == 1) throw Unknown("a residual connection there");
       stack = Stack(folder, "encoder.stack.layers", cell, residual ? residual - 1 : 0, {2 * ahead[0].H});
       if (stack.K() != ahead[0].K) throw Unknown("layers of different sizes");
       D = stack.H(), final_width = stack.K(), layers = 1 + stack.depth();
@@ -167,7 +169,7 @@ struct Bridge {
   const Table *table = nullptr;
   Bridge() = default;
   Bridge(const Folder &folder, const RecurrentEncoder &encoder, const Stack &stack) : table(folder.table) {
-    if (folder.word("model.start") == "project")
+    if (folder.choice("model.start", {"copy", "project"}) == "project")
       W = Linear(folder, "decoder.bridge.W", encoder.layers * encoder.final_width, stack.width(), true);
     else if (encoder.layers != stack.depth() || encoder.final_width != stack.K())
       throw Unknown("a start from an encoder of other sizes");
@@ -397,7 +399,7 @@ struct Bahdanau : RecurrentModel {
       : RecurrentModel(folder, folder.word("model.cell")),
         cell(folder, "decoder.cell", cell_kind, {embedding.size, encoder.D}),
         readout(folder, "decoder.readout", {cell.H, embedding.size, encoder.D}),
-        previous_state(folder.word("model.readout") == "previous") {
+        previous_state(folder.choice("model.readout", {"previous", "current"}) == "previous") {
     const int64_t shown = encoder.kind == "bidirectional" ? encoder.ahead[0].H : encoder.stack.H();
     W_s = Linear(folder, "decoder.W_s", shown, cell.H, true);
     W_o = Linear(folder, "decoder.W_o", readout.size(), embedding.count, true);

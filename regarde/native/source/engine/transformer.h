@@ -23,7 +23,7 @@ struct Positions {
   const Tensor *places = nullptr;
   Positions() = default;
   Positions(const Folder &folder, const string &name, int64_t D) {
-    const string chosen = folder.word("model.positions");
+    const string chosen = folder.choice("model.positions", {"sinusoidal", "learned", "rotary"});
     kind = chosen == "learned" ? learned : chosen == "rotary" ? rotary : sinusoidal;
     if (kind == learned) places = &folder.tensor(name + ".where.table.weight", {-1, D});
   }
@@ -83,7 +83,7 @@ struct Block {
     W_2 = Linear(folder, name + ".feed_forward.W_2", W_1.N, D, true);
     attention_norm = Norm(folder, name + ".around_attention.norm", D);
     feed_norm = Norm(folder, name + ".around_feed_forward.norm", D);
-    pre = folder.word("model.norm") == "pre";
+    pre = folder.choice("model.norm", {"pre", "post"}) == "pre";
     if (!decoder) return;
     cross_norm = Norm(folder, name + ".around_cross.norm", D);
     cross = Attention(folder, name + ".cross", "model.attention", D, D, heads);
@@ -121,9 +121,15 @@ struct Transformer : Model {
   Linear vocabulary;
   bool pre;
 
+  // One table of embeddings for both sides, which is saved once.
+  static bool shared(const Folder &folder) {
+    return folder.choice("model.tying", {"none", "two-way", "three-way"}) == "three-way";
+  }
+
   explicit Transformer(const Folder &folder)
       : table(folder.table), D(folder.number("model.size")), N(folder.number("model.heads")), C(N > 0 ? D / N : 0),
-        source(folder, "encoder.entry", "encoder.entry.embed"), target(folder, "decoder.entry", "decoder.entry.embed"),
+        source(folder, "encoder.entry", shared(folder) ? "decoder.entry.embed" : "encoder.entry.embed"),
+        target(folder, "decoder.entry", "decoder.entry.embed"),
         pre(folder.word("model.norm") == "pre") {
     if (D < 1 || N < 1 || D % N || source.embedding.size != D || target.embedding.size != D)
       throw Unknown("a Transformer of such sizes");
@@ -140,10 +146,8 @@ struct Transformer : Model {
       throw Unknown("weights of other sizes than model.decoder_layers");
     folder.agree("model.feed_forward", writing[0].W_1.N);
     if (source.positions.kind == Positions::learned) folder.agree("model.longest", source.positions.places->size(0));
-    if (folder.word("model.tying") == "none" && !folder.has("decoder.vocabulary.weight"))
-      throw Unknown("an output without weights");
     if (pre) read_norm = Norm(folder, "encoder.norm", D), written_norm = Norm(folder, "decoder.norm", D);
-    const bool own = folder.has("decoder.vocabulary.weight");
+    const bool own = folder.word("model.tying") == "none";
     vocabulary = Linear(folder, own ? "decoder.vocabulary" : "decoder.entry.embed.table", D, target.embedding.count);
     layers = static_cast<int64_t>(writing.size()), heads = writing[0].cross.N;
     cache_width = layers * 2 * D, V = vocabulary.N, source_words = source.embedding.count;
