@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import importlib.util
 import json
+import math
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Literal, get_args
@@ -105,8 +106,13 @@ def _shapes(path: Path) -> dict[str, list[int]]:
         header.pop("__metadata__", None)
         if any(entry["dtype"] != "F32" for entry in header.values()):
             raise Unfit("tensors of another type than F32")
-        end = max(entry["data_offsets"][1] for entry in header.values())
         shapes = {name: [int(size) for size in entry["shape"]] for name, entry in header.items()}
+        places = sorted((*entry["data_offsets"], 4 * math.prod(shapes[name])) for name, entry in header.items())
+        end = 0  # one after the other, each as long as its shape says
+        for first, after, size in places:
+            if first != end or after - first != size:
+                raise Unfit("tensors that lie so")
+            end = after
         whole = path.stat().st_size == 8 + length + end
     except OSError as error:
         raise FolderError(f"{path}: not readable ({error.strerror}). Restore it, or train anew.") from None
@@ -136,7 +142,9 @@ def _tensors(path: Path, entry: Entry) -> dict[str, NDArray[np.float32]]:
 
 def _offset(model: Table) -> int:
     """Row t of the attention explains token t - offset: as models/luong.py says (its paper's footnote 14)."""
-    attention = model.get("attention")
-    score = attention.get("score") if isinstance(attention, dict) else None
-    looks = isinstance(score, dict) and score.get("kind") != "location"
-    return int(model.get("kind") == "luong" and bool(model.get("footnote_14")) and looks)
+    if model["kind"] != "luong":
+        return 0
+    attention, footnote = model["attention"], model.get("footnote_14")
+    if not isinstance(footnote, bool) or not isinstance(attention, dict) or not isinstance(attention["score"], dict):
+        raise Unfit("a Luong model that does not say how its attention is read")
+    return int(footnote and attention["score"]["kind"] != "location")

@@ -21,6 +21,7 @@ PACKAGES = {
     "sacrebleu": "train",
     "jiwer": "train",
     "matplotlib": "plot",
+    "tensorboard": "tensorboard",
 }
 
 

@@ -8,14 +8,13 @@ It knows every model of regarde.models; `Unfit` says what it does not know of a 
 from __future__ import annotations
 
 import ctypes
-import itertools
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from regarde.errors import ConfigError
+from regarde.errors import ConfigError, UsageError
 from regarde.native import library
 from regarde.search import Beam, Hypothesis, Sampling, Search
 from regarde.text import EOS
@@ -23,6 +22,7 @@ from regarde.text import EOS
 Ids = Sequence[int]
 ROWS = 64
 WINDOW = 1024  # sentences that are handed over together; within them, one that ends makes room for the next
+MOST_NUMBERS = 16 << 20  # of the answers to a window, so that memory is bounded whatever the sentences
 KINDS = {"greedy": 0, "beam": 1, "sampling": 2}
 FORCED = 3
 
@@ -68,7 +68,9 @@ class NativeEngine:
         tried._build(settings, {name: (shape, None) for name, shape in shapes.items()})
 
     def _build(self, settings: Mapping[str, str], tensors: Mapping[str, tuple[Sequence[int], int | None]]) -> None:
-        self._handle: int | None = self._call("engine_new", ctypes.c_void_p)(int(library.simd() == "avx2"), int(self.int8))
+        self._handle: int | None = self._call("engine_new", ctypes.c_void_p)(
+            int(library.simd() == "avx2"), int(self.int8)
+        )
         for path, value in settings.items():
             self._call("engine_setting")(self._pointer, path.encode(), value.encode())
         for name, (sizes, address) in tensors.items():
@@ -89,9 +91,21 @@ class NativeEngine:
 
     def decode(self, sources: Iterable[Ids], search: Search) -> Iterator[list[Hypothesis]]:
         """The hypotheses of each source, best first; sources are given without EOS."""
-        stream = iter(sources)
-        while window := list(itertools.islice(stream, WINDOW)):
+        window: list[Ids] = []
+        cost = 0
+        for source in sources:
+            window.append(source)
+            cost += self._cost(source, search)
+            if len(window) == WINDOW or cost > MOST_NUMBERS:
+                yield from self._search(window, search)
+                window, cost = [], 0
+        if window:
             yield from self._search(window, search)
+
+    def _cost(self, source: Ids, search: Search) -> int:
+        """Numbers that the answers to a sentence hold at most: their attention, and a die for each word."""
+        S = len(source) + 1
+        return search.n_best * _longest(source, search) * (1 + self.layers * self.heads * S)
 
     def _search(self, sources: Sequence[Ids], search: Search) -> list[list[Hypothesis]]:
         if search.kind == "beam" and search.beta and not self.layers:
@@ -113,6 +127,8 @@ class NativeEngine:
 
     def forced(self, sources: Sequence[Ids], targets: Sequence[Ids]) -> list[Hypothesis]:
         """What the model thinks of given words; targets are given with EOS."""
+        if not all(targets):
+            raise UsageError("A target of no tokens has no score. Give at least its end.")
         starts, ids = _flat(sources)
         target_starts, target_ids = _flat(targets)
         request = Request(
@@ -188,6 +204,11 @@ def _flat(rows: Sequence[Ids]) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
     return starts, np.fromiter((token for row in rows for token in row), dtype=np.int64, count=int(starts[-1]))
 
 
+def _longest(source: Ids, search: Search) -> int:
+    """Words of an answer at most, as search.rules has it."""
+    return int(np.float32(len(source) + 1) * np.float32(search.rules.max_ratio)) + search.rules.max_extra
+
+
 _NO_DICE = np.zeros(1), np.zeros(1, dtype=np.int64)
 
 
@@ -195,7 +216,7 @@ def _dice(sources: Sequence[Ids], search: Sampling) -> tuple[NDArray[np.float64]
     """As regarde.search throws them: by seed, sample and sentence alone."""
     thrown = []
     for ids in sources:
-        longest = int(np.float32(len(ids) + 1) * np.float32(search.rules.max_ratio)) + search.rules.max_extra
+        longest = _longest(ids, search)
         dice = (np.random.default_rng([search.seed, n, *ids, EOS]) for n in range(search.n_best))
         thrown += [die.random(longest) for die in dice]
     starts = np.cumsum([0, *(len(throws) for throws in thrown[:-1])], dtype=np.int64)

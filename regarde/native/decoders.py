@@ -20,7 +20,16 @@ from torch import Tensor
 from torch.autograd.function import once_differentiable
 
 from regarde.native import library
-from regarde.native.functions import KINDS, Recurrence, bytes_of, pointer, recurrent_gradients, shifted, weight_gradient
+from regarde.native.functions import (
+    KINDS,
+    Recurrence,
+    bytes_of,
+    parts,
+    pointer,
+    recurrent_gradients,
+    shifted,
+    weight_gradient,
+)
 
 
 @dataclass(frozen=True)
@@ -148,7 +157,7 @@ class _Before(torch.autograd.Function):
         (B, T, H), (_, S, A), C, threads = outputs.shape, keys.shape, values.shape[2], torch.get_num_threads()
         d_outputs, d_contexts = _or_zeros(given[0], outputs), _or_zeros(given[1], contexts)
         d_weights = _contiguous(given[2])
-        d_state, d_carry = _parts(given[3], outputs[:, 0], carry)
+        d_state, d_carry = parts(given[3], outputs[:, 0], carry)
         new = gates.new_empty
         d_gates, d_queries, d_scores = torch.empty_like(gates), new(B, T, A), new(B, T, S)
         d_all_contexts = torch.empty_like(contexts)
@@ -166,7 +175,7 @@ class _Before(torch.autograd.Function):
         )  # fmt: skip
         library.call("before_backward", arguments, double=gates.dtype == torch.float64)
         before = shifted(outputs, state)
-        d_U, d_U_gates = recurrent_gradients(ctx.kind, d_gates, before, reset)
+        d_U, d_U_gates = recurrent_gradients(d_gates, before, reset)
         d_W_query, d_b_query = _query_gradients(W_query, ctx.biased, d_queries, before)
         return (
             d_gates, torch.cat((d_state, d_carry), dim=-1), d_U, d_U_gates, weight_gradient(d_gates, contexts),
@@ -235,7 +244,7 @@ class _After(torch.autograd.Function):
         d_attentional, d_weights = _or_zeros(given[0], attentional), _contiguous(given[1])
         finals = [None] * L if given[2] is None else list(given[2].unbind(1))
         d_state, d_carry = zip(
-            *(_parts(final, output[:, 0], c) for final, output, c in zip(finals, outputs, carry, strict=True)),
+            *(parts(final, output[:, 0], c) for final, output, c in zip(finals, outputs, carry, strict=True)),
             strict=True,
         )
         new = top.new_empty
@@ -257,9 +266,7 @@ class _After(torch.autograd.Function):
             d_contexts=pointer(d_contexts), d_keys=pointer(d_keys), d_v=pointer(d_v),
         )  # fmt: skip
         library.call("after_backward", arguments, double=top.dtype == torch.float64)
-        recurrent = [
-            recurrent_gradients(ctx.kind, d_gates[i], shifted(outputs[i], start[i]), reset[i]) for i in range(L)
-        ]
+        recurrent = [recurrent_gradients(d_gates[i], shifted(outputs[i], start[i]), reset[i]) for i in range(L)]
         d_W_combine = torch.cat((weight_gradient(d_combined, contexts), weight_gradient(d_combined, top)), dim=1)
         d_W_query, d_b_query = _query_gradients(W_query, ctx.biased, d_queries, top)
         d_starts = [torch.cat(pair, dim=-1) for pair in zip(d_state, d_carry, strict=True)]
@@ -289,15 +296,6 @@ def _own(kind: int, like: Tensor) -> tuple[Tensor | None, Tensor | None]:
 def _final(outputs: Tensor, carry: Tensor | None) -> Tensor:
     """The state after the last step.  -> (B, K)"""
     return outputs[:, -1].clone() if carry is None else torch.cat((outputs[:, -1], carry[:, -1]), dim=-1)
-
-
-def _parts(d_final: Tensor | None, like: Tensor, carry: Tensor | None) -> tuple[Tensor, Tensor]:
-    """The gradient of a final state, what is shown and what is carried apart, for a kernel to write into."""
-    B, H = like.shape
-    if d_final is None:
-        return like.new_zeros(B, H), like.new_zeros(B, 0 if carry is None else H)
-    shown, carried = d_final[:, :H], d_final[:, H:]
-    return shown.clone(memory_format=torch.contiguous_format), carried.clone(memory_format=torch.contiguous_format)
 
 
 def _or_zeros(gradient: Tensor | None, like: Tensor) -> Tensor:

@@ -56,6 +56,7 @@ def additive_scores(queries: Tensor, keys: Tensor, v: Tensor) -> Tensor:
 
 def cross_entropy(logits: Tensor, targets: Tensor, *, ignored: int, smoothing: float, scale: float) -> Tensor:
     """The sum of the losses times `scale`. The logits are used up: their memory is their gradient's afterwards."""
+    assert not (logits.is_leaf and logits.requires_grad), "somebody's parameters would be overwritten"
     loss: Tensor = _CrossEntropy.apply(logits, targets, ignored, smoothing, scale)  # type: ignore[no-untyped-call]
     return loss
 
@@ -87,14 +88,21 @@ def weight_gradient(of_outputs: Tensor, inputs: Tensor) -> Tensor:
     return of_outputs.flatten(0, 1).t() @ inputs.flatten(0, 1)
 
 
-def recurrent_gradients(
-    kind: int, d_gates: Tensor, before: Tensor, reset: Tensor | None
-) -> tuple[Tensor, Tensor | None]:
+def recurrent_gradients(d_gates: Tensor, before: Tensor, reset: Tensor | None) -> tuple[Tensor, Tensor | None]:
     """Of a cell's U and U_gates."""
     if reset is None:
         return weight_gradient(d_gates, before), None
     H = before.shape[-1]
     return weight_gradient(d_gates[..., 2 * H :], reset), weight_gradient(d_gates[..., : 2 * H], before)
+
+
+def parts(d_final: Tensor | None, like: Tensor, carry: Tensor | None) -> tuple[Tensor, Tensor]:
+    """The gradient of a final state, what is shown and what is carried apart, for a kernel to write into."""
+    B, H = like.shape
+    if d_final is None:
+        return like.new_zeros(B, H), like.new_zeros(B, 0 if carry is None else H)
+    shown, carried = d_final[:, :H], d_final[:, H:]
+    return shown.clone(memory_format=torch.contiguous_format), carried.clone(memory_format=torch.contiguous_format)
 
 
 class _Recurrent(torch.autograd.Function):
@@ -137,9 +145,7 @@ class _Recurrent(torch.autograd.Function):
         state, carried, U, U_gates, seen, outputs, carry, gates, reset = ctx.saved_tensors
         B, T, H = outputs.shape
         d_outputs = torch.zeros_like(outputs) if d_outputs is None else d_outputs.contiguous()
-        if d_final is None:
-            d_final = outputs.new_zeros(B, (1 if carry is None else 2) * H)
-        d_state, d_carry = _apart(d_final, H)
+        d_state, d_carry = parts(d_final, outputs[:, 0], carry)
         d_gates = torch.empty_like(gates)
         arguments = library.Recurrent(
             B, T, H, ctx.kind, ctx.backwards, torch.get_num_threads(), pointer(seen), pointer(U_gates), pointer(U),
@@ -147,15 +153,8 @@ class _Recurrent(torch.autograd.Function):
             pointer(d_outputs), pointer(d_state), pointer(d_carry), pointer(d_gates),
         )  # fmt: skip
         library.call("recurrent_backward", arguments, double=gates.dtype == torch.float64)
-        d_U, d_U_gates = recurrent_gradients(ctx.kind, d_gates, shifted(outputs, state, backwards=ctx.backwards), reset)
+        d_U, d_U_gates = recurrent_gradients(d_gates, shifted(outputs, state, backwards=ctx.backwards), reset)
         return d_gates, torch.cat((d_state, d_carry), dim=-1), d_U, d_U_gates, None, None, None
-
-
-def _apart(state: Tensor, H: int) -> tuple[Tensor, Tensor]:
-    """Copies of what a cell shows and what it carries, for a kernel to write into.  (B, K) -> (B, H), (B, K - H)"""
-    return state[:, :H].clone(memory_format=torch.contiguous_format), state[:, H:].clone(
-        memory_format=torch.contiguous_format
-    )
 
 
 class _Additive(torch.autograd.Function):

@@ -62,6 +62,9 @@ def _check_data(run: Path, before: Circumstances, now: Circumstances) -> None:
 
 
 def _settings(run: Path, checkpoint: Checkpoint, recipe: Recipe) -> Iterator[str]:
+    if recipe.training.steps < checkpoint.state.step:
+        given = f"training.steps = {recipe.training.steps:,}, but it has come to step {checkpoint.state.step:,} already"
+        raise UsageError(f"{run}: {given}. Give at least as many.")
     for found in differences(checkpoint.tables, config.as_table(recipe)):
         if found.key in _LENGTH:
             yield f"{found.key} was {found.expected}, is {found.given}, and the schedule with it"

@@ -130,6 +130,7 @@ class _Told:
 @contextmanager
 def seeded(seed: int, number: int = 0) -> Iterator[None]:
     """Inside, torch's random numbers depend on (seed, number) alone; outside, nobody's are touched."""
-    with torch.random.fork_rng(devices=[]):
+    devices = range(torch.cuda.device_count())  # a seed is every device's
+    with torch.random.fork_rng(devices=devices):
         torch.manual_seed((seed * 1_000_003 + number) % 2**63)
         yield

@@ -6,6 +6,7 @@ updates is one frozen State, so that it can be saved there and go on from there.
 
 from __future__ import annotations
 
+import hashlib
 import json
 import signal
 import time
@@ -96,6 +97,8 @@ class Trainer:
         self.circumstances = circumstances(prepared, device, world.size)
         if world.size > 1:
             world.agree("Data and vocabularies", prepared.tokens_digest())
+            settings = config.as_text(config.as_table(self.recipe))
+            world.agree("Settings", hashlib.sha256(settings.encode()).hexdigest())
 
     def train(self, run: Story, watcher: Watcher, checkpoint: Checkpoint | None = None) -> Outcome:
         """To the last step, or until patience is at its end, or until somebody wants it to stop."""

@@ -12,6 +12,8 @@ import pytest
 
 import regarde
 from regarde import config as configs
+from regarde.alignment.forced import forced
+from regarde.data.batch import collate
 from regarde.engines.native import NativeEngine, Unfit, flattened
 from regarde.errors import UsageError
 from regarde.models import (
@@ -26,6 +28,7 @@ from regarde.models import (
 )
 from regarde.native import library
 from regarde.search import Greedy
+from regarde.training.step import seeded
 
 pytestmark = pytest.mark.skipif(not library.available(), reason="the native library was not built")
 
@@ -76,6 +79,69 @@ def test_settings_that_were_changed_are_refused_or_harmless(name: str) -> None:
         except Unfit:
             continue
         assert all(found for found in engine.decode([[5, 6], [7]], Greedy()))
+
+
+@pytest.mark.parametrize(
+    ("name", "key", "value"),
+    [
+        ("transformer", "positions", "alibi"),
+        ("transformer", "norm", "sandwich"),
+        ("transformer", "attention.normaliser", "entmax"),
+        ("transformer", "tying", "three-way"),
+        ("bahdanau", "readout", "nonsense"),
+        ("bahdanau", "attention.attend_eos", "yes"),
+        ("bahdanau", "hidden", "6.9"),
+        ("bahdanau", "embedding", "5abc"),
+        ("bahdanau", "hiden", "6"),
+        ("luong", "start", "nonsense"),
+        ("luong", "encoder.reverse", "True"),
+        ("luong", "encoder.residual_from", "60"),
+        ("gnmt", "encoder.residual_from", "1"),
+    ],
+)
+def test_what_torch_would_refuse_is_not_taken_for_something_else(name: str, key: str, value: str) -> None:
+    settings, tensors = parts(name)
+    with pytest.raises(Unfit):
+        NativeEngine({**settings, f"model.{key}": value}, tensors)
+
+
+def test_one_table_of_embeddings_serves_both_sides() -> None:
+    config = TransformerConfig(size=8, layers=1, heads=2, feed_forward=10, tying="three-way")
+    with seeded(3):
+        model = config.build(11, 11).eval()
+    tensors = {key: tensor.numpy() for key, tensor in model.state_dict().items()}
+    sizes = {"source": 11, "target": 11}
+    engine = NativeEngine(flattened({"model": configs.as_table(config), "vocabulary": sizes}), tensors)
+    (found,) = engine.forced([[5, 6, 7]], [[8, 9, 3]])
+    (expected,) = forced(model, collate([[5, 6, 7]], [[8, 9]]))
+    np.testing.assert_allclose(found.token_scores, expected.token_scores, atol=1e-5)
+
+
+def test_more_threads_than_there_are_sentences_or_room_for_do_no_harm() -> None:
+    engine = NativeEngine(*parts("bahdanau"), threads=1000)
+    assert len(list(engine.decode([[5, 6], [7]], Greedy()))) == 2
+
+
+@pytest.mark.parametrize("name", MODELS)
+def test_products_in_bytes_say_nearly_the_same(name: str) -> None:
+    settings, tensors = parts(name)
+    sources, targets = [[5, 6, 7], [8]], [[8, 9, 3], [4, 3]]
+    exact, rough = (NativeEngine(settings, tensors, int8=int8).forced(sources, targets) for int8 in (False, True))
+    for one, other in zip(exact, rough, strict=True):
+        assert not np.array_equal(one.token_scores, other.token_scores)
+        np.testing.assert_allclose(one.token_scores, other.token_scores, atol=0.1)
+
+
+def test_products_in_bytes_are_the_same_on_every_processor(monkeypatch: pytest.MonkeyPatch) -> None:
+    settings, tensors = parts("bahdanau")
+    found = []
+    for simd in ("avx2", "portable"):
+        monkeypatch.setenv("REGARDE_SIMD", simd)
+        library.simd.cache_clear()
+        found.append(NativeEngine(settings, tensors, int8=True).forced([[5, 6, 7]], [[8, 9, 3]])[0].token_scores)
+    monkeypatch.undo()
+    library.simd.cache_clear()
+    np.testing.assert_allclose(*found, atol=1e-4)
 
 
 def test_a_token_that_the_model_does_not_know_is_an_error_and_no_crash() -> None:
