@@ -4,6 +4,7 @@
     python benchmarks/train.py --data DIR          # whole steps on real text: DIR/train.de, DIR/train.en, or .gz
     python benchmarks/train.py --lengths FILE.svg  # time per token and peak memory at lengths 50 to 800
     python benchmarks/train.py --threads 2         # with more threads than one
+    python benchmarks/train.py --scaling           # one thread and two, in turns
 
 The limit is the time that the matrix products of a step would take at the speed of one large product, measured in the
 same run, in turns with the steps. Products are counted by torch on the plain path, masks on, dropout off. Rows:
@@ -206,6 +207,37 @@ def against_the_limit(rounds: int, chosen: str) -> None:
             )
 
 
+def scaling(rounds: int, chosen: str) -> None:
+    """One thread and two in turns, beside what a large product gains from the second."""
+    print("| model | one thread, ms | two threads, ms | gain | gain of a large product |\n|---|---|---|---|---|")
+    multiply = square()
+    for name, build in MODELS.items():
+        if chosen and chosen not in name:
+            continue
+        torch.manual_seed(0)
+        model, batch = build(512).build(VOCABULARY, VOCABULARY), some_batch(64, 15)
+
+        def step(threads: int, model: Model = model, batch: Batch = batch) -> None:
+            torch.set_num_threads(threads)
+            for parameter in model.parameters():
+                parameter.grad = None
+            fast(model, batch)
+
+        def product(threads: int) -> None:
+            torch.set_num_threads(threads)
+            multiply()
+
+        ways = {f"step {n}": (lambda n=n: step(n)) for n in (1, 2)} | {
+            f"mm {n}": (lambda n=n: product(n)) for n in (1, 2)
+        }
+        found = in_turns(ways, rounds)
+        one, two = found["step 1"], found["step 2"]
+        print(
+            f"| {name} | {one * 1e3:.0f} | {two * 1e3:.0f} | {one / two:.2f} | {found['mm 1'] / found['mm 2']:.2f} |",
+            flush=True,
+        )
+
+
 @dataclass(frozen=True)
 class Real:
     """Whole steps on real text."""
@@ -362,6 +394,7 @@ def alone(*arguments: str) -> dict[str, float]:
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--data", type=Path)
+    parser.add_argument("--scaling", action="store_true")
     parser.add_argument("--lengths", type=Path, metavar="FILE.svg")
     parser.add_argument("--threads", type=int, default=1)
     parser.add_argument("--rounds", type=int, default=15)
@@ -378,6 +411,8 @@ def main() -> None:
         print(json.dumps(vars(on_real_text(given.data, given.one, given.pairs, given.rounds))))
     elif given.data:
         real(given.data, given.pairs, given.rounds, given.threads)
+    elif given.scaling:
+        scaling(given.rounds, given.model)
     elif given.lengths:
         by_length(given.rounds, given.lengths)
     else:
