@@ -14,6 +14,15 @@
 void run_parallel(int64_t total, int64_t threads, void (*body)(void *, int64_t, int64_t, int64_t), void *context) {
   if (threads > total) threads = total;
   if (threads < 2) return body(context, 0, total, 0);
+#if defined(_OPENMP)
+  // torch's own threads: new ones would share a core with them while they wait for their next work
+#pragma omp parallel for num_threads(static_cast<int>(threads)) schedule(static, 1)
+  for (int64_t thread = 0; thread < threads; thread++) {
+    const int64_t share = total / threads, more = total % threads;
+    body(context, thread * share + (thread < more ? thread : more), share + (thread < more), thread);
+  }
+  return;
+#endif
   std::vector<std::thread> others;
   others.reserve(static_cast<size_t>(threads));
   int64_t first = 0;
