@@ -60,7 +60,7 @@ class Stopped(RegardeError):  # noqa: N818  # somebody wanted it so
 
 # torch raises a RuntimeError where it gets no memory; nothing but its words tells it from others
 _NO_MEMORY = re.compile("DefaultCPUAllocator|not enough memory|out of memory|Storage size calculation overflowed")
-_EXTRAS = {
+EXTRAS = {
     "torch": "train",
     "babel": "train",
     "sacrebleu": "train",
@@ -78,7 +78,7 @@ def is_out_of_memory(error: BaseException) -> bool:
 def missing_extra(error: ModuleNotFoundError) -> Exception:
     """One line that says how to get an optional package that is not installed; any other missing module as it is."""
     package = (error.name or "").split(".")[0]
-    if package not in _EXTRAS:
+    if package not in EXTRAS:
         return error
-    extra = _EXTRAS[package]
+    extra = EXTRAS[package]
     return RegardeError(f"This needs {package}, which is not installed. Get it with: pip install 'regarde[{extra}]'")

@@ -11,18 +11,9 @@ import typer
 
 from regarde.cli.devices import cores
 from regarde.cli.streams import write
+from regarde.errors import EXTRAS
 
-PACKAGES = {
-    "numpy": "",
-    "sentencepiece": "",
-    "safetensors": "",
-    "torch": "train",
-    "babel": "train",
-    "sacrebleu": "train",
-    "jiwer": "train",
-    "matplotlib": "plot",
-    "tensorboard": "tensorboard",
-}
+PACKAGES = {"numpy": "", "sentencepiece": "", "safetensors": ""} | EXTRAS
 
 
 def doctor(as_json: Annotated[bool, typer.Option("--json", metavar="", help="For programs.")] = False) -> None:

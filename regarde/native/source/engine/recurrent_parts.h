@@ -1,0 +1,276 @@
+// What the recurrent models share: cells over sentences, stacks, the encoders of models/encoders.py, maxout.
+#pragma once
+#include "attending.h"
+
+namespace engine {
+
+using Sentences = std::vector<Sentence *>;
+
+// The tokens of several sentences end to end, and what stands at each.
+struct Tokens {
+  std::vector<int64_t> starts, lengths, by_length;  // by_length: sentences, longest first
+  int64_t total = 0;
+
+  explicit Tokens(const Sentences &sentences) {
+    for (const Sentence *sentence : sentences) {
+      starts.push_back(total), lengths.push_back(sentence->S());
+      total += sentence->S();
+      by_length.push_back(static_cast<int64_t>(by_length.size()));
+    }
+    std::stable_sort(by_length.begin(), by_length.end(), [&](int64_t a, int64_t b) { return lengths[a] > lengths[b]; });
+  }
+  // (total, size)
+  Floats embedded(const Sentences &sentences, const Embedding &embedding) const {
+    Floats x(total * embedding.size);
+    for (size_t b = 0; b < sentences.size(); b++)
+      for (int64_t s = 0; s < lengths[b]; s++)
+        std::memcpy(&x[(starts[b] + s) * embedding.size], embedding[sentences[b]->ids[s]],
+                    sizeof(float) * embedding.size);
+    return x;
+  }
+};
+
+enum Reading { forwards, backwards, reversed };  // reversed: words back to front, EOS still last
+
+// A cell over whole sentences. shares (total, G) -> outputs (total, H) `apart`; finals (sentences, K).
+inline void run(const Cell &cell, const Tokens &tokens, const Floats &shares, Reading reading, float *outputs,
+                int64_t apart, float *finals) {
+  const int64_t B = static_cast<int64_t>(tokens.starts.size()), longest = B ? tokens.lengths[tokens.by_length[0]] : 0;
+  Floats gates(B * cell.G), states(B * cell.K, 0.0f);
+  for (int64_t k = 0, M = B; k < longest; k++) {
+    while (tokens.lengths[tokens.by_length[M - 1]] <= k) M--;
+    auto place = [&](int64_t row) {
+      const int64_t b = tokens.by_length[row], S = tokens.lengths[b];
+      const int64_t at = reading == forwards || (reading == reversed && k == S - 1) ? k : reading == backwards ? S - 1 - k : S - 2 - k;
+      return tokens.starts[b] + at;
+    };
+    for (int64_t row = 0; row < M; row++)
+      std::memcpy(&gates[row * cell.G], &shares[place(row) * cell.G], sizeof(float) * cell.G);
+    cell.step(M, gates.data(), states.data());
+    for (int64_t row = 0; row < M; row++)
+      std::memcpy(outputs + place(row) * apart, &states[row * cell.K], sizeof(float) * cell.H);
+  }
+  for (int64_t row = 0; row < B; row++)
+    std::memcpy(finals + tokens.by_length[row] * cell.K, &states[row * cell.K], sizeof(float) * cell.K);
+}
+
+// What the source has become: states (total, D), and of each layer the last state.
+struct Encoded {
+  Tokens tokens;
+  Floats states;
+  int64_t D = 0;
+  std::vector<Floats> finals;  // of each layer: (sentences, width)
+  int64_t final_width = 0;
+  explicit Encoded(const Sentences &sentences) : tokens(sentences) {}
+};
+
+struct Stack {
+  std::vector<Cell> cells;
+  int64_t residual_from = 0;
+  Stack() = default;
+  // `inputs` of the first layer; `context`, if any, is the size of what enters every layer above it.
+  Stack(const Folder &folder, const string &name, const string &kind, int64_t residual, std::vector<int64_t> inputs,
+        int64_t context = 0) {
+    do {
+      cells.emplace_back(folder, name + "." + std::to_string(cells.size()), kind, inputs);
+      if (cells.back().H != cells[0].H) throw Unknown("layers of different sizes");
+      inputs = context ? std::vector<int64_t>{cells[0].H, context} : std::vector<int64_t>{cells[0].H};
+    } while (folder.has(name + "." + std::to_string(cells.size()) + ".U.weight"));
+    residual_from = residual ? residual : static_cast<int64_t>(cells.size()) + 1;
+    if (residual && (residual < 2 || residual > depth())) throw Unknown("a residual connection there");
+  }
+  int64_t H() const { return cells[0].H; }
+  int64_t K() const { return cells[0].K; }
+  int64_t depth() const { return static_cast<int64_t>(cells.size()); }
+  int64_t width() const { return depth() * K(); }
+};
+
+struct RecurrentEncoder {
+  string kind;
+  Embedding embedding;
+  Stack stack;
+  std::vector<Cell> ahead, back;
+  int64_t residual_from = 0, D = 0, final_width = 0, layers = 0;
+  bool reverse = false;
+
+  RecurrentEncoder() = default;
+  RecurrentEncoder(const Folder &folder, const string &cell) : embedding(folder, "encoder.embedding") {
+    kind = folder.word("model.encoder.kind", "unidirectional");
+    const int64_t residual = folder.number("model.encoder.residual_from", folder.number("model.residual_from", 0));
+    if (kind == "unidirectional") {
+      reverse = folder.settings.count("model.encoder.reverse") && folder.yes("model.encoder.reverse");
+      stack = Stack(folder, "encoder.stack.layers", cell, residual, {embedding.size});
+      D = stack.H(), final_width = stack.K(), layers = stack.depth();
+    } else if (kind == "bidirectional") {
+      do {
+        both(folder, "encoder.layers." + std::to_string(ahead.size()), cell, ahead.empty() ? embedding.size : D);
+        if (ahead.back().H != ahead[0].H) throw Unknown("layers of different sizes");
+        D = 2 * ahead[0].H;
+      } while (folder.has("encoder.layers." + std::to_string(ahead.size()) + ".forwards.U.weight"));
+      residual_from = residual ? residual : static_cast<int64_t>(ahead.size()) + 1;
+      if (residual && (residual < 2 || residual > static_cast<int64_t>(ahead.size())))
+        throw Unknown("a residual connection there");
+      final_width = 2 * ahead[0].K, layers = static_cast<int64_t>(ahead.size());
+    } else if (kind == "bottom-bidirectional") {
+      both(folder, "encoder.bottom", cell, embedding.size);
+      if (residual == 1) throw Unknown("a residual connection there");
+      stack = Stack(folder, "encoder.stack.layers", cell, residual ? residual - 1 : 0, {2 * ahead[0].H});
+      if (stack.K() != ahead[0].K) throw Unknown("layers of different sizes");
+      D = stack.H(), final_width = stack.K(), layers = 1 + stack.depth();
+    } else {
+      throw Unknown("an encoder of kind " + kind);
+    }
+    folder.agree("model.embedding", embedding.size);
+    if (!folder.settings.count("model.encoder.kind")) return;  // of a model that has no other
+    folder.agree("model.encoder.hidden", (ahead.empty() ? stack.cells : ahead)[0].H, folder.number("model.hidden"));
+    folder.agree("model.encoder.layers", layers, folder.number("model.layers", 1));
+  }
+  void both(const Folder &folder, const string &name, const string &cell, int64_t input) {
+    ahead.emplace_back(folder, name + ".forwards", cell, std::vector<int64_t>{input});
+    back.emplace_back(folder, name + ".backwards", cell, std::vector<int64_t>{input});
+    if (back.back().H != ahead.back().H) throw Unknown("directions of different sizes");
+  }
+
+  void operator()(const Sentences &sentences, Encoded &out) const {
+    const Tokens &tokens = out.tokens;
+    const int64_t B = static_cast<int64_t>(sentences.size());
+    Floats x = tokens.embedded(sentences, embedding), shares;
+    for (size_t i = 0; i < ahead.size(); i++) {
+      const int64_t H = ahead[i].H, K = ahead[i].K;
+      Floats y(tokens.total * 2 * H), first(B * K), last(B * K), joined(B * 2 * K);
+      ahead[i].W[0](tokens.total, x, shares);
+      run(ahead[i], tokens, shares, forwards, y.data(), 2 * H, first.data());
+      back[i].W[0](tokens.total, x, shares);
+      run(back[i], tokens, shares, backwards, y.data() + H, 2 * H, last.data());
+      for (int64_t b = 0; b < B; b++) {
+        std::memcpy(&joined[b * 2 * K], &first[b * K], sizeof(float) * K);
+        std::memcpy(&joined[b * 2 * K + K], &last[b * K], sizeof(float) * K);
+      }
+      if (kind == "bidirectional" && static_cast<int64_t>(i) + 1 >= residual_from)
+        for (size_t j = 0; j < y.size(); j++) y[j] += x[j];
+      x.swap(y);
+      out.D = 2 * H;
+      out.final_width = kind == "bidirectional" ? 2 * K : K;
+      out.finals.push_back(kind == "bidirectional" ? joined : last);
+    }
+    for (int64_t layer = 0; kind != "bidirectional" && layer < stack.depth(); layer++) {
+      const Cell &cell = stack.cells[layer];
+      Floats y(tokens.total * cell.H), final(B * cell.K);
+      cell.W[0](tokens.total, x, shares);
+      run(cell, tokens, shares, reverse ? reversed : forwards, y.data(), cell.H, final.data());
+      if (layer + 1 >= stack.residual_from)
+        for (size_t j = 0; j < y.size(); j++) y[j] += x[j];
+      x.swap(y);
+      out.D = cell.H, out.final_width = cell.K;
+      out.finals.push_back(final);
+    }
+    out.states.swap(x);
+  }
+};
+
+// How a decoder starts from the last states: as they are, or through tanh(W [final_1; …; final_L]).
+struct Bridge {
+  Linear W;
+  const Table *table = nullptr;
+  Bridge() = default;
+  Bridge(const Folder &folder, const RecurrentEncoder &encoder, const Stack &stack) : table(folder.table) {
+    if (folder.choice("model.start", {"copy", "project"}) == "project")
+      W = Linear(folder, "decoder.bridge.W", encoder.layers * encoder.final_width, stack.width(), true);
+    else if (encoder.layers != stack.depth() || encoder.final_width != stack.K())
+      throw Unknown("a start from an encoder of other sizes");
+  }
+  void operator()(const Encoded &encoded, int64_t B, int64_t width, float *states, int64_t apart) const {
+    const int64_t L = static_cast<int64_t>(encoded.finals.size()), K = encoded.final_width;
+    Floats joined(B * L * K);
+    for (int64_t b = 0; b < B; b++)
+      for (int64_t l = 0; l < L; l++)
+        std::memcpy(&joined[(b * L + l) * K], &encoded.finals[l][b * K], sizeof(float) * K);
+    if (!W) {
+      for (int64_t b = 0; b < B; b++) std::memcpy(states + b * apart, &joined[b * width], sizeof(float) * width);
+      return;
+    }
+    W(B, joined.data(), L * K, states, apart);
+    for (int64_t b = 0; b < B; b++) table->tangent(states + b * apart, width);
+  }
+};
+
+struct Maxout {
+  std::vector<Linear> maps;
+  Maxout() = default;
+  Maxout(const Folder &folder, const string &name, const std::vector<int64_t> &inputs) {
+    for (size_t i = 0; i < inputs.size(); i++)
+      maps.emplace_back(folder, name + ".maps." + std::to_string(i), inputs[i], i ? maps[0].N : -1, i == 0);
+    if (maps[0].N % 2) throw Unknown("a maxout without pairs");
+  }
+  int64_t size() const { return maps[0].N / 2; }
+  // The larger of each pair of the sum of linear maps.
+  void operator()(int64_t M, const std::vector<const float *> &inputs, const std::vector<int64_t> &apart,
+                  Floats &out) const {
+    static thread_local Floats sums;
+    const int64_t N = maps[0].N;
+    sums.resize(M * N);
+    maps[0](M, inputs[0], apart[0], sums.data(), N);
+    for (size_t i = 1; i < maps.size(); i++) maps[i].add(M, inputs[i], apart[i], sums.data(), N);
+    out.resize(M * N / 2);
+    for (int64_t j = 0; j < M * N / 2; j++) out[j] = std::max(sums[2 * j], sums[2 * j + 1]);
+  }
+};
+
+// What all recurrent decoders have.
+struct RecurrentModel : Model {
+  const Table *table;
+  string cell_kind;
+  RecurrentEncoder encoder;
+  Embedding embedding;
+
+  RecurrentModel(const Folder &folder, const string &cell, bool own_encoder = true)
+      : table(folder.table), cell_kind(cell), embedding(folder, "decoder.embedding") {
+    if (own_encoder) encoder = RecurrentEncoder(folder, cell);
+    source_words = encoder.embedding.count;
+    folder.agree("model.embedding", embedding.size);
+  }
+  void remember(const Attention &attention, const Sentences &sentences, const Encoded &encoded) const {
+    for (size_t b = 0; b < sentences.size(); b++) {
+      sentences[b]->memory.resize(1);
+      attention.remember(encoded.tokens.lengths[b], &encoded.states[encoded.tokens.starts[b] * encoded.D],
+                         sentences[b]->memory[0]);
+    }
+  }
+};
+
+// One step of a stack: gates (M, G) hold what enters the first layer. states (M, L K). -> top (M, H)
+inline void climb(const Stack &stack, int64_t first_layer, int64_t M, Floats &x, float *states, int64_t apart,
+                  const float *context, int64_t context_apart) {
+  static thread_local Floats gates, own;
+  for (int64_t layer = first_layer; layer < stack.depth(); layer++) {
+    const Cell &cell = stack.cells[layer];
+    gates.resize(M * cell.G);
+    cell.W[0](M, x.data(), cell.W[0].K, gates.data(), cell.G);
+    if (context) cell.W[1].add(M, context, context_apart, gates.data(), cell.G);
+    own.resize(M * cell.K);
+    for (int64_t i = 0; i < M; i++)
+      std::memcpy(&own[i * cell.K], states + i * apart + layer * cell.K, sizeof(float) * cell.K);
+    cell.step(M, gates.data(), own.data());
+    Floats shown(M * cell.H);
+    for (int64_t i = 0; i < M; i++) {
+      std::memcpy(states + i * apart + layer * cell.K, &own[i * cell.K], sizeof(float) * cell.K);
+      for (int64_t j = 0; j < cell.H; j++)
+        shown[i * cell.H + j] = own[i * cell.K + j] + (layer + 1 >= stack.residual_from ? x[i * cell.H + j] : 0.0f);
+    }
+    x.swap(shown);
+  }
+}
+
+// A cell whose gates are given; its state lies among others.
+inline void step_apart(const Cell &cell, int64_t M, Floats &gates, float *states, int64_t apart, Floats &shown) {
+  Floats own(M * cell.K);
+  for (int64_t i = 0; i < M; i++) std::memcpy(&own[i * cell.K], states + i * apart, sizeof(float) * cell.K);
+  cell.step(M, gates.data(), own.data());
+  shown.resize(M * cell.H);
+  for (int64_t i = 0; i < M; i++) {
+    std::memcpy(states + i * apart, &own[i * cell.K], sizeof(float) * cell.K);
+    std::memcpy(&shown[i * cell.H], &own[i * cell.K], sizeof(float) * cell.H);
+  }
+}
+
+}  // namespace engine
