@@ -22,11 +22,12 @@ import safetensors.torch
 import torch
 from torch import Tensor
 
-from regarde import config, manifest
+from regarde import config, manifest, precision
 from regarde.engines.reference import TorchEngine
 from regarde.errors import ConfigError, DiskError, FolderError
 from regarde.manifest import BULKY, CARD, CONFIG, LARGEST_HEADER, MANIFEST, OPTIMISER, WEIGHTS, Entry, verify
 from regarde.models import BahdanauConfig, Model, ModelConfig
+from regarde.precision import SCALE, Precision
 from regarde.search import Greedy, Search
 from regarde.text import Text, TextConfig, load_text
 from regarde.translate import Translator
@@ -93,25 +94,26 @@ def load(folder: str | Path, *, device: str = "cpu") -> Translator:
     """A translator from a model folder, verified file by file."""
     folder = Path(folder)
     files = verify(folder)
-    blueprint = _blueprint(folder / CONFIG)
+    blueprint, stored = _read(folder / CONFIG)
     text = load_text(blueprint.text, folder)
     model = _shapes(folder / CONFIG, blueprint, text)
-    model.load_state_dict(_weights(folder / WEIGHTS, files[WEIGHTS], model), assign=True)
+    model.load_state_dict(_weights(folder / WEIGHTS, files[WEIGHTS], model, stored), assign=True)
     engine = TorchEngine(model.to(device))
     return Translator(text=text, engine=engine, search=blueprint.search, offset=model.decoder.offset)
 
 
 def load_tokenizers(folder: Path) -> Text:
     """The tokenizers of a verified folder."""
-    return load_text(_blueprint(folder / CONFIG).text, folder)
+    return load_text(_read(folder / CONFIG)[0].text, folder)
 
 
 def load_weights(folder: Path, files: Mapping[str, Entry], model: Model) -> None:
     """Give a model that is there already the weights of a verified folder."""
-    model.load_state_dict(_weights(folder / WEIGHTS, files[WEIGHTS], model))
+    _, stored = _read(folder / CONFIG)
+    model.load_state_dict(_weights(folder / WEIGHTS, files[WEIGHTS], model, stored))
 
 
-def _blueprint(path: Path) -> Blueprint:
+def _read(path: Path) -> tuple[Blueprint, Precision]:
     try:
         tables = config.read(path)
     except ConfigError as error:
@@ -119,7 +121,8 @@ def _blueprint(path: Path) -> Blueprint:
     for elsewhere in ("data", "training"):
         tables.pop(elsewhere, None)
     try:
-        return config.parse(Blueprint, tables)
+        stored = precision.taken(tables)
+        return config.parse(Blueprint, tables), stored
     except ConfigError as error:
         raise FolderError(f"{path}: {error} Train anew, or upgrade: pip install -U regarde.") from None
 
@@ -149,22 +152,27 @@ def read_tensors(path: Path, entry: Entry, least: int, most: int) -> dict[str, T
     return tensors
 
 
-def _weights(path: Path, entry: Entry, model: Model) -> dict[str, Tensor]:
+def _weights(path: Path, entry: Entry, model: Model, stored: Precision) -> dict[str, Tensor]:
     """The weights, of exactly the names, shapes and type the configuration asks for, and all of them finite."""
-    expected = model.state_dict()
-    size = sum(tensor.numel() * tensor.element_size() for tensor in expected.values())
+    shapes = {name: tuple(tensor.shape) for name, tensor in model.state_dict().items()}
+    expected = precision.stored(shapes, stored)
+    size = sum(kind.size for kind in expected.values())
     tensors = read_tensors(path, entry, size, size)
     for name in sorted(expected.keys() ^ tensors.keys()):
         kind = "missing" if name in expected else "not part of the model"
         raise FolderError(f"{path}: tensor {name[:80]} is {kind}. Config and weights do not belong together.")
     for name, tensor in tensors.items():
-        given, wanted = _kind(tensor), _kind(expected[name])
+        given = f"{str(tensor.dtype).removeprefix('torch.')} {tuple(tensor.shape)}"
+        wanted = f"{'int8' if expected[name].in_bytes else 'float32'} {expected[name].shape}"
         if given != wanted:
             raise FolderError(f"{path}: tensor {name} is {given}, expected {wanted}. Config and weights differ.")
         if not tensor.isfinite().all():
             raise FolderError(f"{path}: tensor {name} holds NaN or infinite values. Train anew, with a lower rate.")
-    return tensors
+        if expected[name].in_bytes and tensor.int().abs().max() > precision.LARGEST:
+            told = f"holds bytes beyond {precision.LARGEST}"
+            raise FolderError(f"{path}: tensor {name} {told}. Quantise the model anew.")
+    return {name: _in_floats(name, tensors) if expected[name].in_bytes else tensors[name] for name in shapes}
 
 
-def _kind(tensor: Tensor) -> str:
-    return f"{str(tensor.dtype).removeprefix('torch.')} {tuple(tensor.shape)}"
+def _in_floats(name: str, tensors: Mapping[str, Tensor]) -> Tensor:
+    return tensors[name].float() * tensors[name + SCALE][:, None]

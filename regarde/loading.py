@@ -6,26 +6,20 @@ Nothing here needs torch before the native engine has said that it cannot.
 from __future__ import annotations
 
 import importlib.util
-import json
-import math
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Literal, get_args
 
-import numpy as np
-import safetensors
-import safetensors.numpy
-from numpy.typing import NDArray
-
-from regarde import config, manifest
+from regarde import config, manifest, precision
 from regarde.config import Table
 from regarde.engines.native import NativeEngine, Unfit, flattened
 from regarde.errors import ConfigError, FolderError, UsageError
-from regarde.manifest import CONFIG, LARGEST_HEADER, WEIGHTS, Entry
+from regarde.manifest import CONFIG, WEIGHTS
 from regarde.native import library
 from regarde.search import Greedy, Search
 from regarde.text import TextConfig, load_text
 from regarde.translate import Translator
+from regarde.weights import Weights
 
 EngineName = Literal["auto", "native", "torch"]
 
@@ -76,10 +70,11 @@ def _by_kernels(folder: Path, threads: int) -> Translator:
         tables = config.read(folder / CONFIG)
     except ConfigError as error:
         raise FolderError(f"{error} Restore it, or train anew.") from None
-    known = {key: value for key, value in tables.items() if key in Frame.__dataclass_fields__}
-    for key in tables.keys() - known.keys() - {"model", "data", "training"}:
-        raise Unfit(f"the setting {key}")
     try:
+        stored = precision.taken(tables)
+        known = {key: value for key, value in tables.items() if key in Frame.__dataclass_fields__}
+        for key in tables.keys() - known.keys() - {"model", "data", "training"}:
+            raise Unfit(f"the setting {key}")
         frame = config.parse(Frame, known)
     except ConfigError as error:
         raise FolderError(f"{folder / CONFIG}: {error} Train anew, or upgrade: pip install -U regarde.") from None
@@ -89,55 +84,14 @@ def _by_kernels(folder: Path, threads: int) -> Translator:
         raise FolderError(f"{folder / CONFIG}: no [model]. Restore it, or train anew.")
     sizes = {"source": len(text.source), "target": len(text.target)}
     settings = flattened({"model": model, "vocabulary": sizes})
-    NativeEngine.check(settings, _shapes(folder / WEIGHTS))  # before anything of their size is read
-    tensors = _tensors(folder / WEIGHTS, files[WEIGHTS])
-    engine = NativeEngine(settings, tensors, threads=threads)
+    if any("\0" in text for setting in settings.items() for text in setting):  # which would end it in C
+        raise Unfit("a setting with a NUL in it")
+    weights = Weights(folder / WEIGHTS, files[WEIGHTS])
+    if not precision.fits(weights.kinds, stored):
+        raise Unfit("tensors of another type than the configuration says")
+    NativeEngine.check(settings, weights.kinds)  # before anything of their size is read
+    engine = NativeEngine(settings, weights.tensors(), threads=threads)
     return Translator(text=text, engine=engine, search=frame.search, offset=_offset(model))
-
-
-def _shapes(path: Path) -> dict[str, list[int]]:
-    """What a file of weights says it holds; whatever is odd about it makes it Unfit, and torch says what."""
-    try:
-        with path.open("rb") as file:
-            length = int.from_bytes(file.read(8), "little")
-            if length > LARGEST_HEADER:
-                raise Unfit("so large a header")
-            header = json.loads(file.read(length))
-        header.pop("__metadata__", None)
-        if any(entry["dtype"] != "F32" for entry in header.values()):
-            raise Unfit("tensors of another type than F32")
-        shapes = {name: [int(size) for size in entry["shape"]] for name, entry in header.items()}
-        places = sorted((*entry["data_offsets"], 4 * math.prod(shapes[name])) for name, entry in header.items())
-        end = 0  # one after the other, each as long as its shape says
-        for first, after, size in places:
-            if first != end or after - first != size:
-                raise Unfit("tensors that lie so")
-            end = after
-        whole = path.stat().st_size == 8 + length + end
-    except OSError as error:
-        raise FolderError(f"{path}: not readable ({error.strerror}). Restore it, or train anew.") from None
-    except (ValueError, KeyError, TypeError, AttributeError, IndexError, RecursionError):
-        raise Unfit("a file that is no safetensors") from None
-    if not whole or any(not 0 < size < 2**31 for shape in shapes.values() for size in shape):
-        raise Unfit("tensors of such sizes")
-    return shapes
-
-
-def _tensors(path: Path, entry: Entry) -> dict[str, NDArray[np.float32]]:
-    """The weights that the manifest vouches for, all of them finite."""
-    try:
-        content = path.read_bytes()
-        manifest.check_content(path, entry, content)
-        tensors: dict[str, NDArray[np.float32]] = safetensors.numpy.load(content)
-    except OSError as error:
-        raise FolderError(f"{path}: not readable ({error.strerror}). Restore it, or train anew.") from None
-    except (safetensors.SafetensorError, ValueError, KeyError, RuntimeError, OverflowError, MemoryError, TypeError):
-        raise FolderError(f"{path}: not a safetensors file. Restore it; other formats are not loaded.") from None
-    for name, tensor in tensors.items():
-        if not np.isfinite(tensor).all():
-            given = f"tensor {name[:80]} holds NaN or infinite values"
-            raise FolderError(f"{path}: {given}. Train anew, with a lower rate.")
-    return tensors
 
 
 def _offset(model: Table) -> int:

@@ -13,6 +13,7 @@ from __future__ import annotations
 import contextlib
 import hashlib
 import json
+import mmap
 import os
 import re
 import shutil
@@ -100,7 +101,7 @@ def check_size(path: Path, entry: Entry) -> int:
     return size
 
 
-def check_content(path: Path, entry: Entry, content: bytes) -> None:
+def check_content(path: Path, entry: Entry, content: bytes | mmap.mmap) -> None:
     """What was read from a file is what was promised."""
     if not entry.holds(Content(len(content), hashlib.sha256(content).hexdigest())):
         raise FolderError(f"{path}: SHA-256 differs from {MANIFEST}: damaged or changed. Restore it, or train anew.")

@@ -16,6 +16,7 @@ from numpy.typing import NDArray
 
 from regarde.errors import ConfigError, UsageError
 from regarde.native import library
+from regarde.precision import Kind
 from regarde.search import Beam, Hypothesis, Sampling, Search
 from regarde.text import EOS
 
@@ -42,41 +43,43 @@ class Request(ctypes.Structure):
 
 
 class NativeEngine:
-    """A model ready to decode: `rows` hypotheses side by side in each of `threads`; with `int8`, products in bytes."""
+    """A model ready to decode: `rows` hypotheses side by side in each of `threads`.
+
+    Tensors are floats, or as regarde.precision has them; they are not needed any more once the engine is there.
+    """
 
     name = "native"
 
     def __init__(
         self,
         settings: Mapping[str, str],
-        tensors: Mapping[str, NDArray[np.float32]],
+        tensors: Mapping[str, NDArray[Any]],
         *,
         threads: int = 1,
         rows: int = ROWS,
-        int8: bool = False,
     ) -> None:
-        self.threads, self.rows, self.int8 = threads, rows, int8
+        self.threads, self.rows = threads, rows
         self._library = library.loaded()
-        self._tensors = {name: np.asarray(tensor, dtype=np.float32, order="C") for name, tensor in tensors.items()}
-        self._build(settings, {name: (tensor.shape, tensor.ctypes.data) for name, tensor in self._tensors.items()})
+        given = {name: np.require(tensor, tensor.dtype, ["C", "ALIGNED"]) for name, tensor in tensors.items()}
+        kinds = {name: Kind(tensor.shape, in_bytes=tensor.dtype == np.int8) for name, tensor in given.items()}
+        self._build(settings, kinds, {name: tensor.ctypes.data for name, tensor in given.items()})
 
     @classmethod
-    def check(cls, settings: Mapping[str, str], shapes: Mapping[str, Sequence[int]]) -> None:
+    def check(cls, settings: Mapping[str, str], kinds: Mapping[str, Kind]) -> None:
         """Is there such a model, with tensors of these shapes? Nothing is allocated to find out; `Unfit` says no."""
         tried = cls.__new__(cls)
-        tried._library, tried.int8 = library.loaded(), False
-        tried._build(settings, {name: (shape, None) for name, shape in shapes.items()})
+        tried._library = library.loaded()
+        tried._build(settings, kinds, {})
 
-    def _build(self, settings: Mapping[str, str], tensors: Mapping[str, tuple[Sequence[int], int | None]]) -> None:
-        self._handle: int | None = self._call("engine_new", ctypes.c_void_p)(
-            int(library.simd() == "avx2"), int(self.int8)
-        )
+    def _build(self, settings: Mapping[str, str], kinds: Mapping[str, Kind], addresses: Mapping[str, int]) -> None:
+        self._handle: int | None = self._call("engine_new", ctypes.c_void_p)(int(library.simd() == "avx2"))
         for path, value in settings.items():
             self._call("engine_setting")(self._pointer, path.encode(), value.encode())
-        for name, (sizes, address) in tensors.items():
-            shape = (ctypes.c_int64 * len(sizes))(*sizes)
+        for name, kind in kinds.items():
+            axes, shape = len(kind.shape), (ctypes.c_int64 * len(kind.shape))(*kind.shape)
+            where = ctypes.c_void_p(addresses.get(name))
             self._call("engine_tensor")(
-                self._pointer, name.encode(), ctypes.c_void_p(address), ctypes.c_int64(len(sizes)), shape
+                self._pointer, name.encode(), int(kind.in_bytes), where, ctypes.c_int64(axes), shape
             )
         if problem := self._call("engine_build", ctypes.c_char_p)(self._pointer):
             raise Unfit(problem.decode())

@@ -27,6 +27,7 @@ from regarde.models import (
     TransformerConfig,
 )
 from regarde.native import library
+from regarde.precision import in_bytes
 from regarde.search import Greedy
 from regarde.training.step import seeded
 
@@ -128,7 +129,7 @@ def test_products_in_bytes_say_nearly_the_same(name: str) -> None:
     draw = np.random.default_rng(2)  # weights as they start may be so small that every word is as likely as any other
     tensors = {key: draw.normal(0, 0.3, tensor.shape).astype(np.float32) for key, tensor in tensors.items()}
     sources, targets = [[5, 6, 7], [8]], [[8, 9, 3], [4, 3]]
-    exact, rough = (NativeEngine(settings, tensors, int8=int8).forced(sources, targets) for int8 in (False, True))
+    exact, rough = (NativeEngine(settings, each).forced(sources, targets) for each in (tensors, in_bytes(tensors)))
     for one, other in zip(exact, rough, strict=True):
         assert not np.array_equal(one.token_scores, other.token_scores)
         np.testing.assert_allclose(one.token_scores, other.token_scores, atol=0.1)
@@ -140,7 +141,7 @@ def test_products_in_bytes_are_the_same_on_every_processor(monkeypatch: pytest.M
     for simd in ("avx2", "portable"):
         monkeypatch.setenv("REGARDE_SIMD", simd)
         library.simd.cache_clear()
-        found.append(NativeEngine(settings, tensors, int8=True).forced([[5, 6, 7]], [[8, 9, 3]])[0].token_scores)
+        found.append(NativeEngine(settings, in_bytes(tensors)).forced([[5, 6, 7]], [[8, 9, 3]])[0].token_scores)
     monkeypatch.undo()
     library.simd.cache_clear()
     np.testing.assert_allclose(*found, atol=1e-4)

@@ -12,19 +12,16 @@ namespace VARIANT {
 constexpr int64_t BYTE_PANEL = 16, BYTE_GROUP = 4;
 inline int64_t grouped(int64_t K) { return (K + BYTE_GROUP - 1) / BYTE_GROUP * BYTE_GROUP; }
 
-// W (N, K) -> panels (N / 16, K / 4, 16, 4), and of each output its scale and 128 times the sum of its weights.
-inline void pack_bytes(const float *W, int64_t K, int64_t N, int8_t *panels, float *scales, int32_t *sums) {
+// W (N, K), rows `apart` -> panels (N / 16, K / 4, 16, 4), and of each output 128 times the sum of its weights.
+inline void pack_bytes(const int8_t *W, int64_t apart, int64_t K, int64_t N, int8_t *panels, int32_t *sums) {
   const int64_t groups = grouped(K) / BYTE_GROUP, padded = (N + BYTE_PANEL - 1) / BYTE_PANEL * BYTE_PANEL;
   std::memset(panels, 0, padded * grouped(K));
   for (int64_t n = 0; n < N; n++) {
-    float largest = 0;
-    for (int64_t k = 0; k < K; k++) largest = std::fabs(W[n * K + k]) > largest ? std::fabs(W[n * K + k]) : largest;
-    scales[n] = largest > 0 ? largest / 63 : 1;
     int32_t sum = 0;
     for (int64_t k = 0; k < K; k++) {
-      const int value = static_cast<int>(std::lrint(W[n * K + k] / scales[n]));
+      const int8_t value = W[n * apart + k];
       panels[((n / BYTE_PANEL * groups + k / BYTE_GROUP) * BYTE_PANEL + n % BYTE_PANEL) * BYTE_GROUP + k % BYTE_GROUP] =
-          static_cast<int8_t>(value);
+          value;
       sum += value;
     }
     sums[n] = 128 * sum;

@@ -6,9 +6,9 @@
 
 namespace VARIANT {
 
-inline void table_pack(const float *W, int64_t K, int64_t N, float *into) {
+inline void table_pack(const float *W, int64_t apart, int64_t K, int64_t N, float *into) {
   Packed<float> packed;
-  packed.pack(W, K, N, 1, K, into);
+  packed.pack(W, K, N, 1, apart, into);
 }
 
 inline void table_multiply(int64_t M, const float *x, int64_t x_apart, const float *panels, int64_t K, int64_t N,

@@ -48,9 +48,8 @@ bool about_training(const std::string &path) {
 
 }  // namespace
 
-EXPORT void *engine_new(int avx2, int in_bytes) {
+EXPORT void *engine_new(int avx2) {
   auto *made = new Engine;
-  made->folder.in_bytes = in_bytes;
   made->folder.table = &portable_table;
 #if defined(__x86_64__)
   if (avx2) made->folder.table = &avx2_table;
@@ -66,9 +65,10 @@ EXPORT void engine_setting(void *handle, const char *path, const char *value) {
   static_cast<Engine *>(handle)->folder.settings[path] = value;
 }
 
-// The data must stay where it is for as long as the engine lives.
-EXPORT void engine_tensor(void *handle, const char *name, const float *data, int64_t axes, const int64_t *shape) {
-  static_cast<Engine *>(handle)->folder.tensors[name] = {data, std::vector<int64_t>(shape, shape + axes)};
+// The data must stay where it is until the engine is built.
+EXPORT void engine_tensor(void *handle, const char *name, int in_bytes, const void *data, int64_t axes,
+                          const int64_t *shape) {
+  static_cast<Engine *>(handle)->folder.tensors[name] = {std::vector<int64_t>(shape, shape + axes), in_bytes != 0, data};
 }
 
 // Null, or why there is no such model here.
@@ -84,6 +84,7 @@ EXPORT const char *engine_build(void *handle) {
         throw engine::Unknown("the setting " + setting.first);
     for (const auto &tensor : made->folder.tensors)
       if (!made->folder.used.count(tensor.first)) throw engine::Unknown("what to do with the tensor " + tensor.first);
+    made->folder.tensors.clear();  // whatever is needed of them was copied or packed
     return nullptr;
   } catch (const std::exception &problem) {
     made->error = problem.what();

@@ -36,10 +36,10 @@ struct Score {
     } else if (chosen == "concat") {
       kind = additive;
       const bool identity = folder.yes(path + ".identity");
-      const Tensor &W = folder.tensor(name + ".W.weight", {identity ? D : -1, identity ? Q : Q + D});
-      of_query.load(folder, W.data, W.size(0), Q, W.size(1));
-      if (!identity) of_states.load(folder, W.data ? W.data + Q : nullptr, W.size(0), W.size(1) - Q, W.size(1));
-      width = W.size(0);
+      const Matrix W = folder.matrix(name + ".W.weight", identity ? D : -1, identity ? Q : Q + D);
+      of_query.load(folder, W, 0, Q);
+      if (!identity) of_states.load(folder, W, Q, D);
+      width = W.rows;
       take_v(folder, name + ".v");
     } else if (chosen == "location") {
       kind = location;

@@ -5,6 +5,7 @@
 #include <cmath>
 #include <cstring>
 #include <map>
+#include <memory>
 #include <set>
 #include <stdexcept>
 #include <string>
@@ -22,18 +23,28 @@ struct Unknown : std::runtime_error {
   using std::runtime_error::runtime_error;
 };
 
+// What was read of a file: floats, or bytes. Neither is there where shapes alone are tried.
 struct Tensor {
-  const float *data = nullptr;
   std::vector<int64_t> shape;
+  bool in_bytes = false;
+  const void *data = nullptr;
   int64_t size(size_t axis) const { return shape.at(axis); }
 };
 
-// A model folder as it was read: its settings, each under its path, and its tensors by name.
+// A matrix (rows, columns): floats, or bytes that a scale for each row makes floats again.
+struct Matrix {
+  int64_t rows = 0, columns = 0;
+  const float *floats = nullptr;
+  const int8_t *bytes = nullptr;
+  const float *scales = nullptr;
+};
+
+// A model folder as it was read: its settings, each under its path, and its tensors by name. Tensors are there while a
+// model is built, which copies or packs what it keeps of them.
 struct Folder {
   std::map<string, string> settings;
   std::map<string, Tensor> tensors;
   const Table *table = nullptr;
-  bool in_bytes = false;
   mutable std::set<string> used;   // tensors that a model was built from
   mutable std::set<string> asked;  // settings that were looked at
 
@@ -100,15 +111,35 @@ struct Folder {
     used.insert(name);
     return found->second;
   }
+  const float *floats(const string &name, std::vector<int64_t> sizes) const {
+    const Tensor &given = tensor(name, std::move(sizes));
+    if (given.in_bytes) throw Unknown("a tensor " + name + " in bytes");
+    return static_cast<const float *>(given.data);
+  }
+  Matrix matrix(const string &name, int64_t rows, int64_t columns) const {
+    const Tensor &given = tensor(name, {rows, columns});
+    Matrix found{given.size(0), given.size(1)};
+    if (!given.in_bytes) {
+      found.floats = static_cast<const float *>(given.data);
+      return found;
+    }
+    if (found.columns > LONGEST_IN_BYTES) throw Unknown("a tensor " + name + " of that shape in bytes");
+    found.scales = floats(name + ".scale", {found.rows});
+    found.bytes = static_cast<const int8_t *>(given.data);
+    return found;
+  }
   // A tensor of one axis; where shapes alone are tried, nothing.
   Floats vector(const string &name, int64_t size) const {
-    const Tensor &given = tensor(name, {size});
-    return given.data ? Floats(given.data, given.data + size) : Floats();
+    const float *given = floats(name, {size});
+    return given ? Floats(given, given + size) : Floats();
   }
   float scalar(const string &name) const {
-    const Tensor &given = tensor(name, {});
-    return given.data ? *given.data : 0.0f;
+    const float *given = floats(name, {});
+    return given ? *given : 0.0f;
   }
+
+ private:
+  static constexpr int64_t LONGEST_IN_BYTES = 1 << 18;  // columns, whose sums fit 32 bits
 };
 
 // y = W x + b, for many x at once; in floats, or in bytes where the folder says so.
@@ -122,23 +153,21 @@ struct Linear {
   Linear() = default;
   // W (out, in); -1 for a size that is whatever it is.
   Linear(const Folder &folder, const string &name, int64_t in, int64_t out, bool biased = false) {
-    const Tensor &W = folder.tensor(name + ".weight", {out, in});
-    load(folder, W.data, W.size(0), W.size(1), W.size(1));
+    const Matrix W = folder.matrix(name + ".weight", out, in);
+    load(folder, W, 0, W.columns);
     if (biased) bias = folder.vector(name + ".bias", N);
   }
-  // Rows [0, N) of a matrix whose rows are `apart` long, of which the first K columns count.
-  void load(const Folder &folder, const float *W, int64_t N_, int64_t K_, int64_t apart) {
-    table = folder.table, N = N_, K = K_;
-    if (!W) return;  // shapes alone are tried
-    Floats tight(N * K);
-    for (int64_t n = 0; n < N; n++) std::memcpy(&tight[n * K], W + n * apart, sizeof(float) * K);
-    if (folder.in_bytes) {
-      bytes.resize((N + 15) / 16 * 16 * ((K + 3) / 4 * 4)), scales.resize(N), sums.resize(N);
-      table->pack_bytes(tight.data(), K, N, bytes.data(), scales.data(), sums.data());
-      return;
+  // The columns [first, first + K) of a matrix.
+  void load(const Folder &folder, const Matrix &W, int64_t first, int64_t K_) {
+    table = folder.table, N = W.rows, K = K_;
+    if (W.bytes) {
+      bytes.resize((N + 15) / 16 * 16 * ((K + 3) / 4 * 4)), sums.resize(N);
+      scales.assign(W.scales, W.scales + N);
+      table->pack_bytes(W.bytes + first, W.columns, K, N, bytes.data(), sums.data());
+    } else if (W.floats) {
+      panels.resize((N + table->panel - 1) / table->panel * table->panel * K);
+      table->pack(W.floats + first, W.columns, K, N, panels.data());
     }
-    panels.resize((N + table->panel - 1) / table->panel * table->panel * K);
-    table->pack(tight.data(), K, N, panels.data());
   }
   explicit operator bool() const { return N > 0; }
   void operator()(int64_t M, const float *x, int64_t x_apart, float *y, int64_t y_apart) const {
@@ -165,22 +194,38 @@ struct Linear {
   }
 };
 
+// A table of rows, one for each word or place; in bytes where the folder has them.
 struct Embedding {
-  const float *table = nullptr;
   int64_t size = 0, count = 0;
+
   Embedding() = default;
-  Embedding(const Folder &folder, const string &name) {
-    const Tensor &E = folder.tensor(name + ".table.weight", {-1, -1});
-    table = E.data, count = E.size(0), size = E.size(1);
+  Embedding(const Folder &folder, const string &name, int64_t width = -1) {
+    const Matrix E = folder.matrix(name + ".table.weight", -1, width);
+    count = E.rows, size = E.columns;
+    auto rows = std::make_shared<Rows>();
+    if (E.bytes) rows->bytes.assign(E.bytes, E.bytes + count * size), rows->scales.assign(E.scales, E.scales + count);
+    if (E.floats) rows->floats.assign(E.floats, E.floats + count * size);
+    kept = std::move(rows);
   }
-  const float *operator[](int64_t id) const {
+  void row(int64_t id, float *out) const {
     if (id < 0 || id >= count) throw std::out_of_range("a token that the model does not know");
-    return table + id * size;
+    if (kept->bytes.empty()) {
+      std::memcpy(out, &kept->floats[id * size], sizeof(float) * size);
+    } else {
+      for (int64_t j = 0; j < size; j++) out[j] = kept->scales[id] * static_cast<float>(kept->bytes[id * size + j]);
+    }
   }
   void rows(int64_t M, const int64_t *ids, Floats &out) const {
     out.resize(M * size);
-    for (int64_t i = 0; i < M; i++) std::memcpy(&out[i * size], (*this)[ids[i]], sizeof(float) * size);
+    for (int64_t i = 0; i < M; i++) row(ids[i], &out[i * size]);
   }
+
+ private:
+  struct Rows {
+    Floats floats, scales;
+    std::vector<int8_t> bytes;
+  };
+  std::shared_ptr<const Rows> kept;  // by both sides of a model that has one table for them
 };
 
 // The cells of layers/cells.py; `keeping` is the encoder's of models/cho.py.

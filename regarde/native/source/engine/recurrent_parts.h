@@ -24,8 +24,7 @@ struct Tokens {
     Floats x(total * embedding.size);
     for (size_t b = 0; b < sentences.size(); b++)
       for (int64_t s = 0; s < lengths[b]; s++)
-        std::memcpy(&x[(starts[b] + s) * embedding.size], embedding[sentences[b]->ids[s]],
-                    sizeof(float) * embedding.size);
+        embedding.row(sentences[b]->ids[s], &x[(starts[b] + s) * embedding.size]);
     return x;
   }
 };

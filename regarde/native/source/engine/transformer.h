@@ -5,34 +5,35 @@
 namespace engine {
 
 struct Norm {
-  const float *gain = nullptr, *bias = nullptr;
+  Floats gain, bias;
   const Table *table = nullptr;
   int64_t D = 0;
   Norm() = default;
-  Norm(const Folder &folder, const string &name, int64_t D_) : table(folder.table), D(D_) {
-    gain = folder.tensor(name + ".weight", {D}).data, bias = folder.tensor(name + ".bias", {D}).data;
-  }
+  Norm(const Folder &folder, const string &name, int64_t D_)
+      : gain(folder.vector(name + ".weight", D_)), bias(folder.vector(name + ".bias", D_)), table(folder.table), D(D_) {}
   void operator()(int64_t M, const float *x, float *y) const {
-    for (int64_t i = 0; i < M; i++) table->norm(x + i * D, gain, bias, D, y + i * D);
+    for (int64_t i = 0; i < M; i++) table->norm(x + i * D, gain.data(), bias.data(), D, y + i * D);
   }
 };
 
 // sqrt(D) e(word) + p(position), or queries and keys turned by it.
 struct Positions {
   enum Kind { sinusoidal, learned, rotary } kind = sinusoidal;
-  const Tensor *places = nullptr;
+  Embedding places;
   Positions() = default;
   Positions(const Folder &folder, const string &name, int64_t D) {
     const string chosen = folder.choice("model.positions", {"sinusoidal", "learned", "rotary"});
     kind = chosen == "learned" ? learned : chosen == "rotary" ? rotary : sinusoidal;
-    if (kind == learned) places = &folder.tensor(name + ".where.table.weight", {-1, D});
+    if (kind == learned) places = Embedding(folder, name + ".where", D);
   }
   static float angle(int64_t position, int64_t pair, int64_t n) {
     return static_cast<float>(position) / std::pow(10000.0f, static_cast<float>(2 * pair) / static_cast<float>(n));
   }
   void place(float *x, int64_t position, int64_t D) const {
     if (kind == learned) {
-      const float *p = places->data + std::min(position, places->size(0) - 1) * D;
+      static thread_local Floats p;
+      p.resize(D);
+      places.row(std::min(position, places.count - 1), p.data());
       for (int64_t j = 0; j < D; j++) x[j] += p[j];
     } else if (kind == sinusoidal) {
       for (int64_t j = 0; j < D; j += 2) {
@@ -64,8 +65,8 @@ struct Entry {
   void operator()(int64_t id, int64_t position, float *x) const {
     const int64_t D = embedding.size;
     const float scale = static_cast<float>(std::sqrt(static_cast<double>(D)));
-    const float *e = embedding[id];
-    for (int64_t j = 0; j < D; j++) x[j] = scale * e[j];
+    embedding.row(id, x);
+    for (int64_t j = 0; j < D; j++) x[j] *= scale;
     positions.place(x, position, D);
   }
 };
@@ -133,6 +134,7 @@ struct Transformer : Model {
         pre(folder.word("model.norm") == "pre") {
     if (D < 1 || N < 1 || D % N || source.embedding.size != D || target.embedding.size != D)
       throw Unknown("a Transformer of such sizes");
+    if (shared(folder)) source.embedding = target.embedding;
     if (source.positions.kind == Positions::sinusoidal && D % 2) throw Unknown("positions of an odd size");
     if (source.positions.kind == Positions::rotary && C % 2) throw Unknown("positions of an odd size");
     for (int i = 0; folder.has("encoder.blocks." + std::to_string(i) + ".attention.W_o.weight"); i++)
@@ -145,7 +147,7 @@ struct Transformer : Model {
     if (static_cast<size_t>(own_layers) != writing.size() && (own_layers || writing.size() != reading.size()))
       throw Unknown("weights of other sizes than model.decoder_layers");
     folder.agree("model.feed_forward", writing[0].W_1.N);
-    if (source.positions.kind == Positions::learned) folder.agree("model.longest", source.positions.places->size(0));
+    if (source.positions.kind == Positions::learned) folder.agree("model.longest", source.positions.places.count);
     if (pre) read_norm = Norm(folder, "encoder.norm", D), written_norm = Norm(folder, "decoder.norm", D);
     const bool own = folder.word("model.tying") == "none";
     vocabulary = Linear(folder, own ? "decoder.vocabulary" : "decoder.entry.embed.table", D, target.embedding.count);
