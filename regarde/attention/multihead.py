@@ -20,6 +20,7 @@ from regarde.attention.normalisers import NORMALISERS, NormaliserName
 from regarde.attention.scores import Dot, General, ScaledDot, ScaledDotConfig, Score, ScoreConfig
 from regarde.config import Bound, Share
 from regarde.errors import ConfigError
+from regarde.native import heads as native
 
 PRODUCTS: dict[type[Score], float | None] = {Dot: 1.0, General: 1.0, ScaledDot: None}
 """The scores that are q . k times a scale, which torch's own attention can take; None is its 1 / sqrt(C)."""
@@ -76,16 +77,23 @@ class MultiHead(Attention):
         return self.W_o(join(self.dropout(weights) @ memory.values)), weights
 
     def context(self, query: Tensor, memory: Memory, past: Tensor) -> Tensor:
-        """Where torch can, without ever storing the weights."""
+        """Where it can be had, without ever storing the weights."""
         if not self.fused:
             return super().context(query, memory, past)
+        dropout = self.dropout.p if self.training else 0.0
+        scale = PRODUCTS[type(self.score)]
+        asked = self.W_q(query).unflatten(-1, (self.heads, -1))  # (B, T, N, C)
+        looked_at = [memory.keys.transpose(1, 2), memory.values.transpose(1, 2)]  # (B, S, N, C) each
+        bases = [one.unsqueeze(2) for one in (asked, *looked_at)]
+        if native.fits(dropout, *bases):
+            return cast(Tensor, self.W_o(native.attend(bases, memory.mask, scale=scale)))
         found = functional.scaled_dot_product_attention(
-            split(self.W_q(query), self.heads),
+            asked.transpose(1, 2),
             memory.keys,
             memory.values,
             attn_mask=padding(memory.mask),
-            dropout_p=self.dropout.p if self.training else 0.0,
-            scale=PRODUCTS[type(self.score)],
+            dropout_p=dropout,
+            scale=scale,
         )
         return cast(Tensor, self.W_o(join(found)))
 

@@ -24,13 +24,14 @@ from torch import Tensor, nn
 from torch.nn import functional
 
 from regarde.attention.interface import Attention, Memory
-from regarde.attention.multihead import join
+from regarde.attention.multihead import join, padding
 from regarde.data.batch import Batched
 from regarde.layers.dropout import Dropout
+from regarde.native import heads as native
 
 Norm = Literal["post", "pre"]
 Turn = Callable[[Tensor], Tensor]
-"""What positions do to queries and keys: (B, T, N, K) -> (B, T, N, K)."""
+"""What positions do to queries and keys: (B, T, 3, N, K) -> (B, T, 3, N, K), values as they are."""
 
 
 @dataclass(frozen=True)
@@ -58,13 +59,11 @@ class Words(Batched):
 
     def then(self, later: Words) -> Words:
         """These and those after them."""
-        if not self.count:  # a whole target at once: nothing to copy
-            return later
         return Words(torch.cat((self.keys, later.keys), dim=1), torch.cat((self.values, later.values), dim=1))
 
 
 class SelfAttention(nn.Module):
-    """Words look at words. `project` first, so that a decoder can put the words before them beside the new ones."""
+    """Words look at words. `project` first, so that a decoder can keep what later words will look at."""
 
     def __init__(self, shape: Shape) -> None:
         super().__init__()
@@ -73,20 +72,38 @@ class SelfAttention(nn.Module):
         self.W_qkv = nn.Linear(shape.size, 3 * shape.size, bias=False)
         self.W_o = nn.Linear(shape.size, shape.size, bias=False)
 
-    def project(self, x: Tensor, turn: Turn) -> tuple[Tensor, Words]:
-        """(B, T, D) -> queries (B, T, N, K), and what they look at"""
-        queries, keys, values = self.W_qkv(x).unflatten(-1, (3, self.heads, -1)).unbind(2)
-        return turn(queries), Words(turn(keys), values)
+    def project(self, x: Tensor, turn: Turn) -> Tensor:
+        """(B, T, D) -> queries, keys and values (B, T, 3, N, K)"""
+        return turn(self.W_qkv(x).unflatten(-1, (3, self.heads, -1)))
 
-    def forward(self, queries: Tensor, words: Words, mask: Tensor | None = None, *, causal: bool = False) -> Tensor:
-        """(B, T, N, K), mask (…, T, S) True where one may look, None for everywhere -> (B, T, D)"""
+    def forward(self, projected: Tensor, mask: Tensor | None = None, *, causal: bool = False) -> Tensor:
+        """All words look at all, or those before them and themselves where that is `causal`.
+
+        (B, T, 3, N, K), mask (B, T) True = a word, None for all -> (B, T, D)
+        """
+        dropout = self.dropout if self.training else 0.0
+        if native.fits(dropout, projected):
+            context = native.attend([projected], mask, causal=causal)
+        else:
+            queries, keys, values = projected.transpose(1, 3).unbind(2)  # (B, N, T, K) each
+            allowed = None if mask is None else padding(mask)
+            context = join(
+                functional.scaled_dot_product_attention(
+                    queries, keys, values, attn_mask=allowed, dropout_p=dropout, is_causal=causal
+                )
+            )
+        joined: Tensor = self.W_o(context)
+        return joined
+
+    def recall(self, queries: Tensor, said: Words) -> Tensor:
+        """The last T words look at all said so far.  (B, T, N, K) -> (B, T, D)"""
+        T, total = queries.shape[1], said.count
         context = functional.scaled_dot_product_attention(
             queries.transpose(1, 2),
-            words.keys.transpose(1, 2),
-            words.values.transpose(1, 2),
-            attn_mask=mask,
+            said.keys.transpose(1, 2),
+            said.values.transpose(1, 2),
+            attn_mask=None if T == 1 else later(T, total, queries.device),
             dropout_p=self.dropout if self.training else 0.0,
-            is_causal=causal,
         )
         joined: Tensor = self.W_o(join(context))
         return joined
@@ -134,10 +151,10 @@ class EncoderBlock(nn.Module):
         self.attention, self.around_attention = SelfAttention(shape), AddAndNorm(shape)
         self.feed_forward, self.around_feed_forward = FeedForward(shape), AddAndNorm(shape)
 
-    def forward(self, x: Tensor, mask: Tensor | None, turn: Turn) -> Tensor:
-        """(B, S, D), mask (B, 1, 1, S) or None where there is no padding -> (B, S, D)"""
-        queries, words = self.attention.project(self.around_attention.enter(x), turn)
-        x = self.around_attention.leave(x, self.attention(queries, words, mask))
+    def forward(self, x: Tensor, mask: Tensor, turn: Turn) -> Tensor:
+        """(B, S, D), mask (B, S) -> (B, S, D)"""
+        projected = self.attention.project(self.around_attention.enter(x), turn)
+        x = self.around_attention.leave(x, self.attention(projected, mask))
         return self.around_feed_forward.leave(x, self.feed_forward(self.around_feed_forward.enter(x)))
 
 
@@ -172,11 +189,13 @@ class DecoderBlock(nn.Module):
 
     def _recall(self, x: Tensor, said: Words, turn: Turn) -> tuple[Tensor, Words]:
         """Each word looks at itself and at what came before."""
-        queries, words = self.attention.project(self.around_attention.enter(x), turn)
+        projected = self.attention.project(self.around_attention.enter(x), turn)
+        queries, keys, values = projected.unbind(2)
+        words = Words(keys, values)
+        if not said.count:
+            return self.around_attention.leave(x, self.attention(projected, causal=True)), words
         said = said.then(words)
-        T, total = words.count, said.count
-        mask = None if T in (1, total) else later(T, total, x.device)
-        return self.around_attention.leave(x, self.attention(queries, said, mask, causal=total == T)), said
+        return self.around_attention.leave(x, self.attention.recall(queries, said)), said
 
     def _think(self, x: Tensor, context: Tensor) -> Tensor:
         """What was found in the source, and feed-forward."""

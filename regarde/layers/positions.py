@@ -30,7 +30,7 @@ class Positions(nn.Module):
         return x
 
     def turn(self, x: Tensor, first: int) -> Tensor:
-        """(B, T, …, K) -> (B, T, …, K)"""
+        """Queries, keys and values, (B, T, 3, N, K); values are not turned."""
         return x
 
 
@@ -71,11 +71,12 @@ class Rotary(Positions):
     """
 
     def turn(self, x: Tensor, first: int) -> Tensor:
-        angle = angles(x, first)  # (T, K / 2)
-        angle = angle.reshape(len(angle), *[1] * (x.dim() - 3), -1)  # the same for every head
+        compared, values = x[:, :, :2], x[:, :, 2:]
+        angle = angles(x, first)[:, None, None]  # (T, 1, 1, K / 2)
         cos, sin = angle.cos().to(x.dtype), angle.sin().to(x.dtype)
-        even, odd = x[..., 0::2], x[..., 1::2]
-        return torch.stack((even * cos - odd * sin, even * sin + odd * cos), dim=-1).flatten(-2)
+        even, odd = compared[..., 0::2], compared[..., 1::2]
+        turned = torch.stack((even * cos - odd * sin, even * sin + odd * cos), dim=-1).flatten(-2)
+        return torch.cat((turned, values), dim=2)
 
 
 def angles(x: Tensor, first: int) -> Tensor:

@@ -28,7 +28,6 @@ from torch import Tensor, nn
 from torch.nn import functional
 
 from regarde.attention.mechanisms import Attention, AttentionConfig, Memory, MultiHeadConfig
-from regarde.attention.multihead import padding
 from regarde.config import Depth, Share, Size
 from regarde.data.batch import Batched, Source
 from regarde.errors import ConfigError
@@ -84,9 +83,8 @@ class TransformerEncoder(Encoder):
     def forward(self, source: Source) -> Encoding:
         x = self.entry(source.ids, 0)  # (B, S, D)
         turn = partial(self.entry.where.turn, first=0)
-        mask = padding(source.mask)
         for block in self.blocks:
-            x = block(x, mask, turn)
+            x = block(x, source.mask, turn)
         return Encoding(source=source, states=self.norm(x), final=x.new_zeros(len(x), 0))
 
 

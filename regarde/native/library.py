@@ -20,9 +20,9 @@ _ADDRESSES = ctypes.POINTER(ctypes.c_void_p)
 
 
 def fields(*, sizes: str, reals: str = "", pointers: str) -> list[tuple[str, type]]:
-    """A name that ends with * is an array of pointers, one for each layer."""
+    """A size that ends with * is three of them; a pointer that does so is an array of pointers, one for each layer."""
     return [
-        *((name, ctypes.c_int64) for name in sizes.split()),
+        *((name.rstrip("*"), 3 * ctypes.c_int64 if name.endswith("*") else ctypes.c_int64) for name in sizes.split()),
         *((name, ctypes.c_double) for name in reals.split()),
         *((name.rstrip("*"), _ADDRESSES if name.endswith("*") else ctypes.c_void_p) for name in pointers.split()),
     ]
@@ -65,6 +65,17 @@ class After(ctypes.Structure):
     )
 
 
+class Heads(ctypes.Structure):
+    """Attention in several heads."""
+
+    _fields_ = fields(
+        sizes="B T S N C causal threads queries_apart* keys_apart* values_apart* contexts_apart* d_queries_apart* "
+        "d_keys_apart* d_values_apart*",
+        reals="scale",
+        pointers="mask queries keys values contexts d_contexts d_queries d_keys d_values",
+    )
+
+
 class CrossEntropy(ctypes.Structure):
     """Softmax cross-entropy in place."""
 
@@ -77,7 +88,7 @@ class Dropout(ctypes.Structure):
     _fields_ = fields(sizes="count seed threads", reals="probability", pointers="x y")
 
 
-ARGUMENTS = (Recurrent, Additive, Before, After, CrossEntropy, Dropout)
+ARGUMENTS = (Recurrent, Additive, Before, After, Heads, CrossEntropy, Dropout)
 
 
 @functools.cache

@@ -12,7 +12,7 @@ from torch.nn import functional
 
 from regarde.attention.scores import compared
 from regarde.layers import CELLS, run
-from regarde.native import functions, library
+from regarde.native import functions, heads, library
 from regarde.native.decoders import Above, Asked, Looked, after, before
 from regarde.native.functions import Recurrence
 
@@ -235,6 +235,66 @@ def test_the_additive_score_of_all_queries_equals_torch(
 
     for way in (lambda: [functions.additive_scores(queries, keys, v)], query_by_query):
         assert max(differences([by_torch, way], [queries, keys, v])) < BOUNDS[dtype]
+
+
+HEADS = ((2, 5, 7, 3, 4), (3, 15, 15, 4, 32), (2, 100, 53, 2, 9), (1, 1, 1, 1, 1))  # B T S N C
+
+
+def in_heads(bases: Sequence[Tensor], mask: Tensor | None, causal: bool) -> Tensor:
+    """Attention by torch, in as few words as there are."""
+    queries, keys, values = (one.transpose(1, 2) for base in bases for one in base.unbind(2))  # (B, N, T, C)
+    scores = queries @ keys.transpose(2, 3) / queries.shape[-1] ** 0.5
+    if mask is not None:
+        scores = scores.masked_fill(~mask[:, None, None], -torch.inf)
+    if causal:
+        T, S = scores.shape[2:]
+        scores = scores.masked_fill(~torch.ones(T, S, dtype=torch.bool).tril(S - T), -torch.inf)
+    return (scores.softmax(dim=-1) @ values).transpose(1, 2).flatten(2)
+
+
+@pytest.mark.parametrize("causal", [False, True])
+@pytest.mark.parametrize("masked", [False, True])
+@pytest.mark.parametrize("sizes", HEADS)
+def test_attention_in_heads_equals_torch(
+    sizes: tuple[int, ...], masked: bool, causal: bool, dtype: torch.dtype, threads: int
+) -> None:
+    B, T, S, N, C = sizes
+    draw = drawn(9, dtype)
+    mask = lengths_mask(B, S) if masked else None
+    if causal:
+        T = S
+    forms = [
+        [draw(B, T, 1, N, C), draw(B, S, 1, N, C), draw(B, S, 1, N, C)],
+        [draw(B, T, 1, N, C), draw(B, S, 2, N, C)],
+    ]
+    if T == S:
+        forms.append([draw(B, T, 3, N, C)])
+    for bases in forms:
+        ways = (
+            lambda bases=bases: [in_heads(bases, mask, causal)],
+            lambda bases=bases: [heads.attend(bases, mask, causal=causal)],
+        )
+        found = differences(ways, bases)
+        assert max(found) < BOUNDS[dtype], found
+
+
+def test_heads_may_lie_apart_in_any_way() -> None:
+    draw = drawn(10, torch.float64)
+    queries, keys, values = draw(2, 3, 4, 5), draw(2, 3, 6, 5), draw(2, 6, 5, 3)
+    bases = [
+        queries.transpose(1, 2).unsqueeze(2),
+        keys.transpose(1, 2).unsqueeze(2),
+        values.transpose(2, 3).unsqueeze(2),
+    ]
+    ways = (lambda: [in_heads(bases, None, False)], lambda: [heads.attend(bases, None)])
+    found = differences(ways, [queries, keys, values])
+    assert max(found) < BOUNDS[torch.float64], found
+
+
+def test_the_gradients_of_heads_agree_with_finite_differences() -> None:
+    draw = drawn(11, torch.float64)
+    mask = lengths_mask(2, 3)
+    assert torch.autograd.gradcheck(lambda base: heads.attend([base], mask, causal=True), (draw(2, 3, 3, 2, 5),))
 
 
 @pytest.mark.parametrize("smoothing", [0.0, 0.1])

@@ -283,16 +283,20 @@ def test_sinusoidal_positions_follow_the_formula_at_any_position() -> None:
 
 
 def rotary_product(q: Tensor, k: Tensor, q_at: int, k_at: int) -> Tensor:
-    return Rotary().turn(q, q_at).flatten() @ Rotary().turn(k, k_at).flatten()
+    nothing = torch.zeros_like(q)
+    turned = [Rotary().turn(torch.cat((x, x, nothing), dim=2), at) for x, at in ((q, q_at), (k, k_at))]
+    return turned[0][:, :, 0].flatten() @ turned[1][:, :, 1].flatten()
 
 
 def test_a_product_of_turned_vectors_depends_on_their_distance_alone() -> None:
     with seeded(4):
-        q, k = torch.randn(2, 1, 1, 1, K, dtype=torch.float64)
+        q, k, v = torch.randn(3, 1, 1, 1, 1, K, dtype=torch.float64)
     near, far_on = rotary_product(q, k, 7, 3), rotary_product(q, k, 1007, 1003)
     torch.testing.assert_close(near, far_on, atol=1e-11, rtol=0)
     assert abs(near - rotary_product(q, k, 3, 7)) > 1e-3
-    torch.testing.assert_close(Rotary().turn(q, 9).norm(), q.norm())
+    turned = Rotary().turn(torch.cat((q, k, v), dim=2), 9)
+    torch.testing.assert_close(turned[:, :, 0].norm(), q.norm())
+    assert torch.equal(turned[:, :, 2:], v)
 
 
 def test_half_precision_tells_late_positions_apart() -> None:
@@ -390,8 +394,8 @@ def test_attention_dropout_changes_what_comes_back_but_not_the_weights_returned(
         assert not torch.allclose(dropped, whole)
         assert not torch.allclose(cross.train().context(x, memory, x.new_zeros(2, cross.heads, 0, 6)), whole)
         alone = SelfAttention(dataclasses.replace(SHAPE, self_attention_dropout=0.5))
-        queries, words = alone.project(x, lambda y: y)
-        assert not torch.allclose(alone.train()(queries, words), alone.eval()(queries, words))
+        projected = alone.project(x, lambda y: y)
+        assert not torch.allclose(alone.train()(projected), alone.eval()(projected))
 
 
 @torch.no_grad()

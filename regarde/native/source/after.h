@@ -46,14 +46,14 @@ template <class Real> struct AfterWeights {
     Real *next = memory.first;
     auto one = [&](Packed<Real> &to, const void *W, int64_t rows, int64_t columns, int64_t apart) {
       const Real *from = static_cast<const Real *>(W);
-      if (transposed) to.pack(from, rows, columns, apart, 1, next);
-      else to.pack(from, columns, rows, 1, apart, next);
+      if (transposed) to.pack(from, rows, columns, apart, 1, next, a.threads);
+      else to.pack(from, columns, rows, 1, apart, next, a.threads);
       next += Packed<Real>::size(to.K, to.N);
     };
     for (int64_t layer = 0; layer < a.L; layer++) {
       cells.first[layer] = CellWeights<Real>();
       below.first[layer] = Packed<Real>();
-      next = cells.first[layer].pack(a.kind, H, a.U_gates[layer], a.U[layer], transposed, next);
+      next = cells.first[layer].pack(a.kind, H, a.U_gates[layer], a.U[layer], transposed, next, a.threads);
       if (layer) one(below.first[layer], a.W_below[layer], G, H, H);
     }
     one(feed, a.W_feed, G, H, H);

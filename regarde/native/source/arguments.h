@@ -75,6 +75,20 @@ struct After {
   void *d_queries, *d_scores, *d_contexts, *d_keys, *d_v;
 };
 
+// Attention in several heads (heads.h). How far sentences, tokens and heads lie apart is said of each tensor; the size
+// of a head is contiguous.
+struct Heads {
+  int64_t B, T, S, N, C, causal, threads;
+  int64_t queries_apart[3], keys_apart[3], values_apart[3], contexts_apart[3];
+  int64_t d_queries_apart[3], d_keys_apart[3], d_values_apart[3];
+  double scale;
+  const uint8_t *mask;                  // (B, S), or null
+  const void *queries, *keys, *values;  // (B, T, N, C), (B, S, N, C) twice
+  void *contexts;                       // (B, T, N, C)
+  const void *d_contexts;               // apart as the contexts
+  void *d_queries, *d_keys, *d_values;
+};
+
 // Softmax cross-entropy in place: the logits become their own gradients (loss.h).
 struct CrossEntropy {
   int64_t rows, V, ignored, threads;

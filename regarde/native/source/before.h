@@ -32,9 +32,9 @@ template <class Real> void before_forward(const Before &a) {
   Memory<Real> memory(CellWeights<Real>::size(a.kind, H) + context_size + Packed<Real>::size(H, A));
   CellWeights<Real> weights;
   Packed<Real> W_context, W_query;
-  W_context.pack(static_cast<const Real *>(a.W_context), C, G, 1, C, memory.first);
-  Real *rest = weights.pack(a.kind, H, a.U_gates, a.U, false, memory.first + context_size);
-  if (a.W_query) W_query.pack(static_cast<const Real *>(a.W_query), H, A, 1, H, rest);
+  W_context.pack(static_cast<const Real *>(a.W_context), C, G, 1, C, memory.first, a.threads);
+  Real *rest = weights.pack(a.kind, H, a.U_gates, a.U, false, memory.first + context_size, a.threads);
+  if (a.W_query) W_query.pack(static_cast<const Real *>(a.W_query), H, A, 1, H, rest, a.threads);
   parallel(a.B, a.threads, [&](int64_t first, int64_t count, int64_t) {
     BeforeSteps<Real> steps{a, first, count};
     for (int64_t t = 0; t < a.T; t++) {
@@ -57,9 +57,9 @@ template <class Real> void before_backward(const Before &a) {
   Memory<Real> memory(CellWeights<Real>::size(a.kind, H) + context_size + Packed<Real>::size(A, H)), scratch(a.B * H);
   CellWeights<Real> weights;
   Packed<Real> W_context, W_query;
-  W_context.pack(static_cast<const Real *>(a.W_context), G, C, C, 1, memory.first);
-  Real *rest = weights.pack(a.kind, H, a.U_gates, a.U, true, memory.first + context_size);
-  if (a.W_query) W_query.pack(static_cast<const Real *>(a.W_query), A, H, H, 1, rest);
+  W_context.pack(static_cast<const Real *>(a.W_context), G, C, C, 1, memory.first, a.threads);
+  Real *rest = weights.pack(a.kind, H, a.U_gates, a.U, true, memory.first + context_size, a.threads);
+  if (a.W_query) W_query.pack(static_cast<const Real *>(a.W_query), A, H, H, 1, rest, a.threads);
   parallel(a.B, a.threads, [&](int64_t first, int64_t count, int64_t thread) {
     BeforeSteps<Real> steps{a, first, count};
     Rows<Real> d_state = at<Real>(a.d_state, first, 1, H, 0), d_carry = at<Real>(a.d_carry, first, 1, H, 0);

@@ -21,14 +21,15 @@ template <class Real> struct CellWeights {
     int64_t larger_way = Packed<Real>::size(H, gates_of(kind) * H) + Packed<Real>::size(gates_of(kind) * H, H);
     return larger_way + 4 * panel_width<Real>() * H;
   }
-  Real *pack(int64_t kind, int64_t H, const void *gates, const void *rest, bool transposed, Real *into) {
-    if (kind == GRU) into = pack_one(U_gates, gates, 2 * H, H, transposed, into);
-    return pack_one(U, rest, (kind == LSTM ? 4 : 1) * H, H, transposed, into);
+  Real *pack(int64_t kind, int64_t H, const void *gates, const void *rest, bool transposed, Real *into, int64_t threads) {
+    if (kind == GRU) into = pack_one(U_gates, gates, 2 * H, H, transposed, into, threads);
+    return pack_one(U, rest, (kind == LSTM ? 4 : 1) * H, H, transposed, into, threads);
   }
-  static Real *pack_one(Packed<Real> &to, const void *W, int64_t G, int64_t H, bool transposed, Real *into) {
+  static Real *pack_one(Packed<Real> &to, const void *W, int64_t G, int64_t H, bool transposed, Real *into,
+                        int64_t threads) {
     const Real *from = static_cast<const Real *>(W);
-    if (transposed) to.pack(from, G, H, H, 1, into);
-    else to.pack(from, H, G, 1, H, into);
+    if (transposed) to.pack(from, G, H, H, 1, into, threads);
+    else to.pack(from, H, G, 1, H, into, threads);
     return into + Packed<Real>::size(to.K, to.N);
   }
 };

@@ -3,6 +3,7 @@
 #include "before.h"
 #include "decoding.h"
 #include "dropout.h"
+#include "heads.h"
 #include "loss.h"
 #include "recurrent.h"
 
@@ -25,5 +26,7 @@
   KERNEL(before_backward, Before, variant, real, Real)            \
   KERNEL(after_forward, After, variant, real, Real)               \
   KERNEL(after_backward, After, variant, real, Real)              \
+  KERNEL(heads_forward, Heads, variant, real, Real)               \
+  KERNEL(heads_backward, Heads, variant, real, Real)              \
   KERNEL(cross_entropy, CrossEntropy, variant, real, Real)        \
   KERNEL(dropout, Dropout, variant, real, Real)

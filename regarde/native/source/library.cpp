@@ -54,8 +54,8 @@ EXPORT int has_avx2() {
 // The sizes of the arguments, for the Python side to compare with its own.
 EXPORT int64_t size_of(int64_t which) {
   const int64_t sizes[] = {sizeof(Recurrent), sizeof(Additive), sizeof(Before),
-                           sizeof(After),     sizeof(CrossEntropy), sizeof(Dropout)};
-  return which >= 0 && which < 6 ? sizes[which] : -1;
+                           sizeof(After),     sizeof(Heads),    sizeof(CrossEntropy), sizeof(Dropout)};
+  return which >= 0 && which < 7 ? sizes[which] : -1;
 }
 
 // Keep freed memory for the next step of training instead of giving it back and having it zeroed again, page by page.

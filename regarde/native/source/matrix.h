@@ -6,6 +6,7 @@
 // may lie apart: a step of a tensor (B, T, N) has rows T * N apart. A row's sums are added in the same order whatever
 // the tile, so that neither batch nor threads change a result.
 #pragma once
+#include "parallel.h"
 #include "vector.h"
 
 namespace VARIANT {
@@ -36,22 +37,24 @@ template <class Real> struct Packed {
   }
 
   // `element(k, n)` of a matrix is at W[k * down + n * right].
-  void pack(const Real *W, int64_t K_, int64_t N_, int64_t down, int64_t right, Real *into) {
+  void pack(const Real *W, int64_t K_, int64_t N_, int64_t down, int64_t right, Real *into, int64_t threads = 1) {
     K = K_, N = N_, panels = into;
     constexpr int64_t width = panel_width<Real>();
-    for (int64_t n0 = 0; n0 < N; n0 += width) {
-      Real *panel = panels + n0 * K;
-      const Real *from = W + n0 * right;
-      if (N - n0 < width) {
-        for (int64_t k = 0; k < K; k++)
-          for (int64_t n = 0; n < width; n++) panel[k * width + n] = n < N - n0 ? from[k * down + n * right] : 0;
-      } else if (right == 1) {
-        for (int64_t k = 0; k < K; k++) std::memcpy(panel + k * width, from + k * down, sizeof(Real) * width);
-      } else {
-        for (int64_t k = 0; k < K; k++)
-          for (int64_t n = 0; n < width; n++) panel[k * width + n] = from[k * down + n * right];
+    parallel((N + width - 1) / width, threads, [&](int64_t first, int64_t count, int64_t) {
+      for (int64_t n0 = first * width; n0 < (first + count) * width; n0 += width) {
+        Real *panel = panels + n0 * K;
+        const Real *from = W + n0 * right;
+        if (N - n0 < width) {
+          for (int64_t k = 0; k < K; k++)
+            for (int64_t n = 0; n < width; n++) panel[k * width + n] = n < N - n0 ? from[k * down + n * right] : 0;
+        } else if (right == 1) {
+          for (int64_t k = 0; k < K; k++) std::memcpy(panel + k * width, from + k * down, sizeof(Real) * width);
+        } else {
+          for (int64_t k = 0; k < K; k++)
+            for (int64_t n = 0; n < width; n++) panel[k * width + n] = from[k * down + n * right];
+        }
       }
-    }
+    });
   }
 };
 

@@ -31,7 +31,7 @@ template <class Real> struct Sentences {
 template <class Real> void recurrent_forward(const Recurrent &a) {
   Memory<Real> memory(CellWeights<Real>::size(a.kind, a.H));
   CellWeights<Real> weights;
-  weights.pack(a.kind, a.H, a.U_gates, a.U, false, memory.first);
+  weights.pack(a.kind, a.H, a.U_gates, a.U, false, memory.first, a.threads);
   parallel(a.B, a.threads, [&](int64_t first, int64_t count, int64_t) {
     Sentences<Real> sentences{a, first, count};
     for (int64_t k = 0; k < a.T; k++) cell_forward(a.kind, count, a.H, weights, sentences.step(k));
@@ -42,7 +42,7 @@ template <class Real> void recurrent_backward(const Recurrent &a) {
   const int64_t H = a.H, T = a.T, G = gates_of(a.kind) * H;
   Memory<Real> memory(CellWeights<Real>::size(a.kind, H)), scratch(a.B * H);
   CellWeights<Real> weights;
-  weights.pack(a.kind, H, a.U_gates, a.U, true, memory.first);
+  weights.pack(a.kind, H, a.U_gates, a.U, true, memory.first, a.threads);
   parallel(a.B, a.threads, [&](int64_t first, int64_t count, int64_t) {
     Sentences<Real> sentences{a, first, count};
     Rows<Real> d_state = at<Real>(a.d_state, first, 1, H, 0), d_carry = at<Real>(a.d_carry, first, 1, H, 0);

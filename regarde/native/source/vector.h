@@ -39,6 +39,7 @@ template <class Real> INLINE Vector<Real> load(const Real *from, int64_t count) 
 }
 template <class Real> INLINE void store(Real *to, Vector<Real> v, int64_t count) {
   if (count >= Lanes<Real>::count) return store<Real>(to, v);
+  if (count <= 0) return;
   for (int64_t i = 0; i < count; i++) to[i] = v[i];
 }
 
