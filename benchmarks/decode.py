@@ -1,0 +1,282 @@
+"""Translating beside others: the same sentences, the same weights or sizes, one core, in turns.
+
+    python benchmarks/decode.py --models DIR --data DIR --train             # what is not there yet
+    python benchmarks/decode.py --models DIR --data DIR --tools DIR         # the table
+    python benchmarks/decode.py --models DIR --data DIR --tools DIR --same  # do all say the same in fp32?
+    python benchmarks/decode.py --models DIR --data DIR --tools DIR --quality  # BLEU in fp32 and in bytes
+
+Models are trained on DIR/train.de and train.en; DIR/test2016.de and .en are translated. The tools' DIR holds a virtual
+environment for each: hf-env with ctranslate2, ort-env with onnxruntime and onnx (both with safetensors), onmt-env with
+OpenNMT-py. What is not installed is left out.
+
+    transformer   3 + 3 layers, size 256, 4 heads, feed-forward 1024
+                  CTranslate2 decodes the same weights, each sentence to its end
+    rnnsearch     embeddings 256, GRU encoder of 256 a direction, GRU decoder of 512, additive score
+                  ONNX Runtime decodes the same weights greedily, 20 words a sentence
+    luong         the same sizes with LSTM, general score, input feeding
+                  OpenNMT-py decodes a model of the same sizes in fp32, 20 words a sentence
+
+Batch 1 is one sentence after the other. Batch 32 is all sentences in one call, 32 of them (times the beam) at once:
+others put like lengths together, our engine lets the next sentence in where one has ended. Rates are words (EOS is one)
+and sentences per second of CPU time, medians of runs in turns; a ratio is that of words.
+"""
+
+from __future__ import annotations
+
+import argparse
+import itertools
+import statistics
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import ExitStack
+from dataclasses import dataclass
+from pathlib import Path
+
+import numpy as np
+from decoders.asked import EOS, Asked, Decoded, Ids, Tool
+from decoders.ours import Native, Torch
+
+import regarde
+from regarde.text import Text
+
+LSTM_OR_GRU = [
+    "model.embedding=256", "model.hidden=512", "model.encoder.kind=bidirectional", "model.encoder.hidden=256",
+    "model.attention.kind=global", "model.dropout=0.2", "model.init=torch",
+]  # fmt: skip
+MODELS = {
+    "transformer": [
+        "model.kind=transformer", "model.size=256", "model.layers=3", "model.heads=4", "model.feed_forward=1024",
+        "model.norm=pre", "model.dropout=0.1",
+    ],
+    "rnnsearch": [
+        "model.kind=bahdanau", *LSTM_OR_GRU, "model.maxout=256", "model.attention.score.kind=additive",
+        "model.attention.score.size=512",
+    ],
+    "luong": [
+        "model.kind=luong", *LSTM_OR_GRU, "model.layers=1", "model.footnote_14=false",
+        "model.attention.score.kind=general",
+    ],
+}  # fmt: skip
+PIECES = ["kind=sentencepiece", "size=8000", "model=bpe"]
+TRAINING = [
+    "source_language=de", "target_language=en", "text.shared=true", *(f"text.source.{one}" for one in PIECES),
+    *(f"text.target.{one}" for one in PIECES), "training.steps=1000", "training.batch_pairs=64",
+    "training.label_smoothing=0.1", "training.valid_every=500", "training.valid_pairs=200", "training.metric=bleu",
+    "training.optimiser.kind=adam", "training.optimiser.rate=1.5e-3", "training.schedule.kind=cosine",
+    "training.schedule.warmup=150", "training.schedule.floor=0.02",
+]  # fmt: skip
+TOOLS = {
+    "transformer": ("CTranslate2", "hf-env", "by_ctranslate2.py"),
+    "rnnsearch": ("ONNX Runtime", "ort-env", "by_onnxruntime.py"),
+    "luong": ("OpenNMT-py", "onmt-env", "by_opennmt.py"),
+}
+WORDS = {"transformer": 0, "rnnsearch": 20, "luong": 20}  # as Asked has it
+SENTENCES = {1: 32, 32: 256}  # that are timed, by the batch
+SLOW = {"torch": 4, "OpenNMT-py": 4}  # and these get every fourth of them
+FLOORS = {  # what we mean to reach at least: tool, beam, batch, int8
+    ("CTranslate2", 1, 1, False): 1.5, ("CTranslate2", 5, 1, False): 1.5,
+    ("CTranslate2", 1, 32, False): 1.2, ("CTranslate2", 5, 32, False): 1.2,
+    ("CTranslate2", 1, 1, True): 2.2, ("CTranslate2", 5, 1, True): 1.8,
+    ("CTranslate2", 1, 32, True): 1.3, ("CTranslate2", 5, 32, True): 1.3,
+    ("OpenNMT-py", 1, 1, True): 14, ("OpenNMT-py", 1, 32, True): 3.5, ("OpenNMT-py", 5, 32, True): 2.2,
+}  # fmt: skip
+
+Timed = Callable[[Sequence[Ids], Asked], Decoded]
+
+
+@dataclass(frozen=True)
+class Where:
+    """The folders."""
+
+    models: Path
+    data: Path
+    tools: Path | None
+
+    def tool(self, model: str) -> dict[str, Tool]:
+        """The one that decodes this model, where it is installed."""
+        name, environment, script = TOOLS[model]
+        python = self.tools / environment / "bin" / "python" if self.tools else None
+        return {name: Tool(python, script, str(self.models / model))} if python and python.exists() else {}
+
+
+@dataclass(frozen=True)
+class Test:
+    """The sentences to translate, as a model reads them, and what they mean."""
+
+    text: Text
+    sources: list[list[int]]
+    references: list[str]
+
+    @classmethod
+    def of(cls, where: Where, model: str) -> Test:
+        text = regarde.load(where.models / model).text
+        lines, references = (
+            (where.data / f"test2016.{side}").read_text().removesuffix("\n").split("\n") for side in ("de", "en")
+        )
+        return cls(text, [text.source.encode(line) for line in lines], references)
+
+    def say(self, ids: Ids) -> str:
+        return self.text.target.decode([word for word in ids if word != EOS])
+
+
+def works(model: str, only: str) -> Iterator[Asked]:
+    for int8, batch, beam in itertools.product((False, True), (1, 32), (1, 5)):
+        asked = Asked(beam=beam, batch=batch, int8=int8, words=WORDS[model])
+        if set(only.split()) <= {search_name(asked), f"batch{batch}", precision(asked)}:
+            yield asked
+
+
+def knows(name: str, asked: Asked) -> bool:
+    return not (name == "ONNX Runtime" and asked.beam > 1) and not (name == "torch" and asked.int8)
+
+
+def search_name(asked: Asked) -> str:
+    return "greedy" if asked.beam == 1 else f"beam{asked.beam}"
+
+
+def precision(asked: Asked) -> str:
+    return "int8" if asked.int8 else "fp32"
+
+
+def table(where: Where, models: Sequence[str], runs: int, only: str) -> None:
+    head("model", "search", "batch", "precision", "ours: words/s", "sentences/s", "other", "words/s", "sentences/s",
+         "ratio", "floor", "of all runs")  # fmt: skip
+    for model in models:
+        folder, test = where.models / model, Test.of(where, model)
+        with ExitStack() as stack:
+            tools = {name: stack.enter_context(tool) for name, tool in where.tool(model).items()}
+            decoders: dict[str, Timed] = {"ours": Native(folder), **tools, "torch": Torch(folder)}
+            for asked in works(model, only):
+                report(model, asked, in_turns(decoders, test.sources[: SENTENCES[asked.batch]], asked, runs))
+
+
+def in_turns(
+    decoders: Mapping[str, Timed], sources: Sequence[Ids], asked: Asked, runs: int
+) -> dict[str, list[Decoded]]:
+    chosen = {name: decoder for name, decoder in decoders.items() if knows(name, asked)}
+    for decoder in chosen.values():
+        decoder(sources[:: len(sources) // 8], asked)  # what is made once does not count
+    found: dict[str, list[Decoded]] = {name: [] for name in chosen}
+    for _ in range(runs):
+        for name, decoder in chosen.items():
+            found[name].append(decoder(sources[:: SLOW.get(name, 1)], asked))
+    return found
+
+
+def report(model: str, asked: Asked, found: Mapping[str, list[Decoded]]) -> None:
+    ours = found["ours"]
+    for name, theirs in found.items():
+        if name == "ours":
+            continue
+        ratio = middle(ours, words_per_second) / middle(theirs, words_per_second)
+        each = [words_per_second(a) / words_per_second(b) for a, b in zip(ours, theirs, strict=True)]
+        row(model, search_name(asked), asked.batch, precision(asked),
+            f"{middle(ours, words_per_second):,.0f}", f"{middle(ours, sentences_per_second):,.1f}", name,
+            f"{middle(theirs, words_per_second):,.0f}", f"{middle(theirs, sentences_per_second):,.1f}",
+            f"{ratio:.2f}", FLOORS.get((name, asked.beam, asked.batch, asked.int8), ""),
+            ", ".join(f"{one:.2f}" for one in each))  # fmt: skip
+
+
+def words_per_second(found: Decoded) -> float:
+    return found.tokens / found.seconds
+
+
+def sentences_per_second(found: Decoded) -> float:
+    return len(found.ids) / found.seconds
+
+
+def middle(found: Sequence[Decoded], rate: Callable[[Decoded], float]) -> float:
+    return statistics.median(rate(one) for one in found)
+
+
+def same(where: Where, models: Sequence[str]) -> None:
+    """Native against torch, words and numbers; against a tool that decodes the same weights, words."""
+    head("model", "search", "other", "sentences", "same words", "scores apart", "attention apart")
+    for model, beam in itertools.product(models, (1, 5)):
+        folder, test = where.models / model, Test.of(where, model)
+        native, asked = Native(folder), Asked(beam=beam, batch=32, int8=False)
+        ours = native.hypotheses(test.sources, asked)
+        theirs = Torch(folder).hypotheses(test.sources, asked)
+        equal = [(a, b) for a, b in zip(ours, theirs, strict=True) if a.ids == b.ids]
+        scores = max(float(np.abs(a.token_scores - b.token_scores).max()) for a, b in equal)
+        attention = max(float(np.abs(a.heads - b.heads).max()) for a, b in equal)
+        row(model, search_name(asked), "torch", len(ours), len(equal), f"{scores:.1e}", f"{attention:.1e}")
+        others = {"torch": [list(one.ids) for one in theirs]}
+        for name, tool in where.tool(model).items():
+            with tool:
+                if name == "OpenNMT-py" or not knows(name, asked):  # weights of its own; a search it has not
+                    continue
+                others[name] = tool(test.sources, asked).ids
+            equals = sum(list(a.ids) == b for a, b in zip(ours, others[name], strict=True))
+            row(model, search_name(asked), name, len(ours), equals, "", "")
+        for name, said in others.items():
+            for number, (one, ids) in enumerate(zip(ours, said, strict=True)):
+                if list(one.ids) != ids:
+                    score = native.engines[False].forced([test.sources[number]], [ids])[0].log_probability
+                    print(f"sentence {number + 1}: ours {one.log_probability:.6f} {test.say(one.ids)!r}")
+                    print(f"    {name} {score:.6f} {test.say(ids)!r}")
+
+
+def quality(where: Where, models: Sequence[str]) -> None:
+    """BLEU of fp32 and of bytes."""
+    import sacrebleu
+
+    head("model", "search", "engine", "BLEU fp32", "BLEU int8", "sentences that differ")
+    for model, beam in itertools.product(models, (1, 5)):
+        test = Test.of(where, model)
+        with ExitStack() as stack:
+            tools = {name: stack.enter_context(tool) for name, tool in where.tool(model).items()}
+            decoders: dict[str, Timed] = {"ours": Native(where.models / model), **tools}
+            for name, decoder in decoders.items():
+                asked = [Asked(beam=beam, batch=32, int8=int8) for int8 in (False, True)]
+                if name == "OpenNMT-py" or not knows(name, asked[0]):
+                    continue
+                said = [[test.say(ids) for ids in decoder(test.sources, one).ids] for one in asked]
+                scores = [sacrebleu.corpus_bleu(one, [test.references]).score for one in said]
+                differ = sum(a != b for a, b in zip(*said, strict=True))
+                row(model, search_name(asked[0]), name, *(f"{score:.2f}" for score in scores), differ)
+
+
+def train(where: Where, models: Sequence[str]) -> None:
+    for model in models:
+        if not (where.models / model).exists():
+            pairs, held_out = ([where.data / f"{part}.{side}" for side in ("de", "en")] for part in ("train", "val"))
+            regarde.train(
+                source=pairs[0], target=pairs[1], valid=held_out, settings=[*TRAINING, *MODELS[model]],
+                out=where.models / model, threads=1,
+            )  # fmt: skip
+
+
+def head(*cells: str) -> None:
+    row(*cells)
+    row(*["---"] * len(cells))
+
+
+def row(*cells: object) -> None:
+    print(f"| {' | '.join(str(cell) for cell in cells)} |", flush=True)
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--models", type=Path, required=True)
+    parser.add_argument("--data", type=Path, required=True)
+    parser.add_argument("--tools", type=Path)
+    parser.add_argument("--runs", type=int, default=5)
+    parser.add_argument("--model", nargs="*", default=list(MODELS), choices=list(MODELS))
+    parser.add_argument("--only", default="", help="works of the table, such as 'greedy batch1 int8' or 'fp32'")
+    parser.add_argument("--train", action="store_true")
+    parser.add_argument("--same", action="store_true")
+    parser.add_argument("--quality", action="store_true")
+    given = parser.parse_args()
+    where = Where(given.models, given.data, given.tools)
+    if given.train:
+        train(where, given.model)
+    elif given.same:
+        same(where, given.model)
+    elif given.quality:
+        quality(where, given.model)
+    else:
+        table(where, given.model, given.runs, given.only)
+
+
+if __name__ == "__main__":
+    main()
