@@ -6,6 +6,7 @@ Nothing here needs torch before the native engine has said that it cannot.
 from __future__ import annotations
 
 import importlib.util
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Literal, get_args
@@ -18,7 +19,7 @@ from regarde.manifest import CONFIG, WEIGHTS
 from regarde.native import library
 from regarde.search import Greedy, Search
 from regarde.text import TextConfig, load_text
-from regarde.translate import Translator
+from regarde.translate import Translator, ensemble
 from regarde.weights import Weights
 
 EngineName = Literal["auto", "native", "torch"]
@@ -56,6 +57,14 @@ def load(folder: str | Path, *, device: str = "cpu", engine: EngineName = "auto"
             remedy = "Restore the folder, or let torch look at it: pip install 'regarde[train]'"
             raise FolderError(f"{folder}: the native engine does not know {reason}. {remedy}.") from None
         return _by_torch(Path(folder), device)
+
+
+def load_ensemble(folders: Sequence[Path], *, device: str, engine: EngineName, threads: int) -> Translator:
+    """One translator that asks several models; "auto" takes torch for all where one of them needs it."""
+    translators = [load(folder, device=device, engine=engine, threads=threads) for folder in folders]
+    if engine == "auto" and len({translator.engine.name for translator in translators}) > 1:
+        translators = [load(folder, device=device, engine="torch") for folder in folders]
+    return ensemble(translators)
 
 
 def _by_torch(folder: Path, device: str) -> Translator:

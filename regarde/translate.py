@@ -8,7 +8,7 @@ from __future__ import annotations
 import html
 import itertools
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import asdict, dataclass, replace
 from typing import TYPE_CHECKING, Any, Protocol, overload
 
 import numpy as np
@@ -18,6 +18,7 @@ from regarde.alignment.links import Link, argmax_links, merge, shift
 from regarde.alignment.unknown import replacements
 from regarde.errors import DataError, UsageError
 from regarde.search import Hypothesis, Search, adjusted
+from regarde.search.trace import Step, Trace, ids_in
 from regarde.text import EOS, NO_WORD, Text
 
 if TYPE_CHECKING:
@@ -88,6 +89,13 @@ class Engine(Protocol):
 
     def decode(self, sources: Iterable[Sequence[int]], search: Search) -> Iterator[list[Hypothesis]]: ...
 
+    def joined(self, others: Sequence[Any], offsets: Sequence[int]) -> Engine:
+        """One that says the mean of what this and others of its kind say; the offset of each one's attention."""
+
+    def trace(
+        self, source: Sequence[int], search: Search, candidates: int, target: Sequence[int] | None = None
+    ) -> tuple[tuple[Step, ...], list[Hypothesis]]: ...
+
 
 @dataclass(frozen=True)
 class Sentence:
@@ -155,6 +163,40 @@ class Translator:
         translations = list(self.stream((self.tokens(text) for text in several), chosen))
         return translations[0] if isinstance(sentences, str) else translations
 
+    def trace(
+        self,
+        sentence: str,
+        *,
+        beam: int | None = None,
+        n_best: int = 1,
+        search: Search | None = None,
+        target: str | None = None,
+        top_k: int = 8,
+    ) -> Trace:
+        """Every step of a search, with the `top_k` likeliest words at each; of forced decoding where `target` is given.
+
+        The search is chosen as in `translate`; with a `target` nothing is searched.
+        """
+        if top_k < 1:
+            raise UsageError(f"top_k = {top_k}: expected at least 1. Ask for more candidates.")
+        chosen = search or adjusted(self.search, beam=beam, n_best=n_best)
+        given, text = self.tokens(sentence), self.text.target
+        if not given.ids:
+            raise UsageError("There is nothing to trace in an empty sentence. Give one with words.")
+        words = None if target is None else [*text.encode(self.text.prepare(target)), EOS]
+        steps, found = self.engine.trace(given.ids, chosen, top_k, words)
+        named = sorted(ids_in(steps))
+        return Trace(
+            source=given.text,
+            source_tokens=tuple(self.text.source.pieces([*given.ids, EOS])),
+            search=asdict(chosen) if target is None else {"kind": "forced"},
+            offset=self.offset,
+            steps=steps,
+            hypotheses=tuple(found),
+            texts=tuple(text.decode(hypothesis.ids) for hypothesis in found),
+            tokens=dict(zip(named, text.pieces(named), strict=True)),
+        )
+
     def tokens(self, text: str) -> Sentence:
         """text -> tokens; a sentence that is too long is refused."""
         prepared = self.text.prepare(text)
@@ -214,12 +256,12 @@ def ensemble(translators: Sequence[Translator]) -> Translator:
     for number, other in enumerate(others, start=2):
         if difference := first_difference(first.text, other.text):
             raise UsageError(f"Model {number} of the ensemble: {difference} Use models trained on the same vocabulary.")
-    from regarde.engines.reference import TorchEngine  # torch, which a translator need not have
-    from regarde.models.ensemble import Ensemble
-
-    model = Ensemble([translator.model for translator in translators])
+    if len(names := sorted({translator.engine.name for translator in translators})) > 1:
+        raise UsageError(f'Models loaded for {" and ".join(names)} make no ensemble. Load all with engine = "torch".')
+    offsets = [translator.offset for translator in translators]
+    engine = first.engine.joined([other.engine for other in others], offsets)
     longest = min(translator.longest for translator in translators)
-    return replace(first, engine=TorchEngine(model), offset=model.decoder.offset, longest=longest)
+    return replace(first, engine=engine, offset=max(offsets), longest=longest)
 
 
 def first_difference(expected: Text, given: Text) -> str:

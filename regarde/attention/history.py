@@ -84,8 +84,11 @@ class Monotonic(OneHead):
         self.noise = noise
         self.r = nn.Parameter(torch.zeros(()))  # counted from `start`, so that a model's initialisation keeps it
 
+    def energies(self, scores: Tensor) -> Tensor:
+        return scores + (self.start + self.r)
+
     def weigh(self, query: Tensor, memory: Memory, past: Tensor | None, allowed: Tensor) -> Tensor:
-        energy = self.score(query, memory.keys) + (self.start + self.r)  # (B, T, S)
+        energy = self.energies(self.score(query, memory.keys))  # (B, T, S)
         if self.training:
             energy = energy + self.noise * torch.randn_like(energy)
         allowed = allowed & (energy != -torch.inf)

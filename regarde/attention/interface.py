@@ -47,6 +47,10 @@ class Attention(nn.Module, ABC):
         """What a native decoder needs to know to attend by itself; None for an attention it does not know."""
         return None
 
+    def energies(self, scores: Tensor) -> Tensor:
+        """What is weighed, out of what the score says."""
+        return scores
+
     @abstractmethod
     def remember(self, states: Tensor, mask: Tensor, values: Tensor | None = None) -> Memory:
         """Compute once what depends on the source alone; `values` are the states unless given."""

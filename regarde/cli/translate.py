@@ -87,15 +87,12 @@ def translate(
 
     from regarde import config
     from regarde.cli.filter import Json, Plain, Ranked, translate_lines
-    from regarde.loading import load
+    from regarde.loading import load_ensemble
     from regarde.search import Sampling, adjusted
-    from regarde.translate import ensemble
 
-    if len(runs) > 1 and engine == "auto":
-        engine = "torch"  # which asks several models at once
     device = choose(device) if device != "cpu" else device
-    translators = [load(run, device=device, engine=engine, threads=threads or cores()) for run in runs]
-    translator = replace(ensemble(translators), replace_unknown=replace_unknown)
+    loaded = load_ensemble(runs, device=device, engine=engine, threads=threads or cores())
+    translator = replace(loaded, replace_unknown=replace_unknown)
     if translator.engine.name == "torch":
         settle_threads(threads, translator.model.parameter_count())
     if sample:

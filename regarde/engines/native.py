@@ -9,15 +9,18 @@ from __future__ import annotations
 
 import ctypes
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
+from regarde.engines.records import Reader
 from regarde.errors import ConfigError, UsageError
 from regarde.native import library
 from regarde.precision import Kind
 from regarde.search import Beam, Hypothesis, Sampling, Search
+from regarde.search.trace import Step
 from regarde.text import EOS
 
 Ids = Sequence[int]
@@ -36,10 +39,18 @@ class Request(ctypes.Structure):
     """As in source/engine/searching.h."""
 
     _fields_ = library.fields(
-        sizes="count kind size n_best min_length max_extra allow_unknown top_k rows threads",
+        sizes="count kind size n_best min_length max_extra allow_unknown top_k rows threads watched",
         reals="alpha beta max_ratio top_p temperature",
         pointers="starts ids target_starts target_ids dice dice_starts",
     )
+
+
+@dataclass(frozen=True)
+class Asked:
+    """A request, and the arrays that it points to: they are held for as long as it is."""
+
+    request: Request
+    held: Mapping[str, NDArray[Any]]
 
 
 class NativeEngine:
@@ -49,6 +60,7 @@ class NativeEngine:
     """
 
     name = "native"
+    _members: tuple[NativeEngine, ...] = ()  # of an ensemble, for whom they live on
 
     def __init__(
         self,
@@ -71,8 +83,32 @@ class NativeEngine:
         tried._library = library.loaded()
         tried._build(settings, kinds, {})
 
-    def _build(self, settings: Mapping[str, str], kinds: Mapping[str, Kind], addresses: Mapping[str, int]) -> None:
+    def joined(self, others: Sequence[NativeEngine], offsets: Sequence[int]) -> NativeEngine:
+        """This and others as one: the mean of what they say, as regarde.models.ensemble has it."""
+        made = NativeEngine.__new__(NativeEngine)
+        made.threads, made.rows, made._library = self.threads, self.rows, self._library
+        made._members = (self, *others)
+        made._new()
+        handles = (ctypes.c_void_p * len(made._members))(*(member._handle for member in made._members))
+        numbers = (ctypes.c_int64 * len(offsets))(*offsets)
+        problem = made._call("engine_join", ctypes.c_char_p)(
+            made._pointer, handles, numbers, ctypes.c_int64(len(offsets))
+        )
+        if problem:
+            raise UsageError(f"The native engine does not know {problem.decode()}. Use models of one vocabulary.")
+        made._measure()
+        return made
+
+    def _new(self) -> None:
         self._handle: int | None = self._call("engine_new", ctypes.c_void_p)(int(library.simd() == "avx2"))
+
+    def _measure(self) -> None:
+        layers, heads = ctypes.c_int64(), ctypes.c_int64()
+        self._call("engine_shape")(self._pointer, ctypes.byref(layers), ctypes.byref(heads))
+        self.layers, self.heads = layers.value, heads.value
+
+    def _build(self, settings: Mapping[str, str], kinds: Mapping[str, Kind], addresses: Mapping[str, int]) -> None:
+        self._new()
         for path, value in settings.items():
             self._call("engine_setting")(self._pointer, path.encode(), value.encode())
         for name, kind in kinds.items():
@@ -83,9 +119,7 @@ class NativeEngine:
             )
         if problem := self._call("engine_build", ctypes.c_char_p)(self._pointer):
             raise Unfit(problem.decode())
-        layers, heads = ctypes.c_int64(), ctypes.c_int64()
-        self._call("engine_shape")(self._pointer, ctypes.byref(layers), ctypes.byref(heads))
-        self.layers, self.heads = layers.value, heads.value
+        self._measure()
 
     def __del__(self) -> None:
         if getattr(self, "_handle", None):
@@ -100,17 +134,26 @@ class NativeEngine:
             window.append(source)
             cost += self._cost(source, search)
             if len(window) == WINDOW or cost > MOST_NUMBERS:
-                yield from self._search(window, search)
+                yield from self._answer(self._asked(window, search))[0]
                 window, cost = [], 0
         if window:
-            yield from self._search(window, search)
+            yield from self._answer(self._asked(window, search))[0]
 
     def _cost(self, source: Ids, search: Search) -> int:
         """Numbers that the answers to a sentence hold at most: their attention, and a die for each word."""
         S = len(source) + 1
         return search.n_best * _longest(source, search) * (1 + self.layers * self.heads * S)
 
-    def _search(self, sources: Sequence[Ids], search: Search) -> list[list[Hypothesis]]:
+    def trace(
+        self, source: Ids, search: Search, candidates: int, target: Ids | None = None
+    ) -> tuple[tuple[Step, ...], list[Hypothesis]]:
+        """Each step of a search for one source, or along the words of a target, which is given with EOS."""
+        asked = self._asked([source], search) if target is None else self._told([source], [target])
+        asked.request.watched = candidates
+        (found,), steps = self._answer(asked)
+        return steps, found
+
+    def _asked(self, sources: Sequence[Ids], search: Search) -> Asked:
         if search.kind == "beam" and search.beta and not self.layers:
             given = f"search.beta = {search.beta:g}: the coverage penalty reads attention, and this model has none"
             raise ConfigError(f"{given}. Set search.beta to 0.")
@@ -119,30 +162,37 @@ class NativeEngine:
         dice, dice_starts = _dice(sources, search) if search.kind == "sampling" else _NO_DICE
         wide = search if search.kind == "beam" else Beam(size=1, alpha=0.0)
         drawn = search if search.kind == "sampling" else Sampling()
+        held = {"starts": starts, "ids": ids, "dice": dice, "dice_starts": dice_starts}
         request = Request(
             count=len(sources), kind=KINDS[search.kind], size=wide.size, n_best=search.n_best,
             min_length=rules.min_length, max_extra=rules.max_extra, allow_unknown=rules.allow_unknown,
             top_k=drawn.top_k, rows=self.rows, threads=self.threads, alpha=wide.alpha, beta=wide.beta,
-            max_ratio=rules.max_ratio, top_p=drawn.top_p, temperature=drawn.temperature, starts=starts.ctypes.data,
-            ids=ids.ctypes.data, dice=dice.ctypes.data, dice_starts=dice_starts.ctypes.data,
+            max_ratio=rules.max_ratio, top_p=drawn.top_p, temperature=drawn.temperature,
         )  # fmt: skip
-        return self._answer(request)
+        return Asked(request, held)
 
     def forced(self, sources: Sequence[Ids], targets: Sequence[Ids]) -> list[Hypothesis]:
         """What the model thinks of given words; targets are given with EOS."""
+        everything, _ = self._answer(self._told(sources, targets))
+        return [found for (found,) in everything]
+
+    def _told(self, sources: Sequence[Ids], targets: Sequence[Ids]) -> Asked:
         if not all(targets):
             raise UsageError("A target of no tokens has no score. Give at least its end.")
         starts, ids = _flat(sources)
         target_starts, target_ids = _flat(targets)
+        held = {"starts": starts, "ids": ids, "target_starts": target_starts, "target_ids": target_ids}
         request = Request(
             count=len(sources), kind=FORCED, size=1, n_best=1, allow_unknown=1, rows=self.rows, threads=self.threads,
-            max_ratio=1.0, top_p=1.0, temperature=1.0, starts=starts.ctypes.data, ids=ids.ctypes.data,
-            target_starts=target_starts.ctypes.data, target_ids=target_ids.ctypes.data,
+            max_ratio=1.0, top_p=1.0, temperature=1.0,
         )  # fmt: skip
-        return [found for (found,) in self._answer(request)]
+        return Asked(request, held)
 
-    def _answer(self, request: Request) -> list[list[Hypothesis]]:
-        """Done before it returns: the arrays that the request points to live no longer than its caller."""
+    def _answer(self, asked: Asked) -> tuple[list[list[Hypothesis]], tuple[Step, ...]]:
+        """The hypotheses of each sentence, and the steps of the only one where they were asked for."""
+        request = asked.request
+        for name, array in asked.held.items():
+            setattr(request, name, array.ctypes.data)
         answer = self._call("engine_decode", ctypes.c_void_p)(self._pointer, ctypes.byref(request))
         held = ctypes.c_void_p(answer)
         try:
@@ -152,26 +202,12 @@ class NativeEngine:
             reals = self._array("answer_reals", held, ctypes.c_float)
         finally:
             self._call("answer_free")(held)
-        at, place = 0, 0
-        everything = []
-        for _ in range(request.count):
-            found = []
-            count, at = int(numbers[at]), at + 1
-            for _ in range(count):
-                T, S, finished = (int(number) for number in numbers[at : at + 3])
-                size = self.layers * self.heads * T * S
-                found.append(
-                    Hypothesis(
-                        ids=tuple(numbers[at + 3 : at + 3 + T].tolist()),
-                        token_scores=reals[place + 1 : place + 1 + T].copy(),
-                        score=float(reals[place]),
-                        heads=reals[place + 1 + T : place + 1 + T + size].reshape(self.layers, self.heads, T, S).copy(),
-                        finished=bool(finished),
-                    )
-                )
-                at, place = at + 3 + T, place + 1 + T + size
-            everything.append(found)
-        return everything
+        reader = Reader(numbers, reals, self.layers, self.heads, energies=not self._members)
+        everything = [reader.hypotheses() for _ in range(request.count)]
+        if not request.watched:
+            return everything, ()
+        S = everything[0][0].heads.shape[3]
+        return everything, reader.steps(S, request.n_best if request.kind == KINDS["sampling"] else 1)
 
     @property
     def _pointer(self) -> ctypes.c_void_p:

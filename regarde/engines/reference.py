@@ -10,8 +10,12 @@ import torch
 
 from regarde.data.batch import collate_source
 from regarde.data.sampling import ordered
+from regarde.models.ensemble import Ensemble
 from regarde.models.interface import Model
 from regarde.search import Hypothesis, Search
+from regarde.search.trace import Step
+from regarde.search.walk import follow
+from regarde.search.watch import Watch
 
 WINDOW = 256  # sentences looked at together, so that like lengths share a batch
 BATCH_TOKENS = 8192  # source positions in a batch, times the hypotheses kept for each
@@ -37,3 +41,19 @@ class TorchEngine:
                 encoding = self.model.encode(batch)
                 found |= zip(rows.tolist(), search(self.model, encoding), strict=True)
             yield from (found[row] for row in range(len(window)))
+
+    def joined(self, others: Sequence[TorchEngine], offsets: Sequence[int]) -> TorchEngine:
+        """This and others as one; the models know their offsets."""
+        return TorchEngine(Ensemble([engine.model for engine in (self, *others)]))
+
+    @torch.no_grad()
+    def trace(
+        self, source: Sequence[int], search: Search, candidates: int, target: Sequence[int] | None = None
+    ) -> tuple[tuple[Step, ...], list[Hypothesis]]:
+        encoding = self.model.encode(collate_source([source]).to(self.device))
+        with Watch(self.model.decoder, candidates) as watch:
+            if target is None:
+                (found,) = search(self.model, encoding, watch)
+            else:
+                found = [follow(self.model, encoding, target, watch)]
+        return tuple(watch.steps), found

@@ -20,6 +20,7 @@ import torch
 from torch import Tensor, nn
 from torch.nn import functional
 
+from regarde.attention.interface import Attention
 from regarde.data.batch import Batched, Source
 from regarde.errors import UsageError
 from regarde.models.interface import Decoder, Encoder, Encoding, Model, State
@@ -64,6 +65,9 @@ class EnsembleDecoder(Decoder[States, Memories]):
         super().__init__()
         self.members = cast(Sequence[Decoder[Any, Any]], nn.ModuleList(decoders))
         self.offset = max(decoder.offset for decoder in decoders)
+
+    def attentions(self) -> list[Attention]:
+        return []  # the members', none of which is the ensemble's
 
     def remember(self, encoding: Encoding) -> Memories:
         pairs = zip(self.members, _members(encoding), strict=True)

@@ -22,6 +22,7 @@ from typing import Any, Generic, TypeVar
 
 from torch import Tensor, nn
 
+from regarde.attention.interface import Attention
 from regarde.data.batch import Batch, Batched, Source
 
 
@@ -73,6 +74,10 @@ class Decoder(nn.Module, ABC, Generic[StateT, MemoryT]):
     @abstractmethod
     def unroll(self, previous: Tensor, state: StateT, memory: MemoryT) -> tuple[Tensor, StateT]:
         """Any number of words on.  (B, T) -> logits (B, T, V)"""
+
+    def attentions(self) -> list[Attention]:
+        """Those that look at the source, one for each layer of `past`."""
+        return [part for part in self.modules() if isinstance(part, Attention)]
 
     def logits(self, previous: Tensor, state: StateT, memory: MemoryT) -> Tensor:
         """The logits of `unroll` alone, for training, which asks for no weights.  (B, T) -> (B, T, V)"""

@@ -12,6 +12,7 @@ from regarde.search.rules import Rules
 
 if TYPE_CHECKING:
     from regarde.models.interface import Encoding, Model
+    from regarde.search.watch import Watch
 
 
 @dataclass(frozen=True)
@@ -38,7 +39,7 @@ class Beam:
     def width(self) -> int:
         return self.size
 
-    def __call__(self, model: Model, encoding: Encoding) -> list[list[Hypothesis]]:
+    def __call__(self, model: Model, encoding: Encoding, watch: Watch | None = None) -> list[list[Hypothesis]]:
         from regarde.search.beams import BeamSearch  # torch, which a translator need not have
 
-        return BeamSearch(self)(model, encoding)
+        return BeamSearch(self)(model, encoding, watch)

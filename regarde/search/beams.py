@@ -17,6 +17,8 @@ from regarde.models.interface import Encoding, Model
 from regarde.search.beam import Beam
 from regarde.search.hypothesis import Hypothesis
 from regarde.search.rules import coverage_penalty, length_penalty
+from regarde.search.trace import Continuation, Fate
+from regarde.search.watch import Open, Watch
 from regarde.text.vocabulary import BOS, EOS, PAD
 
 DEAD = float("-inf")
@@ -48,7 +50,8 @@ class BeamSearch:
         self.alpha, self.beta = settings.alpha, settings.beta
 
     @torch.no_grad()
-    def __call__(self, model: Model, encoding: Encoding) -> list[list[Hypothesis]]:
+    def __call__(self, model: Model, encoding: Encoding, watch: Watch | None = None) -> list[list[Hypothesis]]:
+        """The hypotheses of each sentence; only a search for one sentence is watched."""
         decoder = model.decoder
         lengths = encoding.source.lengths.tolist()
         longest = self.rules.longest(encoding.source.lengths).tolist()
@@ -61,6 +64,7 @@ class BeamSearch:
         numbers = list(range(len(lengths)))  # the sentences still searched, K rows each
         found: list[list[Hypothesis]] = [[] for _ in numbers]
         previous = beams.words.new_full((len(beams.words),), BOS)
+        open_rows = [Open(None, BOS, 0.0)]
         step = 0
         while numbers:
             logits, state = decoder.step(previous, state, memory)
@@ -74,11 +78,17 @@ class BeamSearch:
                 open_ = [c for c in ranked if c.word != EOS][: self.size]
                 source_length = lengths[number]
                 found[number] += [self._hypothesis(c, beams, scores, state.past, source_length) for c in ended]
-                if len(found[number]) < self.size and step < longest[number] and open_:
+                on = len(found[number]) < self.size and step < longest[number] and bool(open_)
+                cut = not on and len(found[number]) < self.n_best
+                if watch:
+                    fates = _fates(ranked, ended, open_ if on or cut else [], "kept" if on else "cut")
+                    watch.step(open_rows, scores, state.past, self._continuations(fates, scores))
+                    open_rows = [Open(c.row, c.word, c.score) for c in open_]
+                if on:
                     staying.append(number)
                     # a small vocabulary may leave fewer than K open beams: the rest hold nothing
                     going += open_ + [Candidate(open_[0].row, PAD, DEAD)] * (self.size - len(open_))
-                elif len(found[number]) < self.n_best:  # what the limit cut short fills the places that are left
+                elif cut:  # what the limit cut short fills the places that are left
                     found[number] += [self._hypothesis(c, beams, scores, state.past, source_length) for c in open_]
             numbers = staying
             if going:
@@ -120,6 +130,9 @@ class BeamSearch:
             scores=torch.tensor([c.score for c in chosen], device=scores.device),
         )
 
+    def _continuations(self, fates: list[tuple[Candidate, Fate]], scores: Tensor) -> list[Continuation]:
+        return [Continuation(c.row, c.word, float(scores[c.row, c.word]), c.score, fate) for c, fate in fates]
+
     def _hypothesis(
         self, candidate: Candidate, beams: Beams, scores: Tensor, past: Tensor, source_length: int
     ) -> Hypothesis:
@@ -134,3 +147,10 @@ class BeamSearch:
             heads=heads,
             finished=word == EOS,
         )
+
+
+def _fates(
+    ranked: list[Candidate], ended: list[Candidate], open_: list[Candidate], of_open: Fate
+) -> list[tuple[Candidate, Fate]]:
+    """What becomes of each continuation."""
+    return [(c, "finished" if c in ended else of_open if c in open_ else "pruned") for c in ranked]

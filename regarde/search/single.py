@@ -18,6 +18,7 @@ if TYPE_CHECKING:
     from torch import Tensor
 
     from regarde.models.interface import Encoding, Model
+    from regarde.search.watch import Watch
 
 
 @dataclass(frozen=True)
@@ -30,10 +31,10 @@ class Greedy:
     n_best: ClassVar[int] = 1
     width: ClassVar[int] = 1  # hypotheses kept side by side for a sentence
 
-    def __call__(self, model: Model, encoding: Encoding) -> list[list[Hypothesis]]:
+    def __call__(self, model: Model, encoding: Encoding, watch: Watch | None = None) -> list[list[Hypothesis]]:
         from regarde.search.walk import walk  # torch, which a translator need not have
 
-        walked = walk(model, encoding, self.rules, lambda scores, _: scores.argmax(dim=-1))
+        walked = walk(model, encoding, self.rules, lambda scores, _: scores.argmax(dim=-1), watch)
         return [[hypothesis] for hypothesis in walked]
 
 
@@ -57,7 +58,7 @@ class Sampling:
     def width(self) -> int:
         return self.n_best
 
-    def __call__(self, model: Model, encoding: Encoding) -> list[list[Hypothesis]]:
+    def __call__(self, model: Model, encoding: Encoding, watch: Watch | None = None) -> list[list[Hypothesis]]:
         import torch
 
         from regarde.search.walk import walk
@@ -71,7 +72,7 @@ class Sampling:
             drawn = torch.searchsorted(cumulated, thrown.to(scores.device) * cumulated[:, -1:], right=True)
             return drawn.squeeze(1).clamp_max(scores.shape[1] - 1)
 
-        walked = walk(model, encoding.repeat(self.n_best), self.rules, choose)
+        walked = walk(model, encoding.repeat(self.n_best), self.rules, choose, watch)
         groups = [walked[i : i + self.n_best] for i in range(0, len(walked), self.n_best)]
         return [sorted(group, key=lambda hypothesis: -hypothesis.score) for group in groups]
 

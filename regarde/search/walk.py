@@ -5,7 +5,7 @@ Axes: B rows, V vocabulary, t steps so far.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 
 import numpy as np
 import torch
@@ -14,6 +14,8 @@ from torch import Tensor
 from regarde.models.interface import Encoding, Model
 from regarde.search.hypothesis import Hypothesis
 from regarde.search.rules import Rules
+from regarde.search.trace import Continuation, Fate
+from regarde.search.watch import Open, Watch
 from regarde.text.vocabulary import BOS, EOS
 
 Choice = Callable[[Tensor, list[int]], Tensor]
@@ -21,7 +23,9 @@ Choice = Callable[[Tensor, list[int]], Tensor]
 
 
 @torch.no_grad()
-def walk(model: Model, encoding: Encoding, rules: Rules, choose: Choice) -> list[Hypothesis]:
+def walk(
+    model: Model, encoding: Encoding, rules: Rules, choose: Choice, watch: Watch | None = None
+) -> list[Hypothesis]:
     """Step until every row has said EOS or reached its limit; rows that are done leave the batch."""
     decoder = model.decoder
     lengths = encoding.source.lengths
@@ -32,6 +36,7 @@ def walk(model: Model, encoding: Encoding, rules: Rules, choose: Choice) -> list
     token_scores: list[list[float]] = [[] for _ in numbers]
     done: list[Hypothesis | None] = [None] * len(numbers)
     previous = torch.full_like(lengths, BOS)
+    open_rows = [Open(None, BOS, 0.0) for _ in numbers]
     step = 0
     while numbers:
         logits, state = decoder.step(previous, state, memory)
@@ -54,8 +59,42 @@ def walk(model: Model, encoding: Encoding, rules: Rules, choose: Choice) -> list
                 heads=heads.cpu().numpy().copy(),
                 finished=word == EOS,
             )
+        if watch:
+            sums = [float(np.sum(token_scores[number])) for number in numbers]
+            ways = [
+                Continuation(row, word, chosen_scores[row], sums[row], _fate(word, row in staying))
+                for row, word in enumerate(previous.tolist())
+            ]
+            watch.step(open_rows, scores, state.past, ways)
+            open_rows = [Open(row, ways[row].id, sums[row]) for row in staying]
         if len(staying) < len(numbers):
             rows = torch.tensor(staying, dtype=torch.long, device=previous.device)
             numbers = [numbers[row] for row in staying]
             previous, state, memory = previous[rows], state.select(rows), memory.select(rows)
     return [hypothesis for hypothesis in done if hypothesis is not None]
+
+
+@torch.no_grad()
+def follow(model: Model, encoding: Encoding, target: Sequence[int], watch: Watch) -> Hypothesis:
+    """The same for one sentence whose words are given, EOS included: nothing is chosen, and nothing forbidden."""
+    state, memory = model.decoder.start(encoding), model.decoder.remember(encoding)
+    token_scores: list[float] = []
+    row = Open(None, BOS, 0.0)
+    for t, word in enumerate(target):
+        logits, state = model.decoder.step(encoding.source.ids.new_tensor([row.id]), state, memory)
+        scores = logits.float().log_softmax(dim=-1)  # (1, V)
+        token_scores.append(float(scores[0, word]))
+        way = Continuation(0, word, token_scores[-1], sum(token_scores), "kept" if t + 1 < len(target) else "finished")
+        watch.step([row], scores, state.past, [way])
+        row = Open(0, word, way.score)
+    return Hypothesis(
+        ids=tuple(target),
+        token_scores=np.asarray(token_scores, dtype=np.float32),
+        score=sum(token_scores),
+        heads=state.past[0].cpu().numpy().copy(),
+        finished=True,
+    )
+
+
+def _fate(word: int, goes_on: bool) -> Fate:
+    return "kept" if goes_on else "finished" if word == EOS else "cut"

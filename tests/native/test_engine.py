@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import random
 import subprocess
 import sys
@@ -196,3 +197,22 @@ print(sorted({{"torch", "matplotlib"}} & set(sys.modules)))
 """
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     assert done.stdout.splitlines() == ["4", "[]"]
+
+
+def test_a_trace_is_json_and_leads_to_what_was_said(run: Path) -> None:
+    for engine in ("native", "torch"):
+        model = regarde.load(run, engine=engine)
+        trace = model.trace("abc", beam=3, n_best=2, top_k=5)
+        said = json.loads(json.dumps(trace.as_json(), allow_nan=False))
+        translation = model.translate("abc", beam=3, n_best=2)
+        assert said["source_tokens"] == list(translation.source_tokens)
+        assert {h["text"] for h in said["hypotheses"]} == {translation.text, translation.alternatives[0].text}
+        for hypothesis in said["hypotheses"]:
+            path = zip(hypothesis["path"], said["steps"], hypothesis["ids"], strict=False)
+            for place, step, word in path:
+                assert len(step["branches"][place]["candidates"]) <= 5
+                assert (place, word) in {(c["branch"], c["id"]) for c in step["continuations"]}
+        forced = model.trace("abc", target="ab")
+        assert (forced.texts, forced.search) == (("ab",), {"kind": "forced"})
+        with pytest.raises(UsageError, match="nothing to trace"):
+            model.trace(" ")

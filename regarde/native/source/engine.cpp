@@ -5,6 +5,7 @@
 #include <system_error>
 #include <thread>
 
+#include "engine/ensemble.h"
 #include "engine/searching.h"
 #include "engine/transformer.h"
 
@@ -21,6 +22,7 @@ struct Engine {
 struct Answer {
   std::vector<int64_t> numbers;  // of each sentence how many; of each hypothesis T, S, finished, its ids
   std::vector<float> reals;      // of each hypothesis its score, token scores, attention
+  // then, where a trace was asked for, the records of engine/tracing.h
   std::string error;
 };
 
@@ -92,6 +94,21 @@ EXPORT const char *engine_build(void *handle) {
   }
 }
 
+// Make an engine of others, which must live as long as it does; the offset of each member's attention. Null, or why not.
+EXPORT const char *engine_join(void *handle, void *const *members, const int64_t *offsets, int64_t count) {
+  auto *made = static_cast<Engine *>(handle);
+  try {
+    std::vector<const engine::Model *> models;
+    for (int64_t m = 0; m < count; m++) models.push_back(static_cast<const Engine *>(members[m])->model.get());
+    made->model = std::make_unique<engine::Ensemble>(made->folder.table, models,
+                                                     std::vector<int64_t>(offsets, offsets + count));
+    return nullptr;
+  } catch (const std::exception &problem) {
+    made->error = problem.what();
+    return made->error.c_str();
+  }
+}
+
 EXPORT void *engine_decode(void *handle, const engine::Request *request) {
   auto *made = static_cast<Engine *>(handle);
   auto *answer = new Answer;
@@ -126,6 +143,11 @@ EXPORT void *engine_decode(void *handle, const engine::Request *request) {
         answer->reals.insert(answer->reals.end(), h.heads.begin(), h.heads.end());
       }
       std::vector<engine::Hypothesis>().swap(hypotheses);  // it is in the answer now
+    }
+    for (const engine::Record &record : search.records) {
+      answer->numbers.push_back(record.steps);
+      answer->numbers.insert(answer->numbers.end(), record.numbers.begin(), record.numbers.end());
+      answer->reals.insert(answer->reals.end(), record.reals.begin(), record.reals.end());
     }
   } catch (const std::exception &problem) {
     answer->error = problem.what();

@@ -95,6 +95,12 @@ inline int64_t last_of(const std::vector<uint8_t> &mask) {
   return last;
 }
 
+inline float length(const float *x, int64_t count) {
+  double squares = 0;
+  for (int64_t j = 0; j < count; j++) squares += static_cast<double>(x[j]) * x[j];
+  return static_cast<float>(std::sqrt(squares));
+}
+
 // Martins & Astudillo 2016, algorithm 1.
 inline void sparsemax(float *scores, const uint8_t *allowed, int64_t S) {
   std::vector<float> open;
@@ -208,21 +214,24 @@ struct Attention {
       const Row &row = rows[i];
       const Memory &memory = row.sentence->memory[layer];
       const int64_t S = row.sentence->S();
-      float *weights = model.weights(row, row.t, row.slot, layer);
+      float *weights = model.weights(row, row.t, row.slot, layer), *energies = model.energies(row, layer);
       for (int64_t n = 0; n < N; n++) {
         const float *keys = memory.keys.data() + n * S * score.width;
         weigh(model, row, layer, q + (i * N + n) * q_apart, kind == local_p ? &placed[i * Q] : nullptr, keys, memory,
-              weights + n * S);
+              weights + n * S, energies ? energies + n * S : nullptr);
         float *to = several ? &found[i * D + n * C] : contexts + i * contexts_apart;
         table->bring(weights + n * S, memory.values.data() + n * S * C, C, S, C, to);
       }
     }
     if (several) W_o(M, found.data(), D, contexts, contexts_apart);
+    for (int64_t i = 0; i < M; i++)
+      if (rows[i].sentence->watched)
+        rows[i].sentence->norms[rows[i].slot * model.layers + layer] = length(contexts + i * contexts_apart, width);
   }
 
  private:
   void weigh(const Model &model, const Row &row, int64_t layer, const float *q, const float *place, const float *keys,
-             const Memory &memory, float *weights) const {
+             const Memory &memory, float *weights, float *energies) const {
     const int64_t S = static_cast<int64_t>(memory.mask.size());
     static thread_local Floats changed;
     static thread_local std::vector<uint8_t> allowed;
@@ -237,6 +246,8 @@ struct Attention {
       keys = changed.data();
     }
     score(q, keys, S, weights);
+    if (energies)  // as Attention.energies in regarde/attention has them
+      for (int64_t s = 0; s < S; s++) energies[s] = weights[s] + (kind == monotonic ? start : 0.0f);
     if (kind == monotonic) return stop(model, row, layer, memory, weights);
     float p = 0;
     if (kind == local_m) p = static_cast<float>(std::min(row.t, last_of(memory.mask)));

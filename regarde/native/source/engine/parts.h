@@ -292,6 +292,9 @@ struct Sentence {
   Floats summary;               // of models without attention
   std::vector<Floats> weights;  // of each step: slots x layers x heads x S
   std::vector<Floats> cache;    // of each step: slots x what the model keeps of a word
+  std::vector<Sentence> members;  // of an ensemble, each member's own
+  bool watched = false;           // a trace was asked for, and so, of this step alone,
+  Floats energies, norms;         // what is weighed (slots x layers x heads x S), lengths of contexts (slots x layers)
   int64_t S() const { return static_cast<int64_t>(ids.size()); }
 };
 
@@ -311,8 +314,21 @@ struct Model {
   // One word on.  previous (M), states (M, state_width) -> logits (M, V)
   virtual void step(const std::vector<Row> &rows, const int64_t *previous, float *states, float *logits) const = 0;
 
+  // Room for what a step of so many hypotheses leaves behind.
+  virtual void make_room(Sentence &sentence, int64_t live) const {
+    sentence.weights.emplace_back(live * layers * heads * sentence.S());
+    sentence.cache.emplace_back(live * cache_width);
+    if (!sentence.watched) return;
+    sentence.energies.assign(live * layers * heads * sentence.S(), 0.0f);
+    sentence.norms.assign(live * layers, 0.0f);
+  }
   float *weights(const Row &row, int64_t step, int64_t slot, int64_t layer) const {
     return row.sentence->weights[step].data() + (slot * layers + layer) * heads * row.sentence->S();
+  }
+  // Null where nobody watches.
+  float *energies(const Row &row, int64_t layer) const {
+    if (!row.sentence->watched) return nullptr;
+    return row.sentence->energies.data() + (row.slot * layers + layer) * heads * row.sentence->S();
   }
 };
 

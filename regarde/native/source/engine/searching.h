@@ -4,7 +4,7 @@
 #include <functional>
 #include <mutex>
 
-#include "parts.h"
+#include "tracing.h"
 
 namespace engine {
 
@@ -12,6 +12,7 @@ enum Control { PAD, UNK, BOS, EOS };  // as in text/vocabulary.py
 
 struct Request {
   int64_t count, kind, size, n_best, min_length, max_extra, allow_unknown, top_k, rows, threads;
+  int64_t watched;  // 0, or a trace is asked for, with so many candidates at each step
   double alpha, beta, max_ratio, top_p, temperature;
   const int64_t *starts, *ids;                // the sources: count + 1, and all tokens without EOS
   const int64_t *target_starts, *target_ids;  // forced decoding: what is said, EOS included
@@ -28,15 +29,6 @@ struct Hypothesis {
   bool finished;
 };
 
-struct Candidate {
-  float score, token_score;
-  int64_t row, word;
-};
-
-inline bool better(const Candidate &a, const Candidate &b) {
-  return a.score != b.score ? a.score > b.score : a.row != b.row ? a.row < b.row : a.word < b.word;
-}
-
 // A sentence being searched: its beams, and what they have said.
 struct Active {
   Sentence sentence;
@@ -44,6 +36,7 @@ struct Active {
   std::vector<int64_t> path, words;  // (live, t)
   Floats token_scores, scores;       // (live, t), (live)
   std::vector<Hypothesis> found;
+  Record record;
 };
 
 class Search {
@@ -54,9 +47,11 @@ class Search {
 
  public:
   std::vector<std::vector<Hypothesis>> results;
+  std::vector<Record> records;  // of each sentence and sample, where a trace was asked for
 
   Search(const Model &model, const Table &table, const Request &request)
-      : model(model), table(table), request(request), results(request.count) {}
+      : model(model), table(table), request(request), results(request.count),
+        records(request.watched ? request.count * samples() : 0) {}
 
   int64_t width() const { return request.kind == BEAM ? request.size : 1; }
   int64_t samples() const { return request.kind == SAMPLING ? request.n_best : 1; }
@@ -72,8 +67,7 @@ class Search {
       if (active.empty()) return;
       rows.clear();
       for (auto &one : active) {
-        one->sentence.weights.emplace_back(one->live * model.layers * model.heads * one->sentence.S());
-        one->sentence.cache.emplace_back(one->live * model.cache_width);
+        model.make_room(one->sentence, one->live);
         for (int64_t slot = 0; slot < one->live; slot++)
           rows.push_back({&one->sentence, slot, one->t, one->path.data() + slot * one->t});
       }
@@ -120,6 +114,7 @@ class Search {
       const int64_t source = number / samples();
       one->sample = number % samples();
       one->sentence.number = source;
+      one->sentence.watched = request.watched > 0;
       one->sentence.ids.assign(request.ids + request.starts[source], request.ids + request.starts[source + 1]);
       one->sentence.ids.push_back(EOS);
       const float most = static_cast<float>(one->sentence.S()) * static_cast<float>(request.max_ratio);
@@ -143,37 +138,68 @@ class Search {
   // The continuations that go on; none: the sentence is done. Rows of candidates are the sentence's own slots.
   std::vector<Candidate> advance(Active &one, float *logits) {
     std::vector<Candidate> ranked;
+    if (one.sentence.watched) one.record.begin(one.live);
     for (int64_t slot = 0; slot < one.live; slot++) {
       float *x = logits + slot * model.V;
       const float all = table.log_sum_exp(x, model.V);
-      if (request.kind == FORCED) {
-        const int64_t word = request.target_ids[request.target_starts[one.sentence.number] + one.t];
-        if (word < 0 || word >= model.V) throw std::out_of_range("a token that the model does not know");
-        ranked = {{one.scores[slot] + (x[word] - all), x[word] - all, slot, word}};
-        break;
-      }
-      x[PAD] = x[BOS] = -INFINITY;
-      if (!request.allow_unknown) x[UNK] = -INFINITY;
-      if (one.t < request.min_length) x[EOS] = -INFINITY;
-      if (request.kind == GREEDY) ranked = {best(x, all, one.scores[slot])};
+      if (request.kind != FORCED) forbid(one, x);
+      if (one.sentence.watched) watch(one, slot, x, all);
+      if (request.kind == FORCED) ranked = {given(x, all, one)};
+      else if (request.kind == GREEDY) ranked = {best(x, all, one.scores[slot])};
       else if (request.kind == SAMPLING) ranked = {drawn(x, all, one)};
       else rank(x, all, one.scores[slot], slot, 2 * request.size, ranked);
     }
     one.t++;
     const int64_t K = width();
     std::vector<Candidate> open;
+    std::vector<Fate> fates(ranked.size(), PRUNED);
+    std::vector<size_t> places;  // of the open ones
     for (size_t i = 0; i < ranked.size(); i++) {
       const Candidate &c = ranked[i];
       const bool ends = request.kind == FORCED ? one.t == one.longest : c.word == EOS;
-      if (!ends && static_cast<int64_t>(open.size()) < K) open.push_back(c);
-      else if (ends && static_cast<int64_t>(i) < K) one.found.push_back(hypothesis(one, c));
+      if (!ends && static_cast<int64_t>(open.size()) < K) {
+        open.push_back(c), places.push_back(i);
+      } else if (ends && static_cast<int64_t>(i) < K) {
+        one.found.push_back(hypothesis(one, c));
+        fates[i] = FINISHED;
+      }
     }
     const bool enough = static_cast<int64_t>(one.found.size()) >= K;
-    if (!enough && one.t < one.longest && !open.empty()) return extend(one, open);
+    const bool going = !enough && one.t < one.longest && !open.empty();
     const int64_t wanted = request.kind == BEAM ? request.n_best : 1;
-    if (static_cast<int64_t>(one.found.size()) < wanted)
+    const bool cut = !going && static_cast<int64_t>(one.found.size()) < wanted;
+    if (going || cut)
+      for (size_t i : places) fates[i] = going ? KEPT : CUT;
+    if (one.sentence.watched) one.record.end(ranked, fates);
+    if (cut)
       for (const Candidate &c : open) one.found.push_back(hypothesis(one, c));
-    return {};
+    return going ? extend(one, open) : std::vector<Candidate>{};
+  }
+
+  // What may not be said now.
+  void forbid(const Active &one, float *x) const {
+    x[PAD] = x[BOS] = -INFINITY;
+    if (!request.allow_unknown) x[UNK] = -INFINITY;
+    if (one.t < request.min_length) x[EOS] = -INFINITY;
+  }
+
+  // One hypothesis before it goes on: where it comes from, where it looks, what it might say.
+  void watch(Active &one, int64_t slot, const float *x, float all) const {
+    const int64_t t = one.t, L = model.layers, size = L * model.heads * one.sentence.S();
+    std::vector<Candidate> likeliest;
+    rank(x, all, 0, slot, request.watched, likeliest);
+    const int64_t last = slot * t + t - 1;
+    one.record.branch(t ? one.path[last] : -1, t ? one.words[last] : static_cast<int64_t>(BOS), one.scores[slot], likeliest);
+    one.record.add(one.sentence.energies.data() + slot * size, size);
+    one.record.add(one.sentence.weights[t].data() + slot * size, size);
+    one.record.add(one.sentence.norms.data() + slot * L, L);
+  }
+
+  // Forced decoding: the word that is said.
+  Candidate given(const float *x, float all, const Active &one) const {
+    const int64_t word = request.target_ids[request.target_starts[one.sentence.number] + one.t];
+    if (word < 0 || word >= model.V) throw std::out_of_range("a token that the model does not know");
+    return {one.scores[0] + (x[word] - all), x[word] - all, 0, word};
   }
 
   Candidate best(const float *x, float all, float so_far) const {
@@ -297,6 +323,7 @@ class Search {
 
   void finish(Active &one) {
     auto &all = results[one.sentence.number];
+    if (one.sentence.watched) records[one.sentence.number * samples() + one.sample] = std::move(one.record);
     auto by_score = [](const Hypothesis &a, const Hypothesis &b) { return a.score > b.score; };
     if (request.kind == BEAM) {
       std::stable_sort(one.found.begin(), one.found.end(), [](const Hypothesis &a, const Hypothesis &b) {

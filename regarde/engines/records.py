@@ -1,0 +1,85 @@
+"""What the native engine answers: two streams, of whole numbers and of real ones, read side by side.
+
+Axes: T target tokens, S source tokens, L attention layers, N heads. The order is that of source/engine.cpp and, for the
+steps of a search, source/engine/tracing.h.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+from numpy.typing import NDArray
+
+from regarde.search.hypothesis import Hypothesis
+from regarde.search.trace import Branch, Candidate, Continuation, Fate, Step, side_by_side
+
+FATES: tuple[Fate, ...] = ("kept", "finished", "pruned", "cut")
+
+
+class Reader:
+    """Where it stands in each of the two streams, and what the model is like."""
+
+    def __init__(
+        self, numbers: NDArray[np.int64], reals: NDArray[np.float32], layers: int, heads: int, *, energies: bool
+    ) -> None:
+        self._numbers, self._reals = numbers, reals
+        self._number, self._real = 0, 0
+        self._layers, self._heads = layers, heads
+        self._energies = energies  # has its attention any of its own?
+
+    def hypotheses(self) -> list[Hypothesis]:
+        """Those of the next sentence."""
+        return [self._hypothesis() for _ in range(self._count())]
+
+    def steps(self, S: int, walks: int) -> tuple[Step, ...]:
+        """The steps of a search for a sentence of S tokens; of several samples, theirs side by side."""
+        found = [tuple(self._step(S) for _ in range(self._count())) for _ in range(walks)]
+        return found[0] if walks == 1 else side_by_side(found)
+
+    def _hypothesis(self) -> Hypothesis:
+        T, S, finished = self._next(3)
+        (score,) = self._take(1)
+        return Hypothesis(
+            ids=tuple(self._next(T)),
+            token_scores=self._take(T),
+            score=float(score),
+            heads=self._take(self._layers, self._heads, T, S),
+            finished=bool(finished),
+        )
+
+    def _step(self, S: int) -> Step:
+        branches = tuple(self._branch(S) for _ in range(self._count()))
+        return Step(branches, tuple(self._continuation() for _ in range(self._count())))
+
+    def _branch(self, S: int) -> Branch:
+        parent, word, count = self._next(3)
+        (score,), likely = self._take(1), self._take(count)
+        candidates = tuple(Candidate(*pair) for pair in zip(self._next(count), likely.tolist(), strict=True))
+        energies, weights = (self._take(self._layers, self._heads, S) for _ in range(2))
+        norms = self._take(self._layers)
+        return Branch(
+            parent=None if parent < 0 else parent,
+            id=word,
+            score=float(score),
+            energies=energies if self._energies else None,
+            weights=weights,
+            context_norms=norms if self._energies else None,
+            candidates=candidates,
+        )
+
+    def _continuation(self) -> Continuation:
+        branch, word, fate = self._next(3)
+        log_probability, score = self._take(2).tolist()
+        return Continuation(branch, word, log_probability, score, FATES[fate])
+
+    def _count(self) -> int:
+        return self._next(1)[0]
+
+    def _next(self, count: int) -> list[int]:
+        self._number += count
+        found: list[int] = self._numbers[self._number - count : self._number].tolist()
+        return found
+
+    def _take(self, *shape: int) -> NDArray[np.float32]:
+        first = self._real
+        self._real += int(np.prod(shape))
+        return self._reals[first : self._real].reshape(shape).copy()

@@ -1,0 +1,124 @@
+// models/ensemble.py: several models as one, at each step the mean of their probabilities.
+#pragma once
+#include <algorithm>
+
+#include "parts.h"
+
+namespace engine {
+
+// Each member has its own sentence within the ensemble's, its own part of the state, and its own room at every step.
+struct Ensemble : Model {
+  const Table *table;
+  std::vector<const Model *> members;
+  std::vector<int64_t> waits;  // by how many steps a member's attention waits for that of the latest
+
+  // Row t of member m's attention explains word t - offsets[m].
+  Ensemble(const Table *table, const std::vector<const Model *> &members, const std::vector<int64_t> &offsets)
+      : table(table), members(members) {
+    if (members.empty() || members.size() != offsets.size()) throw Unknown("an ensemble of no models");
+    V = members[0]->V, source_words = members[0]->source_words;
+    const int64_t latest = *std::max_element(offsets.begin(), offsets.end());
+    for (size_t m = 0; m < members.size(); m++) {
+      if (members[m]->V != V || members[m]->source_words != source_words)
+        throw Unknown("an ensemble of models with other words");
+      state_width += members[m]->state_width;
+      waits.push_back(latest - offsets[m]);
+      if (members[m]->layers) layers = heads = 1;
+    }
+  }
+
+  void encode(const std::vector<Sentence *> &sentences, float *states) const override {
+    const size_t B = sentences.size();
+    for (Sentence *sentence : sentences) sentence->members.resize(members.size());
+    int64_t from = 0;
+    for (size_t m = 0; m < members.size(); m++) {
+      std::vector<Sentence *> own;
+      for (Sentence *sentence : sentences) {
+        sentence->members[m].ids = sentence->ids;
+        own.push_back(&sentence->members[m]);
+      }
+      const int64_t width = members[m]->state_width;
+      Floats first(B * width);
+      members[m]->encode(own, first.data());
+      for (size_t b = 0; b < B; b++)
+        std::memcpy(states + b * state_width + from, first.data() + b * width, sizeof(float) * width);
+      from += width;
+    }
+  }
+
+  void make_room(Sentence &sentence, int64_t live) const override {
+    Model::make_room(sentence, live);
+    for (size_t m = 0; m < members.size(); m++) members[m]->make_room(sentence.members[m], live);
+  }
+
+  void step(const std::vector<Row> &rows, const int64_t *previous, float *states, float *logits) const override {
+    const int64_t M = static_cast<int64_t>(rows.size());
+    std::vector<Floats> said(members.size(), Floats(M * V));
+    std::vector<Row> own_rows(rows);
+    Floats own;
+    int64_t from = 0;
+    for (size_t m = 0; m < members.size(); m++) {
+      const int64_t width = members[m]->state_width;
+      own.resize(M * width);
+      for (int64_t i = 0; i < M; i++) {
+        own_rows[i].sentence = &rows[i].sentence->members[m];
+        std::memcpy(own.data() + i * width, states + i * state_width + from, sizeof(float) * width);
+      }
+      members[m]->step(own_rows, previous, own.data(), said[m].data());
+      for (int64_t i = 0; i < M; i++)
+        std::memcpy(states + i * state_width + from, own.data() + i * width, sizeof(float) * width);
+      from += width;
+    }
+    for (int64_t i = 0; i < M; i++) {
+      mean(i, said, logits + i * V);
+      if (layers) look(rows[i]);
+    }
+  }
+
+ private:
+  // The logarithm of the members' mean probabilities.
+  void mean(int64_t row, const std::vector<Floats> &said, float *logits) const {
+    static thread_local Floats p;
+    static thread_local std::vector<uint8_t> everything;
+    const float count = static_cast<float>(members.size()), tiny = 1e-30f;
+    everything.assign(V, 1);
+    std::fill(logits, logits + V, 0.0f);
+    for (const Floats &own : said) {
+      p.assign(own.begin() + row * V, own.begin() + (row + 1) * V);
+      table->softmax(p.data(), everything.data(), V);
+      for (int64_t word = 0; word < V; word++) logits[word] += p[word] / count;
+    }
+    Floats all;
+    for (int64_t word = 0; word < V; word++) {
+      if (logits[word] > tiny || logits[word] != logits[word]) {
+        logits[word] = std::log(logits[word]);
+        continue;
+      }
+      if (all.empty())  // so unlikely that no float holds its probability: in logarithms throughout
+        for (const Floats &own : said) all.push_back(table->log_sum_exp(&own[row * V], V));
+      double total = 0, top = -INFINITY;
+      for (size_t m = 0; m < said.size(); m++) top = std::max(top, static_cast<double>(said[m][row * V + word] - all[m]));
+      for (size_t m = 0; m < said.size(); m++) total += std::exp(said[m][row * V + word] - all[m] - top);
+      logits[word] = static_cast<float>(top + std::log(total / count));
+    }
+  }
+
+  // The mean over the members with attention, each reduced to one head, of those that speak yet.
+  void look(const Row &row) const {
+    const int64_t S = row.sentence->S();
+    float *mean = weights(row, row.t, row.slot, 0), speaking = 0;
+    std::fill(mean, mean + S, 0.0f);
+    for (size_t m = 0; m < members.size(); m++) {
+      const int64_t step = row.t - waits[m], LN = members[m]->layers * members[m]->heads;
+      if (!LN || step < 0) continue;
+      const int64_t slot = step == row.t ? row.slot : row.path[step];
+      const float *from = row.sentence->members[m].weights[step].data() + slot * LN * S;
+      for (int64_t ln = 0; ln < LN; ln++)
+        for (int64_t s = 0; s < S; s++) mean[s] += from[ln * S + s] / static_cast<float>(LN);
+      speaking++;
+    }
+    for (int64_t s = 0; s < S; s++) mean[s] /= speaking;
+  }
+};
+
+}  // namespace engine

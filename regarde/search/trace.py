@@ -1,0 +1,182 @@
+"""Every step of a search, for who wants to see it: what was looked at, what might have been said, what became of it.
+
+Axes: L attention layers, N heads, S source tokens (EOS included).
+
+    step t      branches        the beginnings that are open: one for greedy search, up to K in a beam, one for a sample
+                continuations   what the search considered, best first, and the fate of each:
+                                kept       the branch of the next step at the same place among those kept
+                                finished   ended here, and is a hypothesis
+                                cut        kept as a hypothesis although the length limit cut it short
+                                pruned     given up; a branch all of whose continuations are pruned ends here
+
+Energies are what attention weighs: the score of each source position, before window, mask and normaliser, so they are
+defined where the weight is zero too (outside the window of a local attention, say). Coverage is part of them, and for
+monotonic attention so is r: sigmoid(energy) is the probability to stop there. Where a score does not reach they are
+-inf (`location` beyond its length). An ensemble's attention is a mean of others' and has none.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+from typing import Any, Literal
+
+import numpy as np
+from numpy.typing import NDArray
+
+from regarde.search.hypothesis import Hypothesis
+
+Fate = Literal["kept", "finished", "pruned", "cut"]
+Weights = NDArray[np.float32]
+
+
+@dataclass(frozen=True)
+class Candidate:
+    """A word that might come next."""
+
+    id: int
+    log_probability: float
+
+
+@dataclass(frozen=True, eq=False)
+class Branch:
+    """A beginning before it goes on."""
+
+    parent: int | None  # its place among the branches of the step before
+    id: int  # the word said last; BOS at the first step
+    score: float  # log-probability so far
+    energies: Weights | None  # (L, N, S)
+    weights: Weights  # (L, N, S)
+    context_norms: Weights | None  # (L,) Euclidean, of what attention brought back
+    candidates: tuple[Candidate, ...]  # the likeliest words, best first, of those that may be said
+
+
+@dataclass(frozen=True)
+class Continuation:
+    """A branch and the word that follows it."""
+
+    branch: int
+    id: int
+    log_probability: float  # of the word
+    score: float  # log-probability of everything up to it
+    fate: Fate
+
+
+@dataclass(frozen=True, eq=False)
+class Step:
+    branches: tuple[Branch, ...]
+    continuations: tuple[Continuation, ...]
+
+
+@dataclass(frozen=True, eq=False)
+class Trace:
+    """A search from its first step to its last, and what it found."""
+
+    source: str
+    source_tokens: tuple[str, ...]  # S
+    search: Mapping[str, Any]  # its settings
+    offset: int  # weights of step t explain the word said at step t - offset
+    steps: tuple[Step, ...]
+    hypotheses: tuple[Hypothesis, ...]  # best first
+    texts: tuple[str, ...]  # of each hypothesis
+    tokens: Mapping[int, str]  # every id in here, as text
+
+    def path(self, hypothesis: Hypothesis) -> list[int]:
+        """The branch that each word of a hypothesis was said from, step by step."""
+        beginnings: list[tuple[int, ...]] = [()]
+        path = []
+        for t, step in enumerate(self.steps[: len(hypothesis.ids)]):
+            if t:
+                beginnings = [(*beginnings[b.parent or 0], b.id) for b in step.branches]
+            path.append(beginnings.index(hypothesis.ids[:t]))
+        return path
+
+    def as_json(self) -> dict[str, Any]:
+        """The trace as JSON knows it: lists and numbers, null where a number is not finite or there is none."""
+        return {
+            "source": self.source,
+            "source_tokens": list(self.source_tokens),
+            "search": dict(self.search),
+            "offset": self.offset,
+            "steps": [
+                {
+                    "branches": [self._branch(branch) for branch in step.branches],
+                    "continuations": [self._continuation(each) for each in step.continuations],
+                }
+                for step in self.steps
+            ],
+            "hypotheses": [self._hypothesis(*pair) for pair in zip(self.hypotheses, self.texts, strict=True)],
+        }
+
+    def _branch(self, branch: Branch) -> dict[str, Any]:
+        return {
+            "parent": branch.parent,
+            "id": branch.id,
+            "token": self.tokens[branch.id],
+            "score": _number(branch.score),
+            "energies": _lists(branch.energies),
+            "weights": _lists(branch.weights),
+            "context_norms": _lists(branch.context_norms),
+            "candidates": [
+                {"id": c.id, "token": self.tokens[c.id], "log_probability": _number(c.log_probability)}
+                for c in branch.candidates
+            ],
+        }
+
+    def _continuation(self, each: Continuation) -> dict[str, Any]:
+        return {
+            "branch": each.branch,
+            "id": each.id,
+            "token": self.tokens[each.id],
+            "log_probability": _number(each.log_probability),
+            "score": _number(each.score),
+            "fate": each.fate,
+        }
+
+    def _hypothesis(self, hypothesis: Hypothesis, text: str) -> dict[str, Any]:
+        return {
+            "text": text,
+            "ids": list(hypothesis.ids),
+            "tokens": [self.tokens[i] for i in hypothesis.ids],
+            "token_scores": _lists(hypothesis.token_scores),
+            "score": _number(hypothesis.score),
+            "finished": hypothesis.finished,
+            "path": self.path(hypothesis),
+        }
+
+
+def ids_in(steps: tuple[Step, ...]) -> set[int]:
+    """Every token that a trace speaks of."""
+    branches = [branch for step in steps for branch in step.branches]
+    said = {branch.id for branch in branches} | {each.id for step in steps for each in step.continuations}
+    return said | {candidate.id for branch in branches for candidate in branch.candidates}
+
+
+def side_by_side(walks: list[tuple[Step, ...]]) -> tuple[Step, ...]:
+    """Several walks of one branch each as one search: those that have ended leave, the others move up."""
+    steps = []
+    for t in range(max(len(walk) for walk in walks)):
+        walking = [walk[t] for walk in walks if t < len(walk)]
+        before = [walk for walk in walks if t and t <= len(walk)]  # those there were at the step before
+        parents = [place for place, walk in enumerate(before) if t < len(walk)]
+        branches, continuations = [], []
+        for place, step in enumerate(walking):
+            (branch,) = step.branches
+            branches.append(replace(branch, parent=parents[place] if t else None))
+            continuations += [replace(each, branch=place) for each in step.continuations]
+        steps.append(Step(tuple(branches), tuple(continuations)))
+    return tuple(steps)
+
+
+def _number(value: float) -> float | None:
+    return round(value, 6) if math.isfinite(value) else None
+
+
+def _lists(values: Weights | None) -> Any:
+    """Nested lists of numbers."""
+    if values is None:
+        return None
+    if values.ndim == 1:
+        return [_number(value) for value in values.tolist()]
+    return [_lists(part) for part in values]

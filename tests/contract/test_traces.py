@@ -1,0 +1,102 @@
+"""A trace shows what the search did, and both engines show the same."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+import torch
+
+from regarde import config as configs
+from regarde.data.batch import collate_source
+from regarde.engines.native import NativeEngine, flattened
+from regarde.engines.reference import TorchEngine
+from regarde.models import Model, ModelConfig
+from regarde.native import library
+from regarde.search import Beam, Greedy, Hypothesis, Rules, Sampling, Search
+from regarde.search.trace import Step
+from regarde.text import EOS
+
+pytestmark = pytest.mark.skipif(not library.available(), reason="the native library was not built")
+
+VOCABULARY = {"source": 13, "target": 11}
+RULES = Rules(max_ratio=1.0, max_extra=3, min_length=1)
+SEARCHES: dict[str, Search] = {
+    "greedy": Greedy(rules=RULES),
+    "beam": Beam(size=3, n_best=2, rules=RULES),
+    "sampling": Sampling(n_best=3, seed=5, temperature=1.5, rules=RULES),
+}
+SOURCE = [5, 6, 7, 8]
+TARGET = [4, 9, 5, EOS]
+
+
+@pytest.fixture
+def native(model: Model, config: ModelConfig) -> NativeEngine:
+    tensors = {name: tensor.numpy() for name, tensor in model.state_dict().items()}
+    return NativeEngine(flattened({"model": configs.as_table(config), "vocabulary": VOCABULARY}), tensors)
+
+
+def assert_same(found: tuple[Step, ...], expected: tuple[Step, ...]) -> None:
+    assert len(found) == len(expected)
+    for one, other in zip(found, expected, strict=True):
+        for a, b in zip(one.branches, other.branches, strict=True):
+            assert (a.parent, a.id) == (b.parent, b.id)
+            assert a.score == pytest.approx(b.score, abs=1e-4)
+            assert [c.id for c in a.candidates] == [c.id for c in b.candidates]
+            for x, y in zip(a.candidates, b.candidates, strict=True):
+                assert x.log_probability == pytest.approx(y.log_probability, abs=1e-4)
+            for x, y in ((a.energies, b.energies), (a.weights, b.weights), (a.context_norms, b.context_norms)):
+                assert x is not None
+                assert y is not None
+                assert x.shape == y.shape
+                np.testing.assert_allclose(x, y, atol=1e-4, rtol=1e-4)
+        for c, d in zip(one.continuations, other.continuations, strict=True):
+            assert (c.branch, c.id, c.fate) == (d.branch, d.id, d.fate)
+            assert c.log_probability == pytest.approx(d.log_probability, abs=1e-4)
+            assert c.score == pytest.approx(d.score, abs=1e-4)
+
+
+@pytest.mark.parametrize("name", SEARCHES)
+def test_both_engines_show_the_same_steps(name: str, model: Model, native: NativeEngine) -> None:
+    found, _ = native.trace(SOURCE, SEARCHES[name], 4)
+    expected, _ = TorchEngine(model).trace(SOURCE, SEARCHES[name], 4)
+    assert_same(found, expected)
+
+
+def test_both_engines_show_the_same_way_along_given_words(model: Model, native: NativeEngine) -> None:
+    found, (one,) = native.trace(SOURCE, Greedy(), 4, TARGET)
+    expected, (other,) = TorchEngine(model).trace(SOURCE, Greedy(), 4, TARGET)
+    assert_same(found, expected)
+    assert [step.continuations[0].id for step in found] == TARGET
+    assert one.ids == other.ids == tuple(TARGET)
+    np.testing.assert_allclose(one.token_scores, other.token_scores, atol=1e-4)
+
+
+@pytest.mark.parametrize("name", SEARCHES)
+def test_watching_changes_nothing(name: str, model: Model, native: NativeEngine) -> None:
+    search = SEARCHES[name]
+    with torch.no_grad():
+        (by_torch,) = search(model, model.encode(collate_source([SOURCE])))
+    (by_native,) = native.decode([SOURCE], search)
+    for engine, expected in ((TorchEngine(model), by_torch), (native, by_native)):
+        steps, found = engine.trace(SOURCE, search, 4)
+        assert [h.ids for h in found] == [h.ids for h in expected]
+        for hypothesis in found:
+            assert_leads_to(hypothesis, steps)
+
+
+def assert_leads_to(hypothesis: Hypothesis, steps: tuple[Step, ...]) -> None:
+    """Its words and its attention are those of the branches it grew from."""
+    T = len(hypothesis.ids)
+    last = [c for c in steps[T - 1].continuations if c.id == hypothesis.ids[-1] and c.fate in ("finished", "cut")]
+    for end in last:
+        ids, place, rows = [end.id], end.branch, []
+        for step in reversed(steps[:T]):
+            branch = step.branches[place]
+            rows.append(branch.weights)
+            if branch.parent is not None:
+                ids.append(branch.id)
+                place = branch.parent
+        if tuple(reversed(ids)) == hypothesis.ids:
+            np.testing.assert_array_equal(np.stack(rows[::-1], axis=2), hypothesis.heads)
+            return
+    raise AssertionError("no branch ends as this hypothesis does")
