@@ -18,6 +18,7 @@ from regarde.alignment.links import Link, argmax_links, merge, shift
 from regarde.alignment.unknown import replacements
 from regarde.errors import DataError, UsageError
 from regarde.search import Hypothesis, Search, adjusted
+from regarde.search.prefix import NO_PREFIX, Prefix
 from regarde.search.trace import Step, Trace, ids_in
 from regarde.text import EOS, NO_WORD, Text
 
@@ -87,13 +88,21 @@ class Engine(Protocol):
 
     name: str
 
-    def decode(self, sources: Iterable[Sequence[int]], search: Search) -> Iterator[list[Hypothesis]]: ...
+    def decode(
+        self, sources: Iterable[Sequence[int]], search: Search, prefixes: Iterable[Prefix] | None = None
+    ) -> Iterator[list[Hypothesis]]: ...
 
     def joined(self, others: Sequence[Any], offsets: Sequence[int]) -> Engine:
         """One that says the mean of what this and others of its kind say; the offset of each one's attention."""
 
     def trace(
-        self, source: Sequence[int], search: Search, candidates: int, target: Sequence[int] | None = None
+        self,
+        source: Sequence[int],
+        search: Search,
+        candidates: int,
+        *,
+        prefix: Prefix = NO_PREFIX,
+        target: Sequence[int] | None = None,
     ) -> tuple[tuple[Step, ...], list[Hypothesis]]: ...
 
 
@@ -103,6 +112,7 @@ class Sentence:
 
     text: str
     ids: tuple[int, ...]
+    prefix: Prefix = NO_PREFIX  # of its translation
 
 
 @dataclass(frozen=True)
@@ -133,6 +143,7 @@ class Translator:
         n_best: int = 1,
         search: Search | None = None,
         replace_unknown: bool | None = None,
+        prefix: str | Sequence[str] = "",
     ) -> Translation: ...
     @overload
     def translate(
@@ -143,6 +154,7 @@ class Translator:
         n_best: int = 1,
         search: Search | None = None,
         replace_unknown: bool | None = None,
+        prefix: str | Sequence[str] = "",
     ) -> list[Translation]: ...
     def translate(
         self,
@@ -152,15 +164,24 @@ class Translator:
         n_best: int = 1,
         search: Search | None = None,
         replace_unknown: bool | None = None,
+        prefix: str | Sequence[str] = "",
     ) -> Translation | list[Translation]:
-        """Translate one sentence or several; `search` says all, `beam` and `n_best` change the model's own search."""
+        """Translate one sentence or several; `search` says all, `beam` and `n_best` change the model's own search.
+
+        A translation begins with `prefix`, one for all sentences or one for each. Its words are whole: no subword
+        follows that would make the last one longer. Where tokens are characters, any may follow.
+        """
         if replace_unknown is not None:
             return replace(self, replace_unknown=replace_unknown).translate(
-                sentences, beam=beam, n_best=n_best, search=search
+                sentences, beam=beam, n_best=n_best, search=search, prefix=prefix
             )
         chosen = search or adjusted(self.search, beam=beam, n_best=n_best)
         several = [sentences] if isinstance(sentences, str) else _sentences(sentences)
-        translations = list(self.stream((self.tokens(text) for text in several), chosen))
+        prefixes = [prefix] * len(several) if isinstance(prefix, str) else _sentences(prefix)
+        if len(prefixes) != len(several):
+            raise UsageError(f"{len(prefixes):,} prefixes for {len(several):,} sentences. Give one, or one for each.")
+        pairs = zip(several, prefixes, strict=True)
+        translations = list(self.stream((self.tokens(*pair) for pair in pairs), chosen))
         return translations[0] if isinstance(sentences, str) else translations
 
     def trace(
@@ -170,6 +191,7 @@ class Translator:
         beam: int | None = None,
         n_best: int = 1,
         search: Search | None = None,
+        prefix: str = "",
         target: str | None = None,
         top_k: int = 8,
     ) -> Trace:
@@ -180,11 +202,11 @@ class Translator:
         if top_k < 1:
             raise UsageError(f"top_k = {top_k}: expected at least 1. Ask for more candidates.")
         chosen = search or adjusted(self.search, beam=beam, n_best=n_best)
-        given, text = self.tokens(sentence), self.text.target
+        given, text = self.tokens(sentence, prefix), self.text.target
         if not given.ids:
             raise UsageError("There is nothing to trace in an empty sentence. Give one with words.")
         words = None if target is None else [*text.encode(self.text.prepare(target)), EOS]
-        steps, found = self.engine.trace(given.ids, chosen, top_k, words)
+        steps, found = self.engine.trace(given.ids, chosen, top_k, prefix=given.prefix, target=words)
         named = sorted(ids_in(steps))
         return Trace(
             source=given.text,
@@ -197,7 +219,7 @@ class Translator:
             tokens=dict(zip(named, text.pieces(named), strict=True)),
         )
 
-    def tokens(self, text: str) -> Sentence:
+    def tokens(self, text: str, prefix: str = "") -> Sentence:
         """text -> tokens; a sentence that is too long is refused."""
         prepared = self.text.prepare(text)
         ids = self.text.source.encode(prepared) if prepared.strip() else []  # nothing but spaces says nothing
@@ -205,12 +227,25 @@ class Translator:
             raise DataError(
                 f"A sentence of {len(ids)} tokens: expected at most {self.longest}. Cut it into shorter ones."
             )
-        return Sentence(prepared, tuple(ids))
+        return Sentence(prepared, tuple(ids), self._prefix(prefix) if prefix and not prefix.isspace() else NO_PREFIX)
+
+    def _prefix(self, text: str) -> Prefix:
+        said, target = self.text.prepare(text).strip(), self.text.target
+        ids = target.encode(said)
+        if len(ids) > self.longest:
+            raise DataError(f"A prefix of {len(ids)} tokens: expected at most {self.longest}. Give a shorter one.")
+        if unknown := target.unknown(said):
+            raise UsageError(
+                f"The prefix {text[:80]!r} holds {unknown[0]!r}, which this model cannot say. Use another."
+            )
+        return Prefix(tuple(ids), np.array(target.lengthening(said), dtype=np.int64))
 
     def stream(self, sentences: Iterable[Sentence], search: Search) -> Iterator[Translation]:
         """tokens -> translations, in order and as they come; nothing said gives nothing to say."""
         waiting, decoding = itertools.tee(sentences)
-        found = self.engine.decode((sentence.ids for sentence in decoding if sentence.ids), search)
+        asked, begun = itertools.tee(sentence for sentence in decoding if sentence.ids)
+        prefixes = (sentence.prefix for sentence in begun)
+        found = self.engine.decode((sentence.ids for sentence in asked), search, prefixes)
         for sentence in waiting:
             hypotheses = next(found) if sentence.ids else [_SILENCE]
             whole_first = sorted(hypotheses, key=lambda h: not h.finished)  # nobody wants to read half an answer first

@@ -8,6 +8,7 @@ It knows every model of regarde.models; `Unfit` says what it does not know of a 
 from __future__ import annotations
 
 import ctypes
+import itertools
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -20,6 +21,7 @@ from regarde.errors import ConfigError, UsageError
 from regarde.native import library
 from regarde.precision import Kind
 from regarde.search import Beam, Hypothesis, Sampling, Search
+from regarde.search.prefix import NO_PREFIX, Prefix
 from regarde.search.trace import Step
 from regarde.text import EOS
 
@@ -41,7 +43,8 @@ class Request(ctypes.Structure):
     _fields_ = library.fields(
         sizes="count kind size n_best min_length max_extra allow_unknown top_k rows threads watched",
         reals="alpha beta max_ratio top_p temperature",
-        pointers="starts ids target_starts target_ids dice dice_starts",
+        pointers="starts ids target_starts target_ids dice dice_starts prefix_starts prefix_ids barred_starts "
+        "barred_ids",
     )
 
 
@@ -126,43 +129,58 @@ class NativeEngine:
             self._call("engine_free")(self._pointer)
             self._handle = None
 
-    def decode(self, sources: Iterable[Ids], search: Search) -> Iterator[list[Hypothesis]]:
+    def decode(
+        self, sources: Iterable[Ids], search: Search, prefixes: Iterable[Prefix] | None = None
+    ) -> Iterator[list[Hypothesis]]:
         """The hypotheses of each source, best first; sources are given without EOS."""
         window: list[Ids] = []
+        openings: list[Prefix] = []
         cost = 0
-        for source in sources:
+        given = itertools.repeat(NO_PREFIX) if prefixes is None else prefixes
+        for source, prefix in zip(sources, given, strict=False):
             window.append(source)
-            cost += self._cost(source, search)
+            openings.append(prefix)
+            cost += self._cost(source, search, prefix)
             if len(window) == WINDOW or cost > MOST_NUMBERS:
-                yield from self._answer(self._asked(window, search))[0]
-                window, cost = [], 0
+                yield from self._answer(self._asked(window, search, openings))[0]
+                window, openings, cost = [], [], 0
         if window:
-            yield from self._answer(self._asked(window, search))[0]
+            yield from self._answer(self._asked(window, search, openings))[0]
 
-    def _cost(self, source: Ids, search: Search) -> int:
+    def _cost(self, source: Ids, search: Search, prefix: Prefix) -> int:
         """Numbers that the answers to a sentence hold at most: their attention, and a die for each word."""
         S = len(source) + 1
-        return search.n_best * _longest(source, search) * (1 + self.layers * self.heads * S)
+        answers = search.n_best * _longest(source, search, prefix) * (1 + self.layers * self.heads * S)
+        return answers + len(prefix.barred)
 
     def trace(
-        self, source: Ids, search: Search, candidates: int, target: Ids | None = None
+        self,
+        source: Ids,
+        search: Search,
+        candidates: int,
+        *,
+        prefix: Prefix = NO_PREFIX,
+        target: Ids | None = None,
     ) -> tuple[tuple[Step, ...], list[Hypothesis]]:
         """Each step of a search for one source, or along the words of a target, which is given with EOS."""
-        asked = self._asked([source], search) if target is None else self._told([source], [target])
+        asked = self._asked([source], search, [prefix]) if target is None else self._told([source], [target])
         asked.request.watched = candidates
         (found,), steps = self._answer(asked)
         return steps, found
 
-    def _asked(self, sources: Sequence[Ids], search: Search) -> Asked:
+    def _asked(self, sources: Sequence[Ids], search: Search, prefixes: Sequence[Prefix]) -> Asked:
         if search.kind == "beam" and search.beta and not self.layers:
             given = f"search.beta = {search.beta:g}: the coverage penalty reads attention, and this model has none"
             raise ConfigError(f"{given}. Set search.beta to 0.")
         starts, ids = _flat(sources)
         rules = search.rules
-        dice, dice_starts = _dice(sources, search) if search.kind == "sampling" else _NO_DICE
+        dice, dice_starts = _dice(sources, search, prefixes) if search.kind == "sampling" else _NO_DICE
         wide = search if search.kind == "beam" else Beam(size=1, alpha=0.0)
         drawn = search if search.kind == "sampling" else Sampling()
         held = {"starts": starts, "ids": ids, "dice": dice, "dice_starts": dice_starts}
+        if any(prefix.ids for prefix in prefixes):
+            held["prefix_starts"], held["prefix_ids"] = _flat([prefix.ids for prefix in prefixes])
+            held["barred_starts"], held["barred_ids"] = _flat([prefix.barred for prefix in prefixes])
         request = Request(
             count=len(sources), kind=KINDS[search.kind], size=wide.size, n_best=search.n_best,
             min_length=rules.min_length, max_extra=rules.max_extra, allow_unknown=rules.allow_unknown,
@@ -237,25 +255,28 @@ def flattened(tables: Mapping[str, Any], path: str = "") -> dict[str, str]:
     return found
 
 
-def _flat(rows: Sequence[Ids]) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+def _flat(rows: Sequence[Ids | NDArray[np.int64]]) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
     """Where each row starts, and all of them end to end."""
     starts = np.cumsum([0, *(len(row) for row in rows)], dtype=np.int64)
-    return starts, np.fromiter((token for row in rows for token in row), dtype=np.int64, count=int(starts[-1]))
+    return starts, np.concatenate([np.asarray(row, dtype=np.int64) for row in rows])
 
 
-def _longest(source: Ids, search: Search) -> int:
+def _longest(source: Ids, search: Search, prefix: Prefix) -> int:
     """Words of an answer at most, as search.rules has it."""
-    return int(np.float32(len(source) + 1) * np.float32(search.rules.max_ratio)) + search.rules.max_extra
+    most = int(np.float32(len(source) + 1) * np.float32(search.rules.max_ratio)) + search.rules.max_extra
+    return prefix.longest(most)
 
 
 _NO_DICE = np.zeros(1), np.zeros(1, dtype=np.int64)
 
 
-def _dice(sources: Sequence[Ids], search: Sampling) -> tuple[NDArray[np.float64], NDArray[np.int64]]:
+def _dice(
+    sources: Sequence[Ids], search: Sampling, prefixes: Sequence[Prefix]
+) -> tuple[NDArray[np.float64], NDArray[np.int64]]:
     """As regarde.search throws them: by seed, sample and sentence alone."""
     thrown = []
-    for ids in sources:
-        longest = _longest(ids, search)
+    for ids, prefix in zip(sources, prefixes, strict=True):
+        longest = _longest(ids, search, prefix)
         dice = (np.random.default_rng([search.seed, n, *ids, EOS]) for n in range(search.n_best))
         thrown += [die.random(longest) for die in dice]
     starts = np.cumsum([0, *(len(throws) for throws in thrown[:-1])], dtype=np.int64)

@@ -13,6 +13,7 @@ from regarde.data.sampling import ordered
 from regarde.models.ensemble import Ensemble
 from regarde.models.interface import Model
 from regarde.search import Hypothesis, Search
+from regarde.search.prefix import NO_PREFIX, Prefix
 from regarde.search.trace import Step
 from regarde.search.walk import follow
 from regarde.search.watch import Watch
@@ -31,15 +32,18 @@ class TorchEngine:
         self.device = next(model.parameters()).device
 
     @torch.no_grad()
-    def decode(self, sources: Iterable[Sequence[int]], search: Search) -> Iterator[list[Hypothesis]]:
-        stream = iter(sources)
+    def decode(
+        self, sources: Iterable[Sequence[int]], search: Search, prefixes: Iterable[Prefix] | None = None
+    ) -> Iterator[list[Hypothesis]]:
+        stream, openings = iter(sources), itertools.repeat(NO_PREFIX) if prefixes is None else iter(prefixes)
         while window := list(itertools.islice(stream, WINDOW)):
+            begin = list(itertools.islice(openings, len(window)))
             lengths = np.array([len(source) + 1 for source in window])
             found: dict[int, list[Hypothesis]] = {}
             for rows in ordered(lengths, pairs=WINDOW, tokens=max(1, BATCH_TOKENS // search.width)):
                 batch = collate_source([window[row] for row in rows]).to(self.device)
                 encoding = self.model.encode(batch)
-                found |= zip(rows.tolist(), search(self.model, encoding), strict=True)
+                found |= zip(rows.tolist(), search(self.model, encoding, [begin[row] for row in rows]), strict=True)
             yield from (found[row] for row in range(len(window)))
 
     def joined(self, others: Sequence[TorchEngine], offsets: Sequence[int]) -> TorchEngine:
@@ -48,12 +52,18 @@ class TorchEngine:
 
     @torch.no_grad()
     def trace(
-        self, source: Sequence[int], search: Search, candidates: int, target: Sequence[int] | None = None
+        self,
+        source: Sequence[int],
+        search: Search,
+        candidates: int,
+        *,
+        prefix: Prefix = NO_PREFIX,
+        target: Sequence[int] | None = None,
     ) -> tuple[tuple[Step, ...], list[Hypothesis]]:
         encoding = self.model.encode(collate_source([source]).to(self.device))
         with Watch(self.model.decoder, candidates) as watch:
             if target is None:
-                (found,) = search(self.model, encoding, watch)
+                (found,) = search(self.model, encoding, [prefix], watch)
             else:
                 found = [follow(self.model, encoding, target, watch)]
         return tuple(watch.steps), found

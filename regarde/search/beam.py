@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Annotated, Literal
 
@@ -12,6 +13,7 @@ from regarde.search.rules import Rules
 
 if TYPE_CHECKING:
     from regarde.models.interface import Encoding, Model
+    from regarde.search.prefix import Prefix
     from regarde.search.watch import Watch
 
 
@@ -39,7 +41,13 @@ class Beam:
     def width(self) -> int:
         return self.size
 
-    def __call__(self, model: Model, encoding: Encoding, watch: Watch | None = None) -> list[list[Hypothesis]]:
+    def __call__(
+        self,
+        model: Model,
+        encoding: Encoding,
+        prefixes: Sequence[Prefix] | None = None,
+        watch: Watch | None = None,
+    ) -> list[list[Hypothesis]]:
         from regarde.search.beams import BeamSearch  # torch, which a translator need not have
 
-        return BeamSearch(self)(model, encoding, watch)
+        return BeamSearch(self)(model, encoding, prefixes, watch)

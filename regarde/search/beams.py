@@ -5,6 +5,7 @@ Axes: n sentences still searched, K beam, V vocabulary, t steps so far; a row is
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -16,6 +17,7 @@ from regarde.errors import ConfigError
 from regarde.models.interface import Encoding, Model
 from regarde.search.beam import Beam
 from regarde.search.hypothesis import Hypothesis
+from regarde.search.prefix import NO_PREFIX, Prefix, begun
 from regarde.search.rules import coverage_penalty, length_penalty
 from regarde.search.trace import Continuation, Fate
 from regarde.search.watch import Open, Watch
@@ -50,11 +52,15 @@ class BeamSearch:
         self.alpha, self.beta = settings.alpha, settings.beta
 
     @torch.no_grad()
-    def __call__(self, model: Model, encoding: Encoding, watch: Watch | None = None) -> list[list[Hypothesis]]:
+    def __call__(
+        self, model: Model, encoding: Encoding, prefixes: Sequence[Prefix] | None = None, watch: Watch | None = None
+    ) -> list[list[Hypothesis]]:
         """The hypotheses of each sentence; only a search for one sentence is watched."""
         decoder = model.decoder
         lengths = encoding.source.lengths.tolist()
-        longest = self.rules.longest(encoding.source.lengths).tolist()
+        openings = prefixes or [NO_PREFIX] * len(lengths)
+        limits = self.rules.longest(encoding.source.lengths).tolist()
+        longest = [prefix.longest(most) for prefix, most in zip(openings, limits, strict=True)]
         state = decoder.start(encoding).repeat(self.size)
         if self.beta and not state.past.shape[1]:
             given = f"search.beta = {self.beta:g}: the coverage penalty reads attention, and this model has none"
@@ -68,7 +74,8 @@ class BeamSearch:
         step = 0
         while numbers:
             logits, state = decoder.step(previous, state, memory)
-            scores = self.rules.log_probabilities(logits, step)  # (n * K, V)
+            own = [openings[number] for number in numbers for _ in range(self.size)]
+            scores = begun(self.rules.log_probabilities(logits, step), own, step)  # (n * K, V)
             step += 1
             going: list[Candidate] = []
             staying = []

@@ -5,6 +5,7 @@ Axes: B rows, V vocabulary. walk.py walks in torch, the native engine in C++.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Annotated, ClassVar, Literal
 
@@ -18,6 +19,7 @@ if TYPE_CHECKING:
     from torch import Tensor
 
     from regarde.models.interface import Encoding, Model
+    from regarde.search.prefix import Prefix
     from regarde.search.watch import Watch
 
 
@@ -31,10 +33,16 @@ class Greedy:
     n_best: ClassVar[int] = 1
     width: ClassVar[int] = 1  # hypotheses kept side by side for a sentence
 
-    def __call__(self, model: Model, encoding: Encoding, watch: Watch | None = None) -> list[list[Hypothesis]]:
+    def __call__(
+        self,
+        model: Model,
+        encoding: Encoding,
+        prefixes: Sequence[Prefix] | None = None,
+        watch: Watch | None = None,
+    ) -> list[list[Hypothesis]]:
         from regarde.search.walk import walk  # torch, which a translator need not have
 
-        walked = walk(model, encoding, self.rules, lambda scores, _: scores.argmax(dim=-1), watch)
+        walked = walk(model, encoding, self.rules, lambda scores, _: scores.argmax(dim=-1), prefixes, watch)
         return [[hypothesis] for hypothesis in walked]
 
 
@@ -58,7 +66,13 @@ class Sampling:
     def width(self) -> int:
         return self.n_best
 
-    def __call__(self, model: Model, encoding: Encoding, watch: Watch | None = None) -> list[list[Hypothesis]]:
+    def __call__(
+        self,
+        model: Model,
+        encoding: Encoding,
+        prefixes: Sequence[Prefix] | None = None,
+        watch: Watch | None = None,
+    ) -> list[list[Hypothesis]]:
         import torch
 
         from regarde.search.walk import walk
@@ -72,7 +86,8 @@ class Sampling:
             drawn = torch.searchsorted(cumulated, thrown.to(scores.device) * cumulated[:, -1:], right=True)
             return drawn.squeeze(1).clamp_max(scores.shape[1] - 1)
 
-        walked = walk(model, encoding.repeat(self.n_best), self.rules, choose, watch)
+        own = None if prefixes is None else [prefix for prefix in prefixes for _ in range(self.n_best)]
+        walked = walk(model, encoding.repeat(self.n_best), self.rules, choose, own, watch)
         groups = [walked[i : i + self.n_best] for i in range(0, len(walked), self.n_best)]
         return [sorted(group, key=lambda hypothesis: -hypothesis.score) for group in groups]
 

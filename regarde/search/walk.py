@@ -13,6 +13,7 @@ from torch import Tensor
 
 from regarde.models.interface import Encoding, Model
 from regarde.search.hypothesis import Hypothesis
+from regarde.search.prefix import NO_PREFIX, Prefix, begun
 from regarde.search.rules import Rules
 from regarde.search.trace import Continuation, Fate
 from regarde.search.watch import Open, Watch
@@ -24,12 +25,18 @@ Choice = Callable[[Tensor, list[int]], Tensor]
 
 @torch.no_grad()
 def walk(
-    model: Model, encoding: Encoding, rules: Rules, choose: Choice, watch: Watch | None = None
+    model: Model,
+    encoding: Encoding,
+    rules: Rules,
+    choose: Choice,
+    prefixes: Sequence[Prefix] | None = None,
+    watch: Watch | None = None,
 ) -> list[Hypothesis]:
     """Step until every row has said EOS or reached its limit; rows that are done leave the batch."""
     decoder = model.decoder
     lengths = encoding.source.lengths
-    longest = rules.longest(lengths).tolist()
+    openings = prefixes or [NO_PREFIX] * len(lengths)
+    longest = [p.longest(most) for p, most in zip(openings, rules.longest(lengths).tolist(), strict=True)]
     state, memory = decoder.start(encoding), decoder.remember(encoding)
     numbers = list(range(len(longest)))  # the sentence of each row still walking
     said: list[list[int]] = [[] for _ in numbers]
@@ -40,7 +47,7 @@ def walk(
     step = 0
     while numbers:
         logits, state = decoder.step(previous, state, memory)
-        scores = rules.log_probabilities(logits, step)
+        scores = begun(rules.log_probabilities(logits, step), [openings[number] for number in numbers], step)
         previous = choose(scores, numbers)
         chosen_scores = scores.gather(1, previous.unsqueeze(1)).squeeze(1).tolist()
         step += 1

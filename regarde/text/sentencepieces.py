@@ -7,8 +7,10 @@ sentencepiece reserves for itself are swapped with private ones on the way in an
 
 from __future__ import annotations
 
+import functools
 import io
 import random
+import unicodedata
 from collections import Counter
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
@@ -31,6 +33,7 @@ BYTES = 256  # pieces that byte fallback takes
 _RESERVED = f"\t\n\r\0{SPACE}▅"  # cut at, dropped or taken for something else by the trainer
 _PRIVATE = "".join(chr(0x10F700 + i) for i in range(len(_RESERVED)))
 _SWAP = str.maketrans(_RESERVED + _PRIVATE, _PRIVATE + _RESERVED)
+_UNSPACED = ("CJK", "HIRAGANA", "KATAKANA", "THAI", "LAO", "KHMER", "MYANMAR", "TIBETAN")  # how characters are named
 _SHOW = str.maketrans(_PRIVATE, _RESERVED)
 # The trainer cuts the names of its controls out of the corpus; these hold a reserved character, so no text has them.
 _NAMES = tuple(f"▅{name}" for name in ("pad", "unk", "bos", "eos"))
@@ -80,6 +83,22 @@ class SentencepieceTokenizer(Tokenizer):
             words.append(word)
         return words
 
+    def lengthening(self, text: str) -> Sequence[int]:
+        return self._inner if text and _within_word(text[-1]) else ()
+
+    @functools.cached_property
+    def _inner(self) -> tuple[int, ...]:
+        """Pieces that begin in the middle of a word."""
+        return tuple(i for i in range(len(CONTROLS), len(self)) if _within_word(self._first(i)))
+
+    def _first(self, number: int) -> str:
+        """The first character of a piece; of a byte, what it is in ASCII."""
+        piece = self._piece(number)
+        if not self._processor.is_byte(number):
+            return piece[0]
+        byte = int(piece[3:5], 16)
+        return chr(byte) if byte < 128 else "\ufffd"
+
     def __len__(self) -> int:
         return int(self._processor.get_piece_size())
 
@@ -101,6 +120,12 @@ class SentencepieceTokenizer(Tokenizer):
 
     def _piece(self, number: int) -> str:
         return str(self._processor.id_to_piece(int(number)))
+
+
+def _within_word(character: str) -> bool:
+    """A letter, digit or mark of a script that puts spaces between words."""
+    word = character.isalnum() or unicodedata.category(character).startswith("M")
+    return word and not unicodedata.name(character, "").startswith(_UNSPACED)
 
 
 @dataclass(frozen=True)

@@ -48,6 +48,10 @@ class Tokenizer(ABC):
         Where it matters what stands behind each UNK, `unknown` says it, as in `decode`.
         """
 
+    def lengthening(self, text: str) -> Sequence[int]:
+        """Ids that would make the last word of a text longer; none where each token stands by itself."""
+        return ()
+
     @abstractmethod
     def __len__(self) -> int:
         """The number of ids, controls included."""

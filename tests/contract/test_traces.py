@@ -63,8 +63,8 @@ def test_both_engines_show_the_same_steps(name: str, model: Model, native: Nativ
 
 
 def test_both_engines_show_the_same_way_along_given_words(model: Model, native: NativeEngine) -> None:
-    found, (one,) = native.trace(SOURCE, Greedy(), 4, TARGET)
-    expected, (other,) = TorchEngine(model).trace(SOURCE, Greedy(), 4, TARGET)
+    found, (one,) = native.trace(SOURCE, Greedy(), 4, target=TARGET)
+    expected, (other,) = TorchEngine(model).trace(SOURCE, Greedy(), 4, target=TARGET)
     assert_same(found, expected)
     assert [step.continuations[0].id for step in found] == TARGET
     assert one.ids == other.ids == tuple(TARGET)

@@ -30,6 +30,7 @@ from regarde.models import (
 from regarde.native import library
 from regarde.precision import in_bytes
 from regarde.search import Greedy
+from regarde.search.prefix import Prefix
 from regarde.training.step import seeded
 
 pytestmark = pytest.mark.skipif(not library.available(), reason="the native library was not built")
@@ -216,3 +217,25 @@ def test_a_trace_is_json_and_leads_to_what_was_said(run: Path) -> None:
         assert (forced.texts, forced.search) == (("ab",), {"kind": "forced"})
         with pytest.raises(UsageError, match="nothing to trace"):
             model.trace(" ")
+
+
+def test_a_translation_begins_with_the_words_it_was_given(run: Path) -> None:
+    for engine in ("native", "torch"):
+        model = regarde.load(run, engine=engine)
+        assert model.translate("abc", prefix="za", beam=2).text.startswith("za")
+        texts = [found.text for found in model.translate(["abc", "x", "y"], prefix=["b", "", "yy"])]
+        assert (texts[0][:1], texts[2][:2]) == ("b", "yy")
+        assert texts[1] == model.translate("x").text
+        assert model.trace("abc", prefix="za").texts[0].startswith("za")
+        with pytest.raises(UsageError, match="which this model cannot say"):
+            model.translate("abc", prefix="a\N{SNOWMAN}")
+        with pytest.raises(UsageError, match="2 prefixes for 1 sentences"):
+            model.translate(["abc"], prefix=["a", "b"])
+
+
+def test_a_prefix_holds_no_control_and_no_word_that_is_not_there() -> None:
+    engine = NativeEngine(*parts("bahdanau"))
+    with pytest.raises(UsageError, match="controls"):
+        Prefix((5, 3))
+    with pytest.raises(RuntimeError, match="does not know"):
+        list(engine.decode([[5]], Greedy(), [Prefix((11,))]))

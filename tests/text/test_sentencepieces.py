@@ -124,3 +124,15 @@ def test_a_damaged_model_is_refused(tokenizer: Tokenizer, tmp_path: Path, capfd:
 def test_a_missing_model_is_refused(tmp_path: Path) -> None:
     with pytest.raises(FolderError, match="not readable"):
         SentencepieceConfig().load(tmp_path / "source")
+
+
+def test_only_pieces_within_a_word_would_make_it_longer(tokenizer: Tokenizer) -> None:
+    lengthening = set(tokenizer.lengthening("the cat"))
+    assert lengthening
+    for i in range(4, len(tokenizer)):
+        text = tokenizer.decode([*tokenizer.encode("the cat"), i])
+        letter = text[7:8]
+        assert (i in lengthening) == (letter.isalnum() or letter == "\u0301") or not letter
+    assert not tokenizer.lengthening("the cat!")
+    assert not tokenizer.lengthening("")
+    assert not tokenizer.lengthening("猫")

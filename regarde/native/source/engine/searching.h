@@ -18,6 +18,8 @@ struct Request {
   const int64_t *target_starts, *target_ids;  // forced decoding: what is said, EOS included
   const double *dice;                         // sampling: numbers in [0, 1), for each sentence and sample as many as it may need
   const int64_t *dice_starts;                 // count x n_best
+  const int64_t *prefix_starts, *prefix_ids;  // null, or how each translation must begin
+  const int64_t *barred_starts, *barred_ids;  // and what may not come right after
 };
 enum SearchKind : int64_t { GREEDY, BEAM, SAMPLING, FORCED };
 
@@ -119,6 +121,7 @@ class Search {
       one->sentence.ids.push_back(EOS);
       const float most = static_cast<float>(one->sentence.S()) * static_cast<float>(request.max_ratio);
       one->longest = static_cast<int64_t>(most) + request.max_extra;
+      if (prefix_length(source)) one->longest = std::max(one->longest, prefix_length(source) + 1);
       if (request.kind == FORCED) one->longest = request.target_starts[source + 1] - request.target_starts[source];
       one->scores = {0.0f};
       fresh.push_back(std::move(one));
@@ -176,8 +179,23 @@ class Search {
     return going ? extend(one, open) : std::vector<Candidate>{};
   }
 
+  int64_t prefix_length(int64_t number) const {
+    return request.prefix_starts ? request.prefix_starts[number + 1] - request.prefix_starts[number] : 0;
+  }
+
   // What may not be said now.
   void forbid(const Active &one, float *x) const {
+    const int64_t number = one.sentence.number, prefixed = prefix_length(number);
+    if (one.t < prefixed) {
+      const int64_t word = known(request.prefix_ids[request.prefix_starts[number] + one.t]);
+      const float kept = x[word];
+      std::fill(x, x + model.V, -INFINITY);
+      x[word] = kept;
+      return;
+    }
+    if (prefixed && one.t == prefixed)
+      for (int64_t i = request.barred_starts[number]; i < request.barred_starts[number + 1]; i++)
+        x[known(request.barred_ids[i])] = -INFINITY;
     x[PAD] = x[BOS] = -INFINITY;
     if (!request.allow_unknown) x[UNK] = -INFINITY;
     if (one.t < request.min_length) x[EOS] = -INFINITY;
@@ -195,10 +213,14 @@ class Search {
     one.record.add(one.sentence.norms.data() + slot * L, L);
   }
 
+  int64_t known(int64_t word) const {
+    if (word < 0 || word >= model.V) throw std::out_of_range("a token that the model does not know");
+    return word;
+  }
+
   // Forced decoding: the word that is said.
   Candidate given(const float *x, float all, const Active &one) const {
-    const int64_t word = request.target_ids[request.target_starts[one.sentence.number] + one.t];
-    if (word < 0 || word >= model.V) throw std::out_of_range("a token that the model does not know");
+    const int64_t word = known(request.target_ids[request.target_starts[one.sentence.number] + one.t]);
     return {one.scores[0] + (x[word] - all), x[word] - all, 0, word};
   }
 

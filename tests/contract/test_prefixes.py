@@ -1,0 +1,58 @@
+"""A translation begins as it was told to, by every search and in both engines, and each engine says the same."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+import torch
+
+from regarde import config as configs
+from regarde.data.batch import collate_source
+from regarde.engines.native import NativeEngine, flattened
+from regarde.models import Model, ModelConfig
+from regarde.native import library
+from regarde.search import Beam, Greedy, Rules, Sampling, Search
+from regarde.search.prefix import NO_PREFIX, Prefix
+from regarde.text import EOS
+
+pytestmark = pytest.mark.skipif(not library.available(), reason="the native library was not built")
+
+VOCABULARY = {"source": 13, "target": 11}
+RULES = Rules(max_ratio=0.5, max_extra=2)
+SEARCHES: dict[str, Search] = {
+    "greedy": Greedy(rules=RULES),
+    "beam": Beam(size=3, n_best=3, rules=RULES),
+    "sampling": Sampling(n_best=2, seed=5, top_k=6, top_p=0.9, temperature=1.5, rules=RULES),
+}
+BARRED = np.array([4, 5, 6, 7, 8], dtype=np.int64)
+PREFIXES = [Prefix((9, 4)), NO_PREFIX, Prefix((5,), BARRED), Prefix((4, 5, 6, 7, 8, 9, 10, 4, 4))]
+
+
+@pytest.mark.parametrize("name", SEARCHES)
+def test_a_translation_begins_with_its_prefix(
+    name: str, model: Model, config: ModelConfig, sources: list[list[int]]
+) -> None:
+    search = SEARCHES[name]
+    tensors = {name: tensor.numpy() for name, tensor in model.state_dict().items()}
+    engine = NativeEngine(flattened({"model": configs.as_table(config), "vocabulary": VOCABULARY}), tensors)
+    with torch.no_grad():
+        expected = search(model, model.encode(collate_source(sources)), PREFIXES)
+    for found, wanted, prefix in zip(engine.decode(sources, search, PREFIXES), expected, PREFIXES, strict=True):
+        assert [h.ids for h in found] == [h.ids for h in wanted]
+        for one, other in zip(found, wanted, strict=True):
+            begun = len(prefix.ids)
+            assert one.ids[:begun] == prefix.ids
+            assert len(one.ids) > begun or one.ids[-1] == EOS
+            assert one.ids[begun] not in prefix.barred
+            assert one.score == pytest.approx(other.score, abs=1e-4)
+            np.testing.assert_allclose(one.token_scores, other.token_scores, atol=1e-4)
+            np.testing.assert_allclose(one.heads, other.heads, atol=1e-4)
+
+
+@pytest.mark.parametrize("name", SEARCHES)
+def test_no_prefix_changes_nothing(name: str, model: Model, sources: list[list[int]]) -> None:
+    search = SEARCHES[name]
+    with torch.no_grad():
+        plain = search(model, model.encode(collate_source(sources)))
+        asked = search(model, model.encode(collate_source(sources)), [NO_PREFIX] * len(sources))
+    assert [[h.ids for h in group] for group in plain] == [[h.ids for h in group] for group in asked]
