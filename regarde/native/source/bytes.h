@@ -28,7 +28,7 @@ inline void pack_bytes(const int8_t *W, int64_t apart, int64_t K, int64_t N, int
   }
 }
 
-// One row as bytes; gives the size of a step.
+// One row as bytes; gives the size of a step. Numbers are rounded to the nearest.
 inline float to_bytes(const float *x, int64_t K, uint8_t *out) {
   Vector<float> high = {};
   FOR_LANES(float, k, n, K) {
@@ -41,11 +41,36 @@ inline float to_bytes(const float *x, int64_t K, uint8_t *out) {
   return step;
 }
 
+// What becomes of the sums of one row: y = base + step scale (sum - 128 sum w)
+struct ByteOutput {
+  const float *scales, *base;
+  const int32_t *sums;
+  float *y, step;
+  int64_t columns;  // of this panel
+
+  INLINE void operator()(Integers found, int64_t first) const {
+    const int64_t count = columns - first;
+    if (count <= 0) return;
+    Integers whole = {};
+    Vector<float> product;
+    if (count >= 8) {
+      std::memcpy(&whole, sums + first, sizeof whole);
+      product = __builtin_convertvector(found - whole, Vector<float>) * (step * load<float>(scales + first));
+      store<float>(y + first, base ? load<float>(base + first) + product : product);
+      return;
+    }
+    std::memcpy(&whole, sums + first, sizeof(int32_t) * static_cast<size_t>(count));
+    product = __builtin_convertvector(found - whole, Vector<float>) * (step * load<float>(scales + first, count));
+    store<float>(y + first, base ? load<float>(base + first, count) + product : product, count);
+  }
+};
+
 template <int M>
-INLINE void byte_tile(const uint8_t *x, int64_t apart, const int8_t *panel, int64_t groups, int32_t (*sums)[BYTE_PANEL]) {
+INLINE void byte_tile(const uint8_t *x, int64_t apart, const int8_t *panel, int64_t groups, const ByteOutput *outputs) {
+  Integers low[M], high[M];
 #if defined(WITH_AVX2)
-  __m256i low[M], high[M];
-  UNROLL for (int i = 0; i < M; i++) low[i] = high[i] = _mm256_setzero_si256();
+  __m256i left_sums[M], right_sums[M];
+  UNROLL for (int i = 0; i < M; i++) left_sums[i] = right_sums[i] = _mm256_setzero_si256();
   const __m256i ones = _mm256_set1_epi16(1);
   for (int64_t g = 0; g < groups; g++) {
     const __m256i left = _mm256_loadu_si256(reinterpret_cast<const __m256i *>(panel + g * 64));
@@ -55,14 +80,11 @@ INLINE void byte_tile(const uint8_t *x, int64_t apart, const int8_t *panel, int6
       int32_t four;
       std::memcpy(&four, x + i * apart + g * BYTE_GROUP, sizeof four);
       const __m256i all = _mm256_set1_epi32(four);
-      low[i] = _mm256_add_epi32(low[i], _mm256_madd_epi16(_mm256_maddubs_epi16(all, left), ones));
-      high[i] = _mm256_add_epi32(high[i], _mm256_madd_epi16(_mm256_maddubs_epi16(all, right), ones));
+      left_sums[i] = _mm256_add_epi32(left_sums[i], _mm256_madd_epi16(_mm256_maddubs_epi16(all, left), ones));
+      right_sums[i] = _mm256_add_epi32(right_sums[i], _mm256_madd_epi16(_mm256_maddubs_epi16(all, right), ones));
     }
   }
-  UNROLL for (int i = 0; i < M; i++) {
-    _mm256_storeu_si256(reinterpret_cast<__m256i *>(sums[i]), low[i]);
-    _mm256_storeu_si256(reinterpret_cast<__m256i *>(sums[i] + 8), high[i]);
-  }
+  UNROLL for (int i = 0; i < M; i++) low[i] = (Integers)left_sums[i], high[i] = (Integers)right_sums[i];
 #else
   for (int i = 0; i < M; i++)
     for (int64_t n = 0; n < BYTE_PANEL; n++) {
@@ -70,9 +92,13 @@ INLINE void byte_tile(const uint8_t *x, int64_t apart, const int8_t *panel, int6
       for (int64_t g = 0; g < groups; g++)
         for (int64_t k = 0; k < BYTE_GROUP; k++)
           sum += static_cast<int32_t>(x[i * apart + g * BYTE_GROUP + k]) * panel[(g * BYTE_PANEL + n) * BYTE_GROUP + k];
-      sums[i][n] = sum;
+      (n < 8 ? low[i] : high[i])[n % 8] = sum;
     }
 #endif
+  UNROLL for (int i = 0; i < M; i++) {
+    outputs[i](low[i], 0);
+    outputs[i](high[i], 8);
+  }
 }
 
 // y = base + x W^T. `room` holds the rows as bytes (M, grouped K) and their steps (M).
@@ -83,21 +109,22 @@ inline void multiply_bytes(int64_t M, const float *x, int64_t x_apart, const int
   for (int64_t m = 0; m < M; m++) steps[m] = to_bytes(x + m * x_apart, K, room + m * width);
   for (int64_t n0 = 0; n0 < N; n0 += BYTE_PANEL) {
     const int8_t *panel = panels + n0 * width;
-    const int64_t columns = N - n0 < BYTE_PANEL ? N - n0 : BYTE_PANEL;
     for (int64_t m = 0; m < M;) {
-      int32_t found[4][BYTE_PANEL];
-      const int64_t left = M - m, rows = left >= 4 ? 4 : left;
+      const int64_t left = M - m;
+      ByteOutput outputs[5];
+      UNROLL for (int i = 0; i < 5; i++) {
+        const int64_t row = i < left ? m + i : m;
+        outputs[i] = {scales + n0, base ? base + row * base_apart + n0 : nullptr, sums + n0, y + row * y_apart + n0,
+                      steps[row], N - n0};
+      }
       const uint8_t *from = room + m * width;
-      if (rows == 4) byte_tile<4>(from, width, panel, groups, found);
-      else if (rows == 3) byte_tile<3>(from, width, panel, groups, found);
-      else if (rows == 2) byte_tile<2>(from, width, panel, groups, found);
-      else byte_tile<1>(from, width, panel, groups, found);
-      for (int64_t i = 0; i < rows; i++)
-        for (int64_t n = 0; n < columns; n++) {
-          const float product = static_cast<float>(found[i][n] - sums[n0 + n]) * (steps[m + i] * scales[n0 + n]);
-          y[(m + i) * y_apart + n0 + n] = base ? base[(m + i) * base_apart + n0 + n] + product : product;
-        }
-      m += rows;
+#define TILE(count) byte_tile<count>(from, width, panel, groups, outputs), m += count
+      if (left >= 5 && left % 4) TILE(5);
+      else if (left >= 4) TILE(4);
+      else if (left == 3) TILE(3);
+      else if (left == 2) TILE(2);
+      else TILE(1);
+#undef TILE
     }
   }
 }

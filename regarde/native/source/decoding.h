@@ -107,13 +107,49 @@ inline void table_bring(const float *weights, const float *values, int64_t apart
   }
 }
 
+// One word looks at `count` of them in each of `heads`: keys and values, `apart` from each other, lie anywhere.
+inline void table_look(const float *q, const float *const *kept, int64_t count, int64_t heads, int64_t C, int64_t apart,
+                       float scale, float *scores, float *out) {
+  for (int64_t n = 0; n < heads; n++) {
+    const int64_t first = n * C;
+    float top = -INFINITY;
+    for (int64_t s = 0; s < count; s++) {
+      scores[s] = scale * dot(q + first, kept[s] + first, C);
+      top = scores[s] > top ? scores[s] : top;
+    }
+    Vector<float> sums = {};
+    FOR_LANES(float, s, left, count) {
+      Vector<float> e = exponential(load<float>(scores + s, left) - top);
+      if (left < Lanes<float>::count)
+        for (int64_t i = left; i < Lanes<float>::count; i++) e[i] = 0;
+      sums += e;
+      store<float>(scores + s, e, left);
+    }
+    const float share = 1 / sum<float>(sums);
+    FOR_LANES(float, c, left, C) {
+      Vector<float> total = {};
+      for (int64_t s = 0; s < count; s++) total += scores[s] * load<float>(kept[s] + apart + first + c, left);
+      store<float>(out + first + c, total * share, left);
+    }
+  }
+}
+
+inline void table_add(float *x, const float *y, int64_t count) {
+  FOR_LANES(float, j, n, count) store<float>(x + j, load<float>(x + j, n) + load<float>(y + j, n), n);
+}
+
 inline void table_norm(const float *x, const float *gain, const float *bias, int64_t D, float *y) {
   Vector<float> total = {};
   FOR_LANES(float, j, n, D) total += load<float>(x + j, n);
   const float mean = sum<float>(total) / static_cast<float>(D);
-  float squares = 0;
-  for (int64_t j = 0; j < D; j++) squares += (x[j] - mean) * (x[j] - mean);
-  const float scale = 1 / std::sqrt(squares / static_cast<float>(D) + 1e-5f);
+  Vector<float> squares = {};
+  FOR_LANES(float, j, n, D) {
+    Vector<float> far = load<float>(x + j, n) - mean;
+    if (n < Lanes<float>::count)
+      for (int64_t i = n; i < Lanes<float>::count; i++) far[i] = 0;
+    squares += far * far;
+  }
+  const float scale = 1 / std::sqrt(sum<float>(squares) / static_cast<float>(D) + 1e-5f);
   FOR_LANES(float, j, n, D)
   store<float>(y + j, (load<float>(x + j, n) - mean) * scale * load<float>(gain + j, n) + load<float>(bias + j, n), n);
 }
@@ -143,7 +179,7 @@ inline float table_log_sum_exp(const float *x, int64_t count) {
         VARIANT::multiply_bytes, VARIANT::table_tangent,                                                       \
         VARIANT::table_rectify, VARIANT::table_lstm, VARIANT::table_gru_reset, VARIANT::table_gru_mix,         \
         VARIANT::table_gru_after, VARIANT::table_additive, VARIANT::table_dots, VARIANT::table_softmax,        \
-        VARIANT::table_bring, VARIANT::table_norm, VARIANT::table_log_sum_exp, VARIANT::table_highest          \
+        VARIANT::table_bring, VARIANT::table_look, VARIANT::table_add, VARIANT::table_norm, VARIANT::table_log_sum_exp, VARIANT::table_highest          \
   }
 
 }  // namespace VARIANT

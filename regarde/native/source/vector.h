@@ -47,10 +47,16 @@ template <class Real> INLINE Vector<Real> all(Real x) { return x - Vector<Real>{
 template <class V> INLINE V smaller(V a, V b) { return a < b ? a : b; }
 template <class V> INLINE V larger(V a, V b) { return a > b ? a : b; }
 
+// Halves first: each addition waits for the one before it, and so there are fewer to wait for.
 template <class Real> INLINE Real sum(Vector<Real> v) {
-  Real total = 0;
-  UNROLL for (int i = 0; i < Lanes<Real>::count; i++) total += v[i];
-  return total;
+  constexpr int half = Lanes<Real>::count / 2;
+  typedef Real Half __attribute__((vector_size(16)));
+  Half low, high;
+  std::memcpy(&low, &v, sizeof low);
+  std::memcpy(&high, reinterpret_cast<const char *>(&v) + sizeof low, sizeof high);
+  low += high;
+  if (half == 2) return low[0] + low[1];
+  return (low[0] + low[2 % half]) + (low[1] + low[3 % half]);
 }
 template <class Real> INLINE Real largest(Vector<Real> v) {
   Real found = v[0];

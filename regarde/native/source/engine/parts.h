@@ -2,6 +2,8 @@
 //
 // Axes: M rows (hypotheses at one step), S source, H hidden, G gate pre-activations, K state size, D width, V words.
 #pragma once
+#include <algorithm>
+#include <atomic>
 #include <cmath>
 #include <cstring>
 #include <map>
@@ -226,6 +228,55 @@ struct Embedding {
     std::vector<int8_t> bytes;
   };
   std::shared_ptr<const Rows> kept;  // by both sides of a model that has one table for them
+};
+
+// W e(word) + b: what a word adds to the gates of a cell. It is computed when a word first comes and kept for the next
+// time, as far as memory allows: common words come first, and soon.
+struct WordShares {
+  WordShares() = default;
+  explicit WordShares(int64_t words, int64_t width)
+      : room(std::min(words, MOST_FLOATS / std::max<int64_t>(1, width))), places(new std::atomic<int32_t>[words]()),
+        kept(new float[room * width]) {}
+
+  // ids (M) -> out (M, W.N)
+  void operator()(const Embedding &embedding, const Linear &W, int64_t M, const int64_t *ids, float *out) const {
+    static thread_local Floats x, fresh;
+    static thread_local std::vector<int64_t> missing;
+    const int64_t N = W.N;
+    missing.clear();
+    for (int64_t i = 0; i < M; i++) {
+      if (ids[i] < 0 || ids[i] >= embedding.count) throw std::out_of_range("a token that the model does not know");
+      const int32_t place = places[ids[i]].load(std::memory_order_acquire);
+      if (place > BUSY) std::memcpy(out + i * N, &kept[(place - FIRST) * N], sizeof(float) * N);
+      else missing.push_back(i);
+    }
+    const int64_t count = static_cast<int64_t>(missing.size());
+    if (!count) return;
+    x.resize(count * embedding.size), fresh.resize(count * N);
+    for (int64_t i = 0; i < count; i++) embedding.row(ids[missing[i]], &x[i * embedding.size]);
+    W(count, x.data(), embedding.size, fresh.data(), N);
+    for (int64_t i = 0; i < count; i++) {
+      std::memcpy(out + missing[i] * N, &fresh[i * N], sizeof(float) * N);
+      keep(ids[missing[i]], &fresh[i * N], N);
+    }
+  }
+
+ private:
+  static constexpr int64_t MOST_FLOATS = 2 << 20;
+  enum : int32_t { NOTHING, BUSY, FIRST };  // and on from there: where a word's share lies
+  int64_t room = 0;
+  mutable std::atomic<int64_t> next{0};
+  std::unique_ptr<std::atomic<int32_t>[]> places;
+  std::unique_ptr<float[]> kept;  // its pages are there when they are written
+
+  void keep(int64_t id, const float *share, int64_t N) const {
+    int32_t nothing = NOTHING;
+    if (next.load() >= room || !places[id].compare_exchange_strong(nothing, BUSY)) return;
+    const int64_t place = next++;
+    if (place >= room) return;  // another took the last one; this word stays busy, and is computed each time
+    std::memcpy(&kept[place * N], share, sizeof(float) * N);
+    places[id].store(static_cast<int32_t>(place) + FIRST, std::memory_order_release);
+  }
 };
 
 // The cells of layers/cells.py; `keeping` is the encoder's of models/cho.py.

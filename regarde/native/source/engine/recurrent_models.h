@@ -133,6 +133,7 @@ struct Bahdanau : RecurrentModel {
         cell(folder, "decoder.cell", cell_kind, {embedding.size, encoder.D}),
         readout(folder, "decoder.readout", {cell.H, embedding.size, encoder.D}),
         previous_state(folder.choice("model.readout", {"previous", "current"}) == "previous") {
+    of_words = std::make_unique<WordShares>(embedding.count, cell.G);
     const int64_t shown = encoder.kind == "bidirectional" ? encoder.ahead[0].H : encoder.stack.H();
     W_s = Linear(folder, "decoder.W_s", shown, cell.H, true);
     W_o = Linear(folder, "decoder.W_o", readout.size(), embedding.count, true);
@@ -157,7 +158,7 @@ struct Bahdanau : RecurrentModel {
     embedding.rows(M, previous, e);
     attention.attend(*this, rows, 0, states, state_width, context.data(), C);
     for (int64_t i = 0; i < M; i++) std::memcpy(&before[i * H], states + i * state_width, sizeof(float) * H);
-    cell.W[0](M, e.data(), embedding.size, gates.data(), cell.G);
+    (*of_words)(embedding, cell.W[0], M, previous, gates.data());
     cell.W[1].add(M, context.data(), C, gates.data(), cell.G);
     cell.step(M, gates.data(), states);
     const float *shown = previous_state ? before.data() : states;
@@ -176,6 +177,7 @@ struct Conditional : RecurrentModel {
         first(folder, "decoder.first", cell_kind, {embedding.size}),
         second(folder, "decoder.second", cell_kind, {encoder.D}), W_s(folder, "decoder.W_s", encoder.D, first.H, true),
         readout(folder, "decoder.readout", {first.H, embedding.size, encoder.D}) {
+    of_words = std::make_unique<WordShares>(embedding.count, first.G);
     if (first.H != second.H) throw Unknown("two cells of different sizes");
     W_o = Linear(folder, "decoder.W_o", readout.size(), embedding.count, true);
     attention = Attention(folder, "decoder.attention", "model.attention", first.H, encoder.D, 8);
@@ -202,7 +204,7 @@ struct Conditional : RecurrentModel {
     const int64_t M = static_cast<int64_t>(rows.size()), C = attention.width;
     Floats e, context(M * C), gates(M * first.G), said;
     embedding.rows(M, previous, e);
-    first.W[0](M, e.data(), embedding.size, gates.data(), first.G);
+    (*of_words)(embedding, first.W[0], M, previous, gates.data());
     first.step(M, gates.data(), states);
     attention.attend(*this, rows, 0, states, state_width, context.data(), C);
     second.W[0](M, context.data(), C, gates.data(), second.G);
@@ -223,6 +225,7 @@ struct Luong : RecurrentModel {
     const int64_t H = folder.tensor("decoder.stack.layers.0.U.weight", {-1, -1}).size(1);
     const std::vector<int64_t> inputs = feeding ? std::vector<int64_t>{embedding.size, H} : std::vector<int64_t>{embedding.size};
     stack = Stack(folder, "decoder.stack.layers", cell_kind, folder.number("model.residual_from"), inputs);
+    of_words = std::make_unique<WordShares>(embedding.count, stack.cells[0].G);
     bridge = Bridge(folder, encoder, stack);
     W_c = Linear(folder, "decoder.W_c", encoder.D + H, H), W_s = Linear(folder, "decoder.W_s", H, embedding.count, true);
     attention = Attention(folder, "decoder.attention", "model.attention", H, encoder.D, 8);
@@ -241,9 +244,8 @@ struct Luong : RecurrentModel {
   void step(const std::vector<Row> &rows, const int64_t *previous, float *states, float *logits) const override {
     const int64_t M = static_cast<int64_t>(rows.size()), H = stack.H(), C = attention.width;
     const Cell &bottom = stack.cells[0];
-    Floats e, x, gates(M * bottom.G), both(M * (C + H)), said(M * H);
-    embedding.rows(M, previous, e);
-    bottom.W[0](M, e.data(), embedding.size, gates.data(), bottom.G);
+    Floats x, gates(M * bottom.G), both(M * (C + H)), said(M * H);
+    (*of_words)(embedding, bottom.W[0], M, previous, gates.data());
     if (feeding) bottom.W[1].add(M, states + stack.width(), state_width, gates.data(), bottom.G);
     step_apart(bottom, M, gates, states, state_width, x);
     climb(stack, 1, M, x, states, state_width, nullptr, 0);
@@ -268,6 +270,7 @@ struct Gnmt : RecurrentModel {
         stack(folder, "decoder.stack.layers", cell_kind, folder.number("model.residual_from"),
               {embedding.size, encoder.D}, encoder.D),
         W(folder, "decoder.W", stack.H(), embedding.count, true) {
+    of_words = std::make_unique<WordShares>(embedding.count, stack.cells[0].G);
     bridge = Bridge(folder, encoder, stack);
     attention = Attention(folder, "decoder.attention", "model.attention", stack.H(), encoder.D, 8);
     folder.agree("model.hidden", stack.H()), folder.agree("model.layers", stack.depth());
@@ -282,10 +285,9 @@ struct Gnmt : RecurrentModel {
   void step(const std::vector<Row> &rows, const int64_t *previous, float *states, float *logits) const override {
     const int64_t M = static_cast<int64_t>(rows.size()), H = stack.H(), C = attention.width;
     const Cell &bottom = stack.cells[0];
-    Floats e, x, context(M * C), gates(M * bottom.G);
-    embedding.rows(M, previous, e);
+    Floats x, context(M * C), gates(M * bottom.G);
     attention.attend(*this, rows, 0, states, state_width, context.data(), C);  // asked from the bottom layer
-    bottom.W[0](M, e.data(), embedding.size, gates.data(), bottom.G);
+    (*of_words)(embedding, bottom.W[0], M, previous, gates.data());
     bottom.W[1].add(M, context.data(), C, gates.data(), bottom.G);
     step_apart(bottom, M, gates, states, state_width, x);
     climb(stack, 1, M, x, states, state_width, context.data(), C);

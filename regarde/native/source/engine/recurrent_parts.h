@@ -19,6 +19,11 @@ struct Tokens {
     }
     std::stable_sort(by_length.begin(), by_length.end(), [&](int64_t a, int64_t b) { return lengths[a] > lengths[b]; });
   }
+  std::vector<int64_t> ids(const Sentences &sentences) const {
+    std::vector<int64_t> all;
+    for (const Sentence *sentence : sentences) all.insert(all.end(), sentence->ids.begin(), sentence->ids.end());
+    return all;
+  }
   // (total, size)
   Floats embedded(const Sentences &sentences, const Embedding &embedding) const {
     Floats x(total * embedding.size);
@@ -91,6 +96,7 @@ struct RecurrentEncoder {
   std::vector<Cell> ahead, back;
   int64_t residual_from = 0, D = 0, final_width = 0, layers = 0;
   bool reverse = false;
+  std::shared_ptr<WordShares> bottom, bottom_back;  // of the first layer
 
   RecurrentEncoder() = default;
   RecurrentEncoder(const Folder &folder, const string &cell) : embedding(folder, "encoder.embedding") {
@@ -123,6 +129,9 @@ struct RecurrentEncoder {
     if (!folder.settings.count("model.encoder.kind")) return;  // of a model that has no other
     folder.agree("model.encoder.hidden", (ahead.empty() ? stack.cells : ahead)[0].H, folder.number("model.hidden"));
     folder.agree("model.encoder.layers", layers, folder.number("model.layers", 1));
+    const Cell &first = ahead.empty() ? stack.cells[0] : ahead[0];
+    bottom = std::make_shared<WordShares>(embedding.count, first.G);
+    if (!back.empty()) bottom_back = std::make_shared<WordShares>(embedding.count, first.G);
   }
   void both(const Folder &folder, const string &name, const string &cell, int64_t input) {
     ahead.emplace_back(folder, name + ".forwards", cell, std::vector<int64_t>{input});
@@ -134,12 +143,18 @@ struct RecurrentEncoder {
     const Tokens &tokens = out.tokens;
     const int64_t B = static_cast<int64_t>(sentences.size());
     Floats x = tokens.embedded(sentences, embedding), shares;
+    const std::vector<int64_t> ids = tokens.ids(sentences);
+    auto enter = [&](const Cell &cell, const WordShares *of_words) {
+      shares.resize(tokens.total * cell.G);
+      if (of_words) return (*of_words)(embedding, cell.W[0], tokens.total, ids.data(), shares.data());
+      cell.W[0](tokens.total, x, shares);
+    };
     for (size_t i = 0; i < ahead.size(); i++) {
       const int64_t H = ahead[i].H, K = ahead[i].K;
       Floats y(tokens.total * 2 * H), first(B * K), last(B * K), joined(B * 2 * K);
-      ahead[i].W[0](tokens.total, x, shares);
+      enter(ahead[i], i ? nullptr : bottom.get());
       run(ahead[i], tokens, shares, forwards, y.data(), 2 * H, first.data());
-      back[i].W[0](tokens.total, x, shares);
+      enter(back[i], i ? nullptr : bottom_back.get());
       run(back[i], tokens, shares, backwards, y.data() + H, 2 * H, last.data());
       for (int64_t b = 0; b < B; b++) {
         std::memcpy(&joined[b * 2 * K], &first[b * K], sizeof(float) * K);
@@ -155,7 +170,7 @@ struct RecurrentEncoder {
     for (int64_t layer = 0; kind != "bidirectional" && layer < stack.depth(); layer++) {
       const Cell &cell = stack.cells[layer];
       Floats y(tokens.total * cell.H), final(B * cell.K);
-      cell.W[0](tokens.total, x, shares);
+      enter(cell, ahead.empty() && !layer ? bottom.get() : nullptr);
       run(cell, tokens, shares, reverse ? reversed : forwards, y.data(), cell.H, final.data());
       if (layer + 1 >= stack.residual_from)
         for (size_t j = 0; j < y.size(); j++) y[j] += x[j];
@@ -221,6 +236,7 @@ struct RecurrentModel : Model {
   string cell_kind;
   RecurrentEncoder encoder;
   Embedding embedding;
+  std::unique_ptr<WordShares> of_words;  // of the cell that reads the words said
 
   RecurrentModel(const Folder &folder, const string &cell, bool own_encoder = true)
       : table(folder.table), cell_kind(cell), embedding(folder, "decoder.embedding") {

@@ -26,33 +26,50 @@ struct Positions {
     kind = chosen == "learned" ? learned : chosen == "rotary" ? rotary : sinusoidal;
     if (kind == learned) places = Embedding(folder, name + ".where", D);
   }
-  static float angle(int64_t position, int64_t pair, int64_t n) {
-    return static_cast<float>(position) / std::pow(10000.0f, static_cast<float>(2 * pair) / static_cast<float>(n));
+  // sin and cos of each pair's angle, side by side: those of early positions are kept.
+  void prepare(int64_t n) {
+    size = n;
+    kept.resize(kind == learned ? 0 : KEPT * n);
+    for (int64_t position = 0; position < static_cast<int64_t>(kept.size()) / n; position++)
+      compute(position, &kept[position * n]);
   }
   void place(float *x, int64_t position, int64_t D) const {
-    if (kind == learned) {
-      static thread_local Floats p;
-      p.resize(D);
-      places.row(std::min(position, places.count - 1), p.data());
-      for (int64_t j = 0; j < D; j++) x[j] += p[j];
-    } else if (kind == sinusoidal) {
-      for (int64_t j = 0; j < D; j += 2) {
-        x[j] += std::sin(angle(position, j / 2, D));
-        x[j + 1] += std::cos(angle(position, j / 2, D));
-      }
-    }
+    if (kind == rotary) return;
+    static thread_local Floats room;
+    room.resize(D);
+    if (kind == learned) places.row(std::min(position, places.count - 1), room.data());
+    const float *p = kind == learned ? room.data() : waves(position, room.data());
+    for (int64_t j = 0; j < D; j++) x[j] += p[j];
   }
   void turn(float *x, int64_t position, int64_t heads, int64_t C) const {
     if (kind != rotary) return;
-    for (int64_t j = 0; j < C; j += 2) {
-      const float a = angle(position, j / 2, C), c = std::cos(a), s = std::sin(a);
-      for (int64_t n = 0; n < heads; n++) {
+    static thread_local Floats room;
+    room.resize(C);
+    const float *wave = waves(position, room.data());
+    for (int64_t n = 0; n < heads; n++)
+      for (int64_t j = 0; j < C; j += 2) {
         float &even = x[n * C + j], &odd = x[n * C + j + 1];
-        const float turned = even * c - odd * s;
+        const float s = wave[j], c = wave[j + 1], turned = even * c - odd * s;
         odd = even * s + odd * c;
         even = turned;
       }
+  }
+
+ private:
+  static constexpr int64_t KEPT = 256;
+  int64_t size = 0;
+  Floats kept;
+  void compute(int64_t position, float *wave) const {
+    for (int64_t j = 0; j < size; j += 2) {
+      const float slow = std::pow(10000.0f, static_cast<float>(j) / static_cast<float>(size));
+      const float angle = static_cast<float>(position) / slow;
+      wave[j] = std::sin(angle), wave[j + 1] = std::cos(angle);
     }
+  }
+  const float *waves(int64_t position, float *room) const {
+    if (position < KEPT) return &kept[position * size];
+    compute(position, room);
+    return room;
   }
 };
 
@@ -99,7 +116,7 @@ struct Block {
     }
     y.resize(M * D());
     f(pre ? seen.data() : x.data(), y.data());
-    for (int64_t j = 0; j < M * D(); j++) x[j] += y[j];
+    table->add(x.data(), y.data(), M * D());
     if (!pre) norm(M, x.data(), x.data());
   }
   void feed_forward(int64_t M, Floats &x, Floats &seen, Floats &y) const {
@@ -137,6 +154,8 @@ struct Transformer : Model {
     if (shared(folder)) source.embedding = target.embedding;
     if (source.positions.kind == Positions::sinusoidal && D % 2) throw Unknown("positions of an odd size");
     if (source.positions.kind == Positions::rotary && C % 2) throw Unknown("positions of an odd size");
+    for (Positions *side : {&source.positions, &target.positions})
+      side->prepare(side->kind == Positions::rotary ? C : D);
     for (int i = 0; folder.has("encoder.blocks." + std::to_string(i) + ".attention.W_o.weight"); i++)
       reading.emplace_back(folder, "encoder.blocks." + std::to_string(i), false, D, N);
     for (int i = 0; folder.has("decoder.blocks." + std::to_string(i) + ".attention.W_o.weight"); i++)
@@ -155,20 +174,11 @@ struct Transformer : Model {
     cache_width = layers * 2 * D, V = vocabulary.N, source_words = source.embedding.count;
   }
 
-  // One query of one head against keys and values that may lie anywhere.
-  void look(const float *q, const std::vector<const float *> &kept, int64_t head, Floats &scores, float *out) const {
-    const int64_t count = static_cast<int64_t>(kept.size());
-    const float scale = 1 / std::sqrt(static_cast<float>(C));
-    static thread_local std::vector<uint8_t> everywhere;
-    everywhere.assign(count, 1);
-    scores.resize(count);
-    for (int64_t s = 0; s < count; s++) table->dots(q, kept[s] + head * C, 0, 1, C, scale, &scores[s]);
-    table->softmax(scores.data(), everywhere.data(), count);
-    std::memset(out, 0, sizeof(float) * C);
-    for (int64_t s = 0; s < count; s++) {
-      const float *value = kept[s] + D + head * C;
-      for (int64_t j = 0; j < C; j++) out[j] += scores[s] * value[j];
-    }
+  // One word against words whose keys and values may lie anywhere.
+  void look(const float *q, const std::vector<const float *> &kept, Floats &scores, float *out) const {
+    scores.resize(kept.size());
+    table->look(q, kept.data(), static_cast<int64_t>(kept.size()), N, C, D, 1 / std::sqrt(static_cast<float>(C)),
+                scores.data(), out);
   }
 
   void encode(const Sentences &sentences, float *) const override {
@@ -190,9 +200,7 @@ struct Transformer : Model {
             source.positions.turn(first + s * 3 * D + D, s, N, C);
             kept.push_back(first + s * 3 * D + D);
           }
-          for (int64_t s = 0; s < S; s++)
-            for (int64_t n = 0; n < N; n++)
-              look(first + s * 3 * D + n * C, kept, n, scores, &found[(tokens.starts[b] + s) * D + n * C]);
+          for (int64_t s = 0; s < S; s++) look(first + s * 3 * D, kept, scores, &found[(tokens.starts[b] + s) * D]);
         }
         block.W_o(total, found.data(), D, out, D);
       });
@@ -226,7 +234,7 @@ struct Transformer : Model {
           for (int64_t t = 0; t < row.t; t++)
             kept.push_back(row.sentence->cache[t].data() + row.path[t] * cache_width + layer * 2 * D);
           kept.push_back(own);
-          for (int64_t n = 0; n < N; n++) look(q + n * C, kept, n, scores, &found[i * D + n * C]);
+          look(q, kept, scores, &found[i * D]);
         }
         block.W_o(M, found.data(), D, out, D);
       });
