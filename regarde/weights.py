@@ -65,7 +65,9 @@ def _header(content: mmap.mmap) -> tuple[dict[str, Kind], dict[str, int]]:
     if length > LARGEST_HEADER:
         raise Unfit("so large a header")
     entries = json.loads(content[8 : 8 + length], object_pairs_hook=_once)
-    entries.pop("__metadata__", None)
+    about = entries.pop("__metadata__", {})
+    if not isinstance(about, dict) or not all(isinstance(value, str) for value in about.values()):
+        raise Unfit("what a file says of itself")
     kinds, spans = {}, []
     for name, entry in entries.items():
         first, after = entry["data_offsets"]

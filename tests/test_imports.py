@@ -30,6 +30,7 @@ ORDER = [
     "weights",
     "folder",
     "loading",
+    "quantise",
     "evaluation",
     "visualise",
     "training",

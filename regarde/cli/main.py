@@ -17,6 +17,7 @@ from regarde.cli.data import data
 from regarde.cli.demo import demo
 from regarde.cli.doctor import doctor
 from regarde.cli.models import models
+from regarde.cli.quantize import quantize
 from regarde.cli.show import show
 from regarde.cli.streams import ReaderLeft, abandon, warn
 from regarde.cli.train import train
@@ -61,7 +62,7 @@ def _add(command: Callable[..., None]) -> None:
     app.command(help="\n\n".join(text), epilog=example)(command)
 
 
-for _command in (demo, train, translate, show, models, data, average, doctor):
+for _command in (demo, train, translate, show, models, data, average, quantize, doctor):
     _add(_command)
 
 

@@ -9,6 +9,7 @@ from __future__ import annotations
 import ctypes
 import functools
 import os
+import warnings
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -125,9 +126,25 @@ def loaded() -> ctypes.CDLL:
 @functools.cache
 def simd() -> str:
     """The instruction set of the kernels that run here: avx2 or portable."""
-    library = loaded()
-    wanted = os.environ.get("REGARDE_SIMD", "avx2")
-    return "avx2" if wanted == "avx2" and library.has_avx2() else "portable"
+    if os.environ.get("REGARDE_SIMD", "avx2") != "avx2" or not loaded().has_avx2():
+        return "portable"
+    if not agree(table("avx2"), table("portable")):
+        told = "the kernels for avx2 do not give the products they should on this processor"
+        warnings.warn(f"regarde: {told}; those for any processor serve, which are slower.", stacklevel=2)
+        return "portable"
+    return "avx2"
+
+
+def table(name: str) -> int:
+    """Where the functions of an instruction set are listed (source/table.h)."""
+    function = loaded().kernel_table
+    function.restype = ctypes.c_void_p
+    return int(function(int(name == "avx2")))
+
+
+def agree(one: int, other: int) -> bool:
+    """Do two instruction sets give the same products?"""
+    return bool(loaded().tables_agree(ctypes.c_void_p(one), ctypes.c_void_p(other)))
 
 
 def call(name: str, arguments: ctypes.Structure, *, double: bool = False) -> None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from pathlib import Path
 
-from regarde import config, folder
+from regarde import config, folder, precision
 from regarde.config import Table
 from regarde.errors import UsageError
 from regarde.training.checkpoint import STATE, read
@@ -25,6 +25,8 @@ def average(folders: Sequence[Path], out: Path) -> None:
     first, *others = folders
     translator = folder.load(first)
     tables = config.read(first / folder.CONFIG)
+    if precision.taken(tables) == "int8":
+        raise UsageError(f"{first}: its matrices are in bytes. Average the models that such were made from.")
     sums = {name: tensor.double() for name, tensor in translator.model.state_dict().items()}  # single ones would round
     for path in others:
         other = folder.load(path)

@@ -68,7 +68,7 @@ def prepare(tables: Table, *, text: Text | None = None, processes: int = 1) -> P
     notes: list[str] = []
     recipe = recipes.parse(tables)  # mistakes in what was given are said before any data is read
     data = recipe.data
-    pairs, train_pairs, valid_pairs = _read(data, recipe.training.seed, notes)
+    pairs, train_pairs, valid_pairs = read(data, recipe.training.seed, notes)
     recipe = _infer(recipe, tables, train_pairs, notes)
     text = text or recipe.text.train(train_pairs)
     train = _encode(train_pairs, text, data, "training", notes)
@@ -91,7 +91,7 @@ def digest_of(pairs: Sequence[Pair]) -> str:
     return sha.hexdigest()
 
 
-class _Read(NamedTuple):
+class Pairs(NamedTuple):
     """All pairs of the data, and which of them to learn from; pairs to validate on."""
 
     pairs: list[Pair]
@@ -99,7 +99,8 @@ class _Read(NamedTuple):
     valid: list[Pair]
 
 
-def _read(data: DataConfig, seed: int, notes: list[str]) -> _Read:
+def read(data: DataConfig, seed: int, notes: list[str]) -> Pairs:
+    """The data that a recipe names; what is to say of it is added to the notes."""
     report = Report()
     embedded = data.name in DATASETS and not data.source
     pairs = list(_training_pairs(data, report))
@@ -112,14 +113,14 @@ def _read(data: DataConfig, seed: int, notes: list[str]) -> _Read:
         held_report = Report()
         valid = list(_read_files(data.valid, data, held_report))
         notes.append(f"validation: {held_report.summary()}")
-        return _Read(pairs, pairs, valid)
+        return Pairs(pairs, pairs, valid)
     if embedded:
         valid = [Pair(e.source, e.target) for e in DATASETS[data.name].split("valid")]
         notes.append(f"validation: {len(valid):,} pairs of their own")
-        return _Read(pairs, pairs, valid)
+        return Pairs(pairs, pairs, valid)
     train, valid = sampling.split(pairs, seed=seed)
     notes.append(f"validation: {len(valid):,} pairs held out, {len(train):,} left to learn from")
-    return _Read(pairs, train, valid)
+    return Pairs(pairs, train, valid)
 
 
 def _numbers(pairs: Sequence[Pair], chosen: Sequence[Pair]) -> NDArray[np.int64]:

@@ -1,9 +1,11 @@
 // What is no kernel: threads, memory, and what this processor can do.
+#include <cmath>
 #include <system_error>
 #include <thread>
 #include <vector>
 
 #include "arguments.h"
+#include "table.h"
 #if defined(__GLIBC__)
 #include <climits>
 #include <malloc.h>
@@ -42,6 +44,38 @@ void run_parallel(int64_t total, int64_t threads, void (*body)(void *, int64_t, 
   for (std::thread &other : others) other.join();
 }
 
+namespace {
+
+struct Products {
+  std::vector<float> floats, bytes;
+};
+
+// x W^T of sizes that fill no vector, tile or panel to its end.
+Products products(const Table &table) {
+  constexpr int64_t M = 7, K = 37, N = 29, group = 4, panel = 16;
+  std::vector<float> x(M * K), W(N * K), scales(N), steps(M);
+  std::vector<int8_t> W8(N * K);
+  for (int64_t i = 0; i < M * K; i++) x[i] = static_cast<float>(i * 37 % 101) / 50 - 1;
+  for (int64_t i = 0; i < N * K; i++) W8[i] = static_cast<int8_t>(i * 53 % 127 - 63), W[i] = static_cast<float>(W8[i]) / 63;
+  for (int64_t n = 0; n < N; n++) scales[n] = static_cast<float>(n + 1) / 1000;
+
+  Products found{std::vector<float>(M * N), std::vector<float>(M * N)};
+  std::vector<float> packed((N + table.panel - 1) / table.panel * table.panel * K);
+  table.pack(W.data(), K, K, N, packed.data());
+  table.multiply(M, x.data(), K, packed.data(), K, N, nullptr, 0, found.floats.data(), N);
+
+  constexpr int64_t width = (K + group - 1) / group * group;
+  std::vector<int8_t> panels((N + panel - 1) / panel * panel * width);
+  std::vector<int32_t> sums(N);
+  std::vector<uint8_t> room(M * width);
+  table.pack_bytes(W8.data(), K, K, N, panels.data(), sums.data());
+  table.multiply_bytes(M, x.data(), K, panels.data(), scales.data(), sums.data(), K, N, nullptr, 0, found.bytes.data(),
+                       N, room.data(), steps.data());
+  return found;
+}
+
+}  // namespace
+
 // 1 if the kernels for AVX2 can run here.
 EXPORT int has_avx2() {
 #if defined(__x86_64__)
@@ -49,6 +83,24 @@ EXPORT int has_avx2() {
 #else
   return 0;
 #endif
+}
+
+// The functions of an instruction set (table.h), null where there are none.
+EXPORT const Table *kernel_table(int avx2) {
+#if defined(__x86_64__)
+  return avx2 ? &avx2_table : &portable_table;
+#else
+  return avx2 ? nullptr : &portable_table;
+#endif
+}
+EXPORT int64_t kernel_table_size() { return sizeof(Table); }
+
+// 1 if two tables give the same products, in floats and in bytes, up to the order of their sums.
+EXPORT int tables_agree(const Table *one, const Table *other) {
+  const Products a = products(*one), b = products(*other);
+  for (size_t i = 0; i < a.floats.size(); i++)
+    if (!(std::fabs(a.floats[i] - b.floats[i]) < 1e-4f) || !(std::fabs(a.bytes[i] - b.bytes[i]) < 1e-4f)) return 0;
+  return 1;
 }
 
 // The sizes of the arguments, for the Python side to compare with its own.

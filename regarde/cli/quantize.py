@@ -1,0 +1,91 @@
+"""`regarde quantize`: a model with its matrices in bytes, a quarter of the size, and what that costs."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from regarde.cli.streams import warn, write
+from regarde.errors import RegardeError, missing_extra
+
+if TYPE_CHECKING:
+    from regarde.config import Table
+    from regarde.data.corpus import Pair
+    from regarde.evaluation.metrics import Metric
+
+MOST_PAIRS = 2000  # to compare by
+LONGEST = 10**6  # tokens: none of them is left out
+
+
+def quantize(
+    run: Annotated[Path, typer.Argument(metavar="RUN", help="A model folder, for example runs/dates.")],
+    out: Annotated[
+        Path | None,
+        typer.Option(metavar="FOLDER", help="The new model folder; RUN-int8 if not given."),
+    ] = None,
+    data: Annotated[
+        Path | None, typer.Option(metavar="PAIRS", help="Pairs to compare by; the run's validation data if not given.")
+    ] = None,
+) -> None:
+    """Store a model's matrices in bytes: a quarter of the size, faster to read, nearly the same answers.
+
+    Prints the size of both models and how good each is on at most 2,000 pairs of the data, where there are any.
+
+    Example: regarde quantize runs/dates
+    """
+    from regarde import config
+    from regarde.loading import load
+    from regarde.manifest import CONFIG, WEIGHTS
+    from regarde.quantise import quantise
+
+    named = run if run.name not in ("", "..") else run.resolve()
+    made = out or named.with_name(f"{named.name}-int8")
+    quantise(run, made)
+    sizes = {folder: (folder / WEIGHTS).stat().st_size for folder in (run, made)}
+    tables = config.read(run / CONFIG)
+    pairs = _given(data) if data else _held_out(tables)
+    if not pairs:
+        write([f"{folder}: {size:,} bytes of weights\n" for folder, size in sizes.items()])
+        return
+    metric = _metric(tables)
+    translators = {folder: replace(load(folder), longest=LONGEST) for folder in sizes}
+    references = [translators[run].text.prepare(pair.target) for pair in pairs]
+    answers: dict[Path, list[str]] = {}
+    for folder, translator in translators.items():
+        answers[folder] = [found.text for found in translator.translate([pair.source for pair in pairs])]
+        value = metric.show(metric(answers[folder], references))
+        write([f"{folder}: {sizes[folder]:,} bytes of weights, {value}\n"])
+    equal = sum(one == other for one, other in zip(answers[run], answers[made], strict=True))
+    write([f"{equal:,} of {len(pairs):,} answers are equal ({equal / len(pairs):.1%})\n"])
+
+
+def _given(data: Path) -> list[Pair]:
+    from regarde.data.corpus import Report, read_pairs
+
+    return list(read_pairs([data], report=Report()))[:MOST_PAIRS]
+
+
+def _held_out(tables: Table) -> list[Pair]:
+    """The validation data of the run, where it can still be read."""
+    try:
+        from regarde.training import recipe
+        from regarde.training.prepare import read
+
+        made = recipe.parse(tables)
+        return read(made.data, made.training.seed, []).valid[:MOST_PAIRS]
+    except (RegardeError, ModuleNotFoundError) as error:
+        told = missing_extra(error) if isinstance(error, ModuleNotFoundError) else error
+        warn(f"not compared, as the run's validation data cannot be read: {told} Or give --data.")
+        return []
+
+
+def _metric(tables: Table) -> Metric:
+    """The one the run was trained by."""
+    from regarde.evaluation.metrics import METRICS
+
+    training = tables.get("training")
+    given = training.get("metric") if isinstance(training, dict) else None
+    return next((metric for metric in METRICS.values() if metric.name == given), METRICS["exact_match"])
