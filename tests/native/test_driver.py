@@ -9,7 +9,7 @@ from __future__ import annotations
 import os
 import shutil
 import subprocess
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from pathlib import Path
 
 import numpy as np
@@ -33,6 +33,7 @@ MODELS: dict[str, ModelConfig] = {
         size=8, layers=2, heads=2, feed_forward=10, tying="two-way", positions="learned", longest=30
     ),
 }
+Compile = Callable[..., Path]
 pytestmark = pytest.mark.slow
 
 
@@ -53,13 +54,6 @@ def cases() -> str:
                     lines.append(f"tensor {name} {kind} {tensor.ndim} {' '.join(map(str, tensor.shape))} {numbers}")
                 lines += ["source 5 6 7 4", "source 8", "source 4 4 5 6 7 8 5 6 7", f"decode {search}"]
     return "\n".join(lines)
-
-
-def built(compiler: str, out: Path, *flags: str) -> Path:
-    sources = [str(path) for path in sorted(SOURCE.glob("*.cpp"))]
-    command = [compiler, "-std=c++17", "-Wno-psabi", "-Wno-stringop-overflow", "-pthread", f"-I{SOURCE}", *flags]
-    subprocess.run([*command, str(DRIVER), *sources, "-o", str(out)], check=True)
-    return out
 
 
 def printed(command: Sequence[str | Path], **variables: str) -> list[tuple[str, np.ndarray]]:
@@ -84,18 +78,11 @@ def assert_same(found: list[tuple[str, np.ndarray]], expected: list[tuple[str, n
         np.testing.assert_allclose(one, other, atol=0 if what == "numbers" else 1e-3, err_msg=what)
 
 
-def needed(*programs: str) -> None:
-    missing = [program for program in programs if shutil.which(program) is None]
-    if missing:
-        pytest.skip(f"NOT PROVEN HERE: {', '.join(missing)} not installed")
-
-
 @pytest.fixture(scope="module")
-def here(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """The driver for this processor, watched over by the compiler: memory, leaks, undefined behaviour."""
-    needed("g++")
-    flags = ["-g1", "-O1", "-fno-omit-frame-pointer", "-fsanitize=address,undefined", "-fno-sanitize-recover=all"]
-    return built("g++", tmp_path_factory.mktemp("here") / "driver", *flags)
+def here(compiled: Compile, watched: Path) -> Path:
+    """The driver for this processor, watched over by the compiler."""
+    flags = ["-fsanitize=address,undefined", f"-Wl,-rpath,{watched.parent}"]
+    return compiled("g++", watched.parent / "driver", [DRIVER, watched], *flags)
 
 
 def test_all_instruction_sets_give_the_same_numbers_and_leak_nothing(here: Path) -> None:
@@ -103,7 +90,9 @@ def test_all_instruction_sets_give_the_same_numbers_and_leak_nothing(here: Path)
     assert_same(printed([here, "best"], **strict), printed([here, "portable"], **strict))
 
 
-def test_arm_gives_the_same_numbers(here: Path, tmp_path: Path) -> None:
-    needed("aarch64-linux-gnu-g++", "qemu-aarch64")
-    arm = built("aarch64-linux-gnu-g++", tmp_path / "driver", "-O2", "-static")
+def test_arm_gives_the_same_numbers(compiled: Compile, here: Path, tmp_path: Path) -> None:
+    if shutil.which("qemu-aarch64") is None:
+        pytest.skip("NOT PROVEN HERE: qemu-aarch64 is not installed")
+    files = [DRIVER, *sorted(SOURCE.glob("*.cpp"))]
+    arm = compiled("aarch64-linux-gnu-g++", tmp_path / "driver", files, "-O2", "-static")
     assert_same(printed(["qemu-aarch64", arm, "portable"]), printed([here, "portable"]))

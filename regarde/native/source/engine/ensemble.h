@@ -41,7 +41,7 @@ struct Ensemble : Model {
       Floats first(B * width);
       members[m]->encode(own, first.data());
       for (size_t b = 0; b < B; b++)
-        std::memcpy(states + b * state_width + from, first.data() + b * width, sizeof(float) * width);
+        std::copy_n(first.data() + b * width, width, states + b * state_width + from);
       from += width;
     }
   }
@@ -62,11 +62,11 @@ struct Ensemble : Model {
       own.resize(M * width);
       for (int64_t i = 0; i < M; i++) {
         own_rows[i].sentence = &rows[i].sentence->members[m];
-        std::memcpy(own.data() + i * width, states + i * state_width + from, sizeof(float) * width);
+        std::copy_n(states + i * state_width + from, width, own.data() + i * width);
       }
       members[m]->step(own_rows, previous, own.data(), said[m].data());
       for (int64_t i = 0; i < M; i++)
-        std::memcpy(states + i * state_width + from, own.data() + i * width, sizeof(float) * width);
+        std::copy_n(own.data() + i * width, width, states + i * state_width + from);
       from += width;
     }
     for (int64_t i = 0; i < M; i++) {

@@ -92,8 +92,8 @@ class Search {
       }
       moved.resize(parents.size() * model.state_width);
       for (size_t i = 0; i < parents.size(); i++)
-        std::memcpy(moved.data() + i * model.state_width, states.data() + parents[i] * model.state_width,
-                    sizeof(float) * model.state_width);
+        std::copy_n(states.data() + parents[i] * model.state_width, model.state_width,
+                    moved.data() + i * model.state_width);  // which may be nothing
       states.swap(moved);
       states.resize(parents.size() * model.state_width);
       previous.swap(following);
