@@ -1,6 +1,6 @@
-"""Training as one watches it: a live line on a terminal's standard error, and nothing anywhere else.
+"""Training and translating as one watches them: a live line on a terminal's standard error, and nothing anywhere else.
 
-A terminal may be resized, know no cursor (TERM=dumb: then only validations are printed), or go away: training goes on.
+A terminal may be resized, know no cursor (TERM=dumb: then only validations are printed), or go away: work goes on.
 """
 
 from __future__ import annotations
@@ -8,35 +8,32 @@ from __future__ import annotations
 import contextlib
 import io
 import sys
+import time
 from types import TracebackType
 from typing import TYPE_CHECKING, Self, TextIO, cast
 
 from rich.console import Console
-from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
+from rich.progress import BarColumn, MofNCompleteColumn, Progress, ProgressColumn, TextColumn, TimeRemainingColumn
 
 if TYPE_CHECKING:
     from regarde.training.trainer import Progress as TrainingProgress
     from regarde.training.trainer import Validation
 
 
-class TrainingDisplay:
-    """Loss, metric, tokens/s and time left while a model trains; on standard error."""
+class _Display:
+    """A live line: what it is, how far it is, columns of its own, how long it takes."""
 
-    def __init__(self, steps: int) -> None:
+    def __init__(self, name: str, total: int | None, *columns: ProgressColumn) -> None:
         stream = _Steady(sys.stderr) if sys.stderr else io.StringIO()
         self.console = Console(file=cast(TextIO, stream), highlight=False)
-        self.metric = ""
         self.bar = Progress(
             TextColumn("{task.description}"),
-            BarColumn(bar_width=24),
-            MofNCompleteColumn(),
-            TextColumn("{task.fields[state]}"),
-            TimeRemainingColumn(compact=True),
+            *columns,
             console=self.console,
             disable=not self.console.is_terminal or self.console.is_dumb_terminal,
             transient=True,
         )
-        self.task = self.bar.add_task("training", total=steps, state="")
+        self.task = self.bar.add_task(name, total=total, state="")
 
     def __enter__(self) -> Self:
         self.bar.start()
@@ -46,6 +43,18 @@ class TrainingDisplay:
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
         self.bar.stop()
+
+
+_STATE = TextColumn("{task.fields[state]}")
+
+
+class TrainingDisplay(_Display):
+    """Loss, metric, tokens/s and time left while a model trains; on standard error."""
+
+    def __init__(self, steps: int) -> None:
+        self.metric = ""
+        bar = BarColumn(bar_width=24)
+        super().__init__("training", steps, bar, MofNCompleteColumn(), _STATE, TimeRemainingColumn(compact=True))
 
     def progressed(self, progress: TrainingProgress) -> None:
         state = f"loss {progress.loss:.4f}  {self.metric}  {progress.tokens_per_second:,.0f} tokens/s"
@@ -59,6 +68,22 @@ class TrainingDisplay:
         )
         if self.console.is_terminal:
             self.console.print(f"{line}{star}", soft_wrap=True)
+
+
+class TranslationDisplay(_Display):
+    """Lines, lines/s and, where it is known how much there is to read, time left; on standard error."""
+
+    def __init__(self, size: int | None) -> None:
+        self._first, self._since = -1, 0.0
+        known = () if size is None else (BarColumn(bar_width=24), TimeRemainingColumn(compact=True))
+        super().__init__("translating", size, *known[:1], _STATE, *known[1:])
+
+    def progressed(self, lines: int, read: int) -> None:
+        """So many lines are answered, and so many bytes are read."""
+        if self._first in (-1, lines):  # what was there before says nothing about how fast it goes
+            self._first, self._since = lines, time.monotonic()
+        rate = (lines - self._first) / max(time.monotonic() - self._since, 1e-3)
+        self.bar.update(self.task, completed=read, state=f"{lines:,} lines  {rate:,.0f} lines/s")
 
 
 class _Steady(io.TextIOBase):

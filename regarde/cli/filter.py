@@ -1,29 +1,33 @@
 """The filter behind `regarde translate`: one answer for each line, in order, as soon as it is known.
 
-A thread reads ahead into a short queue, so that a slow writer gets each line back at once and a fast one gets batches.
-Memory is bounded: long lines are never held, and no more than a window of lines waits.
+A thread reads ahead, so that a slow writer gets each line back at once and a fast one gets batches. Memory is bounded:
+no more than two windows of lines are held, and of a line over the limit nothing.
 """
 
 from __future__ import annotations
 
-import json
-import math
-import queue
+import itertools
 import threading
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, BinaryIO, Protocol
+from typing import TYPE_CHECKING, Literal
 
-from regarde.cli.streams import write
-from regarde.data.corpus import Line, decode_line, read_lines, repair
+from regarde.cli.forms import Fate, Form, Request
+from regarde.cli.output import Output
+from regarde.cli.streams import Input
+from regarde.data.corpus import LINE_LIMIT, Line, decode_line, read_lines, repair
 from regarde.errors import DataError
+from regarde.text.sentences import cut, shorten
 
 if TYPE_CHECKING:
     from regarde.search import Search
-    from regarde.translate import Sentence, Translation, Translator
+    from regarde.translate import Sentence, Translator
 
-LONGEST = 64 << 10  # bytes of a line
+LONGEST = 64 << 10  # bytes of a line that is not to be cut
 WINDOW = 256  # lines
+WINDOW_BYTES = 1 << 20
+
+Long = Literal["refuse", "split", "truncate"]
 
 
 @dataclass
@@ -31,165 +35,141 @@ class Counts:
     """What the filter met."""
 
     refused: int = 0  # over a limit of length
+    split: int = 0
+    truncated: int = 0
     replaced: int = 0  # held something that is no text
     lone_cr: int = 0
 
 
 @dataclass(frozen=True)
-class Request:
-    """A line and what is to be made of it; no sentence where it was refused."""
+class Filter:
+    """Lines in, answers out."""
 
-    line: Line
-    sentence: Sentence | None
-    kept: str  # what the form wants to see again
+    translator: Translator
+    search: Search
+    form: Form
+    long: Long = "refuse"  # what becomes of a line that is too long for the model
 
+    def run(
+        self, source: Input, out: Output, *, skip: int = 0, watch: Callable[[int, int], None] | None = None
+    ) -> Counts:
+        """Answer every line after the first `skip`, but for those that `out` has answered already.
 
-class Form(Protocol):
-    """How lines are read and answers are written."""
+        A regular file comes in the same windows each time, whatever was answered before: so a run that goes on computes
+        what an undisturbed one does, to the last bit, by an engine whose numbers depend on the neighbours as well.
+        """
+        counts, last, done = Counts(), 0, skip + out.answered
+        limit = LONGEST if self.long == "refuse" else LINE_LIMIT
+        for window in _Ahead(read_lines(source.stream, limit=limit), patient=source.regular).windows():
+            last = window[-1].number
+            requests = [self._request(line, counts) for line in window if line.number > skip]
+            if last > done:
+                self._answer(requests, out, done)
+            if watch:
+                watch(out.answered, window[-1].offset + len(window[-1].raw))
+        if last < done:
+            given = f"The input has {last:,} lines, fewer than the {done:,} to leave out"
+            raise DataError(f"{given}. Give the input of the first run.")
+        out.finish()
+        return counts
 
-    def read(self, text: str) -> tuple[str, str]:
-        """The sentence of a line, and what is to be kept for its answer."""
+    def _answer(self, requests: list[Request], out: Output, done: int) -> None:
+        found = self.translator.stream((s for request in requests for s in request.sentences), self.search)
+        for request in requests:
+            answer = self.form.answer(request, itertools.islice(found, len(request.sentences)))
+            if request.line.number > done:
+                out.write(itertools.chain(answer, [request.line.ending.decode()]))
+            else:
+                for _ in answer:
+                    pass  # it was there for its neighbours
+        out.flush()
 
-    def answer(self, request: Request, best: Translation | None) -> str:
-        """The answer, without the end of its last line; `best` is None where the line was refused."""
+    def _request(self, line: Line, counts: Counts) -> Request:
+        decoded = decode_line(line.raw)
+        text, kept = self.form.read(decoded.text)
+        sentence, passed = repair(text), repair(kept)
+        counts.replaced += decoded.replaced or sentence.replaced or passed.replaced
+        counts.lone_cr += "\r" in sentence.text
+        blank = not sentence.text or sentence.text.isspace()
+        whole = "" if blank else sentence.text
+        if not line.too_long:
+            if fitting := self._tokens(whole):
+                return Request(line, whole, (fitting,), passed.text)
+            pieces = self._pieces(whole)
+            sentences = tuple(fitting for piece in pieces if (fitting := self._tokens(piece)))
+            if pieces and len(sentences) == len(pieces):  # else a single character is too long
+                fate: Fate = "split" if self.long == "split" else "truncated"
+                counts.split += fate == "split"
+                counts.truncated += fate == "truncated"
+                return Request(line, whole, sentences, passed.text, fate)
+        counts.refused += 1
+        return Request(line, "", (), passed.text, "refused")
 
+    def _pieces(self, text: str) -> list[str]:
+        """What is to be translated of a text that is too long."""
+        match self.long:
+            case "refuse":
+                return []
+            case "split":
+                return cut(text, self._fits)
+            case "truncate":
+                return [shorten(text, self._fits)]
 
-def translate_lines(stream: BinaryIO, out: BinaryIO, translator: Translator, search: Search, form: Form) -> Counts:
-    """Answer every line of a stream."""
-    counts = Counts()
-    for window in _windows(read_lines(stream, limit=LONGEST)):
-        requests = [_request(line, translator, form, counts) for line in window]
-        found = translator.stream((r.sentence for r in requests if r.sentence is not None), search)
-        answers = ((request, next(found) if request.sentence else None) for request in requests)
-        write((form.answer(request, best) + request.line.ending.decode() for request, best in answers), out)
-    return counts
-
-
-class Plain:
-    """Text in, the best translation out."""
-
-    def read(self, text: str) -> tuple[str, str]:
-        return text, ""
-
-    def answer(self, request: Request, best: Translation | None) -> str:
-        return _one_line(best.text) if best else ""
-
-
-class Ranked(Plain):
-    """Text in, the n best out: line TAB rank TAB score TAB text; one row without text for an empty or refused line."""
-
-    def answer(self, request: Request, best: Translation | None) -> str:
-        if best is None:
-            return f"{request.line.number}\t1\t{0:.4f}\t"
-        found = [best, *best.alternatives]
-        end = "\r\n" if request.line.raw.endswith(b"\r") else "\n"
-        rows = (f"{rank}\t{t.score:.4f}\t{_one_line(t.text)}" for rank, t in enumerate(found, start=1))
-        return end.join(f"{request.line.number}\t{row}" for row in rows)
-
-
-class Json:
-    """JSON lines out; in, objects with a `source`, whose other fields are kept, or plain text."""
-
-    def read(self, text: str) -> tuple[str, str]:
+    def _tokens(self, text: str) -> Sentence | None:
+        """None where it is too long."""
         try:
-            record = json.loads(text, parse_constant=_finite, parse_float=_finite)
-            if not isinstance(record, dict) or not isinstance(record.get("source"), str):
-                return text, ""
-            source = record.pop("source")
-            for own in _ANSWER:
-                record.pop(own, None)
-            # written at once: what is nested too deep to be written again is text, like what is no JSON at all
-            return source, json.dumps(record, ensure_ascii=False)[1:-1]
-        except (ValueError, RecursionError):
-            return text, ""
+            return self.translator.tokens(text)
+        except DataError:
+            return None
 
-    def answer(self, request: Request, best: Translation | None) -> str:
-        answer: dict[str, Any] = {"source": "", "text": "", "refused": True} if best is None else _as_json(best)
-        if best is not None and best.alternatives:
-            answer["alternatives"] = [_as_json(other) for other in best.alternatives]
-        return f"{{{request.kept}{', ' if request.kept else ''}{json.dumps(answer, ensure_ascii=False)[1:]}"
+    def _fits(self, text: str) -> bool:
+        return self._tokens(text) is not None
 
 
-@dataclass(frozen=True)
-class _End:
-    """What arrives after the last line: why it is the last, where something went wrong."""
+class _Ahead:
+    """Lines read by a thread of its own, up to a window ahead."""
 
-    error: BaseException | None = None
+    def __init__(self, lines: Iterator[Line], *, patient: bool) -> None:
+        self._patient = patient  # whether to wait for whole windows
+        self._lines: list[Line] = []
+        self._size = 0
+        self._ended = False
+        self._error: BaseException | None = None
+        self._changed = threading.Condition()
+        threading.Thread(target=self._read, args=(lines,), daemon=True).start()
 
+    def windows(self) -> Iterator[list[Line]]:
+        """Whatever lines have arrived, at least one and at most a window."""
+        while True:
+            with self._changed:
+                self._changed.wait_for(lambda: self._ended or self._full or (self._lines and not self._patient))
+                window, self._lines, self._size = self._lines, [], 0
+                self._changed.notify()
+            if window:
+                yield window
+            elif self._error is not None:
+                raise self._error
+            else:
+                return
 
-def _windows(lines: Iterator[Line]) -> Iterator[list[Line]]:
-    """Whatever lines have arrived, at least one and at most a window."""
-    arrived: queue.Queue[Line | _End] = queue.Queue(maxsize=WINDOW)
+    @property
+    def _full(self) -> bool:
+        return len(self._lines) >= WINDOW or self._size >= WINDOW_BYTES
 
-    def read() -> None:
+    def _read(self, lines: Iterator[Line]) -> None:
+        error: BaseException | None = None
         try:
             for line in lines:
-                arrived.put(line)
-            arrived.put(_End())
-        except OSError as error:
-            told = f"the input is not readable ({error.strerror}). Give a text file or a pipe."
-            arrived.put(_End(DataError(told)))
-        except BaseException as error:  # raised again where the main thread sees it
-            arrived.put(_End(error))
-
-    threading.Thread(target=read, daemon=True).start()
-    end: _End | None = None
-    while end is None:
-        window: list[Line] = []
-        while end is None and (not window or (len(window) < WINDOW and not arrived.empty())):
-            item = arrived.get()
-            if isinstance(item, Line):
-                window.append(item)
-            else:
-                end = item
-        if window:
-            yield window
-    if end.error is not None:
-        raise end.error
-
-
-def _request(line: Line, translator: Translator, form: Form, counts: Counts) -> Request:
-    decoded = decode_line(line.raw)
-    text, kept = form.read(decoded.text)
-    sentence, passed = repair(text), repair(kept)
-    counts.replaced += decoded.replaced or sentence.replaced or passed.replaced
-    counts.lone_cr += "\r" in sentence.text
-    blank = not sentence.text or sentence.text.isspace()
-    try:
-        if line.too_long:
-            raise DataError("over the limit of bytes")
-        return Request(line, translator.tokens("" if blank else sentence.text), passed.text)
-    except DataError:
-        counts.refused += 1
-        return Request(line, None, passed.text)
-
-
-def _as_json(translation: Translation) -> dict[str, Any]:
-    attention = translation.attention
-    return {
-        "source": translation.source,
-        "text": translation.text,
-        "score": round(translation.score, 6),
-        "source_tokens": translation.source_tokens,
-        "tokens": translation.tokens,
-        "token_scores": [round(score, 6) for score in translation.token_scores],
-        "attention": None if attention is None else [[round(float(w), 6) for w in row] for row in attention],
-        "links": translation.links(),
-        "finished": translation.finished,
-    }
-
-
-_ANSWER = (
-    *("source", "text", "score", "source_tokens", "tokens", "token_scores", "attention", "links", "finished"),
-    *("alternatives", "refused"),
-)
-
-
-def _finite(number: str) -> float | None:
-    """JSON has no NaN and no infinity, so neither is passed on."""
-    value = float(number)
-    return value if math.isfinite(value) else None
-
-
-def _one_line(text: str) -> str:
-    return text.replace("\n", " ")
+                with self._changed:
+                    self._changed.wait_for(lambda: not self._full)
+                    self._lines.append(line)
+                    self._size += len(line.raw)
+                    if self._full or not self._patient:
+                        self._changed.notify()
+        except OSError as failed:
+            error = DataError(f"the input is not readable ({failed.strerror}). Give a text file or a pipe.")
+        except BaseException as failed:  # raised again where the main thread sees it
+            error = failed
+        with self._changed:
+            self._ended, self._error = True, error
+            self._changed.notify()

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import copy
 import errno
 import inspect
 import os
@@ -69,7 +70,7 @@ for _command in (demo, train, translate, show, models, data, average, quantize, 
 def run() -> None:
     """Run a command; whatever goes wrong ends in one line and an exit code, never in a traceback."""
     try:
-        result = app(prog_name="regarde", standalone_mode=False)
+        result = _asked(sys.argv[1:])(prog_name="regarde", standalone_mode=False)
         code = result if isinstance(result, int) else 0
         if code == INTERRUPTED:  # typer caught it before we could
             raise KeyboardInterrupt
@@ -87,6 +88,14 @@ def run() -> None:
             raise
         code = _unexpected(error)
     sys.exit(code)
+
+
+def _asked(arguments: list[str]) -> typer.Typer:
+    """The app with the one command that is asked for by name: to build the others would take time."""
+    wanted = [c for c in app.registered_commands if c.callback and [c.callback.__name__] == arguments[:1]]
+    chosen = copy.copy(app)
+    chosen.registered_commands = wanted or app.registered_commands
+    return chosen
 
 
 def _sentence(message: str) -> str:

@@ -6,9 +6,13 @@ import contextlib
 import errno
 import io
 import os
+import select
+import stat
 import sys
 from collections.abc import Iterable
-from typing import BinaryIO
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, BinaryIO
 
 from regarde.errors import DataError, DiskError
 
@@ -38,11 +42,46 @@ def standard_output() -> BinaryIO:
     return sys.stdout.buffer
 
 
-def standard_input() -> BinaryIO:
+@dataclass(frozen=True)
+class Input:
+    """Bytes to read; how many there are is known of a regular file alone."""
+
+    stream: BinaryIO
+    size: int | None = None
+    status: os.stat_result | None = None
+
+    @property
+    def regular(self) -> bool:
+        return self.size is not None
+
+
+def standard_input() -> Input:
     """Standard input with a buffer of its own: Python aborts if it ends while a thread still reads from sys.stdin."""
     if sys.stdin is None:
         raise DataError("standard input: closed, so there is nothing to read. Give a file or a pipe.")
-    return io.BufferedReader(io.FileIO(sys.stdin.fileno(), closefd=False))
+    return _input(_Patient(sys.stdin.fileno(), closefd=False))
+
+
+def file_input(path: Path) -> Input:
+    try:
+        return _input(_Patient(str(path)))
+    except OSError as error:
+        raise DataError(f"{path}: not readable ({error.strerror}). Give a text file.") from None
+
+
+def _input(raw: io.FileIO) -> Input:
+    status = os.fstat(raw.fileno())
+    size = status.st_size - raw.tell() if stat.S_ISREG(status.st_mode) else None
+    return Input(io.BufferedReader(raw), size, status)
+
+
+class _Patient(io.FileIO):
+    """A handle that another process may have made non-blocking: nothing there yet is not the end."""
+
+    def readinto(self, buffer: Any) -> int:
+        while (count := super().readinto(buffer)) is None:
+            select.select([self], [], [])
+        return count
 
 
 def abandon() -> None:

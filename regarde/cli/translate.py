@@ -2,20 +2,28 @@
 
 from __future__ import annotations
 
+import sys
+from collections.abc import Callable
+from contextlib import ExitStack, closing
 from dataclasses import replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, BinaryIO, Literal
+from signal import Signals
+from typing import TYPE_CHECKING, Annotated, Literal
 
 import typer
 
 from regarde.cli.devices import choose, cores
-from regarde.cli.streams import standard_input, standard_output, warn
+from regarde.cli.streams import Input, file_input, standard_input, warn
 from regarde.errors import DataError, UsageError
 from regarde.training.threads import MOST_THREADS, settle_threads
 
 if TYPE_CHECKING:
-    from regarde.cli.filter import Form
-    from regarde.search import Search
+    from regarde.cli.filter import Counts
+    from regarde.cli.forms import Form
+    from regarde.config import Table
+    from regarde.loading import EngineName
+    from regarde.search import Rules, Search
+    from regarde.translate import Translator
 
 
 def translate(
@@ -64,11 +72,29 @@ def translate(
     threads: Annotated[
         int, typer.Option(min=0, max=MOST_THREADS, metavar="N", help="Threads; 0 chooses: as many as pay.")
     ] = 0,
+    long: Annotated[
+        Literal["refuse", "split", "truncate"],
+        typer.Option(metavar="HOW", help="Lines too long for the model: refuse, split or truncate."),
+    ] = "refuse",
+    output: Annotated[Path | None, typer.Option(metavar="FILE", help="A new file, not standard output.")] = None,
+    resume: Annotated[
+        bool, typer.Option("--resume", metavar="", help="Go on with the --output of a run that was stopped.")
+    ] = False,
+    skip_lines: Annotated[
+        int, typer.Option(min=0, max=10**15, metavar="N", help="Lines of the input to leave out at its start.")
+    ] = 0,
 ) -> None:
     """Translate lines from standard input to standard output.
 
-    One line out for each line in; an empty one for an empty one. A line over 64 KiB or 1,000 tokens is refused: its
+    One line out for each line in; an empty one for an empty one. A line over 1,000 tokens or 64 KiB is refused: its
     answer is an empty line, and the exit code is 3.
+
+    With --long split it is cut, at the ends of sentences where it has them, and the answers are joined by spaces; with
+    --long truncate its first tokens are translated. Both are counted at the end; a line over 1 MiB is still refused.
+
+    With --output and --resume, a run that was stopped or killed is gone on with: the same command on the same input
+    completes the file to the bytes of an undisturbed run. Ctrl-C and SIGTERM stop between two lines (exit codes 130 and
+    143), a full disk keeps whole lines (5), a reader that has seen enough, such as head, ends it quietly (0).
 
     With --n-best, N lines out for each line in, fewer where a small vocabulary knows fewer; those that the length limit
     cut short come last. An empty or refused line gets one, of rank 1, score 0.0000 and no text.
@@ -82,40 +108,79 @@ def translate(
         raise UsageError(f"--{option} is about sampling, which was not asked for. Add --sample, or leave it out.")
     if sample and (beam is not None or alpha is not None):
         raise UsageError("--beam and --alpha exclude --sample. Leave out one or the other.")
+    if resume and output is None:
+        raise UsageError("--resume goes on with a file. Name it with --output, or use --skip-lines.")
 
-    stream, out = _open(file), standard_output()
+    from regarde.cli.forms import Json, Plain, Ranked
+    from regarde.cli.output import to_file, to_standard_output
+    from regarde.cli.stopping import Stopping
 
-    from regarde import config
-    from regarde.cli.filter import Json, Plain, Ranked, translate_lines
+    form: Form = Json() if as_json else Ranked() if n_best > 1 else Plain()
+    source = standard_input() if file is None else file_input(file)
+    if output is None:
+        out = to_standard_output()
+    else:
+        out = to_file(output, form, resume=resume, skipped=skip_lines, source=source.status)
+
+    with closing(out), ExitStack() as shown:
+
+        def leave(number: Signals) -> str:
+            shown.close()
+            if output is None:
+                return "interrupted" if number is Signals.SIGINT else "terminated"
+            return f"stopped by {number.name} after {out.answered:,} lines. Go on with --resume."
+
+        with Stopping(out.whole, leave):
+            from regarde.cli.filter import Filter
+            from regarde.search import adjusted
+
+            translator = replace(_loaded(runs, device, engine, threads), replace_unknown=replace_unknown)
+            if sample:
+                search = _sampling(stated | {"n_best": n_best}, translator.search.rules)
+            else:
+                search = adjusted(translator.search, beam=beam, n_best=n_best, alpha=alpha)
+            if min_length is not None:
+                search = replace(search, rules=replace(search.rules, min_length=min_length))
+            watch = _watched(source, output, shown)
+            counts = Filter(translator, search, form, long).run(source, out, skip=skip_lines, watch=watch)
+    _tell(counts)
+
+
+def _loaded(runs: list[Path], device: str, engine: EngineName, threads: int) -> Translator:
     from regarde.loading import load_ensemble
-    from regarde.search import Sampling, adjusted
 
     device = choose(device) if device != "cpu" else device
-    loaded = load_ensemble(runs, device=device, engine=engine, threads=threads or cores())
-    translator = replace(loaded, replace_unknown=replace_unknown)
+    translator = load_ensemble(runs, device=device, engine=engine, threads=threads or cores())
     if translator.engine.name == "torch":
         settle_threads(threads, translator.model.parameter_count())
-    if sample:
-        drawn = config.parse(Sampling, stated | {"n_best": n_best})
-        search: Search = replace(drawn, rules=translator.search.rules)
-    else:
-        search = adjusted(translator.search, beam=beam, n_best=n_best, alpha=alpha)
-    if min_length is not None:
-        search = replace(search, rules=replace(search.rules, min_length=min_length))
-    form: Form = Json() if as_json else Ranked() if n_best > 1 else Plain()
-    counts = translate_lines(stream, out, translator, search, form)
+    return translator
+
+
+def _sampling(stated: Table, rules: Rules) -> Search:
+    from regarde import config
+    from regarde.search import Sampling
+
+    return replace(config.parse(Sampling, stated), rules=rules)
+
+
+def _watched(source: Input, output: Path | None, shown: ExitStack) -> Callable[[int, int], None] | None:
+    """Whoever watches a terminal is told how far it is, unless answers or questions are what stands there."""
+    elsewhere = output is not None or not sys.stdout.isatty()
+    if sys.stderr is None or not sys.stderr.isatty() or not elsewhere or source.stream.isatty():
+        return None
+    from regarde.cli.display import TranslationDisplay
+
+    return shown.enter_context(TranslationDisplay(source.size)).progressed
+
+
+def _tell(counts: Counts) -> None:
     if counts.lone_cr:
         warn(f"warning: {counts.lone_cr:,} lines have a lone CR inside, kept as text")
     if counts.replaced:
         warn(f"warning: {counts.replaced:,} lines held bytes that are no text; they were replaced by U+FFFD")
+    if counts.split:
+        warn(f"warning: {counts.split:,} lines were too long and were translated in pieces")
+    if counts.truncated:
+        warn(f"warning: {counts.truncated:,} lines were too long; only their first tokens were translated")
     if counts.refused:
-        raise DataError(f"{counts.refused:,} lines were too long and got an empty answer. Cut them.")
-
-
-def _open(file: Path | None) -> BinaryIO:
-    if file is None:
-        return standard_input()
-    try:
-        return file.open("rb")
-    except OSError as error:
-        raise DataError(f"{file}: not readable ({error.strerror}). Give a text file.") from None
+        raise DataError(f"{counts.refused:,} lines were too long and got an empty answer. Cut them, or choose --long.")

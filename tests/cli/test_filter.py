@@ -4,13 +4,20 @@ from __future__ import annotations
 
 import io
 import json
+import tempfile
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
 from hypothesis import HealthCheck, example, given, settings
 from hypothesis import strategies as st
 
-from regarde.cli.filter import LONGEST, WINDOW, Counts, Form, Json, Plain, Ranked, translate_lines
+from regarde.cli.filter import LONGEST, WINDOW, Counts, Filter, Long
+from regarde.cli.forms import Form, Json, Plain, Ranked
+from regarde.cli.output import Output
+from regarde.cli.streams import Input
+from regarde.data.corpus import LINE_LIMIT
+from regarde.errors import DataError
 from regarde.folder import load
 from regarde.search import Beam, Greedy, Rules, Search
 from regarde.translate import Translator
@@ -25,11 +32,13 @@ def translator(tiny: Path) -> Translator:
 
 
 def answers(
-    translator: Translator, content: bytes, form: Form | None = None, search: Search = GREEDY
+    translator: Translator, content: bytes, form: Form | None = None, search: Search = GREEDY, long: Long = "refuse"
 ) -> tuple[bytes, Counts]:
-    out = io.BytesIO()
-    counts = translate_lines(io.BytesIO(content), out, translator, search, form or Plain())
-    return out.getvalue(), counts
+    with tempfile.TemporaryFile() as file:
+        out = Output(file.fileno(), "a file", regular=True)
+        counts = Filter(translator, search, form or Plain(), long).run(Input(io.BytesIO(content)), out)
+        file.seek(0)
+        return file.read(), counts
 
 
 LINES = st.lists(
@@ -148,6 +157,102 @@ def test_a_line_over_the_limit_is_refused_and_the_others_are_not(translator: Tra
 def test_a_refused_line_says_so_in_json(translator: Translator) -> None:
     line = json.dumps({"id": 7, "source": "y" * 1_001}).encode()
     assert json.loads(answers(translator, line, Json())[0]) == {"id": 7, "source": "", "text": "", "refused": True}
+
+
+# Lines that are too long, split or truncated
+
+
+@pytest.fixture(scope="module")
+def narrow(translator: Translator) -> Translator:
+    return replace(translator, longest=6)
+
+
+def test_a_long_line_is_split_and_its_answers_are_joined(narrow: Translator) -> None:
+    out, counts = answers(narrow, b"abc. de? fghabc\r\nabc\n", long="split")
+    pieces, _ = answers(narrow, b"abc.\nde?\nfghabc\nabc\n")
+    *cut, abc = pieces.split(b"\n")[:-1]
+    assert out == b" ".join(piece for piece in cut if piece) + b"\r\n" + abc + b"\n"
+    assert counts == Counts(split=1)
+
+
+def test_json_of_a_split_line_has_its_pieces_and_what_they_make(narrow: Translator) -> None:
+    line = json.dumps({"id": 7, "pieces": "old", "source": "abc. de? fgh"}).encode()
+    record = json.loads(answers(narrow, line, Json(), long="split")[0])
+    alone = [json.loads(row) for row in answers(narrow, b"abc.\nde?\nfgh", Json())[0].splitlines()]
+    assert record["pieces"] == alone
+    assert (record["id"], record["source"]) == (7, "abc. de? fgh")
+    assert record["text"] == " ".join(piece["text"] for piece in alone if piece["text"])
+    assert record["score"] == pytest.approx(sum(piece["score"] for piece in alone), abs=1e-5)
+    assert record["finished"] == all(piece["finished"] for piece in alone)
+
+
+def test_ranks_of_a_split_line_join_ranks(narrow: Translator) -> None:
+    search = Beam(size=3, n_best=2, rules=SHORT)
+    rows = answers(narrow, b"\nabc. de", Ranked(), search, long="split")[0].decode().split("\n")[1:]
+    alone = [row.split("\t") for row in answers(narrow, b"abc.\nde", Ranked(), search)[0].decode().split("\n")]
+    for rank, row in enumerate(rows, start=1):
+        number, given, score, text = row.split("\t")
+        pieces = [piece for piece in alone if piece[1] == given]
+        assert (number, given) == ("2", str(rank))
+        assert float(score) == pytest.approx(sum(float(piece[2]) for piece in pieces), abs=2e-4)
+        assert text == " ".join(piece[3] for piece in pieces if piece[3])
+    assert len(rows) == 2
+
+
+def test_a_long_line_is_truncated_to_its_first_tokens(narrow: Translator) -> None:
+    out, counts = answers(narrow, b"abcdefgh\nabc", Json(), long="truncate")
+    cut, whole = (json.loads(row) for row in out.splitlines())
+    first = json.loads(answers(narrow, b"abcdef", Json())[0])
+    assert cut == first | {"truncated": True}
+    assert "truncated" not in whole
+    assert counts == Counts(truncated=1)
+
+
+@pytest.mark.parametrize("long", ["split", "truncate"])
+def test_between_64_kib_and_a_mebibyte_lines_can_be_cut_and_above_they_are_refused(
+    translator: Translator, long: Long
+) -> None:
+    few = replace(GREEDY, rules=Rules(max_ratio=0.0, max_extra=1))
+    out, counts = answers(
+        translator, b"x" * (LONGEST + 1) + b"\n" + b"x" * (LINE_LIMIT + 1) + b"\n", search=few, long=long
+    )
+    assert out.count(b"\n") == 2
+    assert out.endswith(b"\n\n")
+    assert counts.refused == 1
+    assert counts.split + counts.truncated == 1
+
+
+# What was answered before
+
+
+@pytest.mark.parametrize("form", [Plain(), Ranked(), Json()])
+def test_every_form_knows_its_own_rows_and_not_those_of_others(translator: Translator, form: Form) -> None:
+    out, _ = answers(translator, b"abc\n\nde\n", form, Beam(size=3, n_best=2, rules=SHORT))
+    number = 0
+    for row in out.splitlines(keepends=True):
+        number += not (number and form.several_rows and form.recognises(row, number))
+        assert form.recognises(row, number)
+        others = {Plain, Ranked, Json} - {type(form)}
+        assert type(form) is Plain or not any(other().recognises(row, number) for other in others)
+    assert number == 3
+
+
+@pytest.mark.parametrize("answered", [0, 1, 255, 256, 300, 520])
+def test_lines_that_were_answered_are_left_out_and_the_rest_is_the_same(translator: Translator, answered: int) -> None:
+    content = b"".join(b"%s\n" % (b"abcdefgh" * 2)[: 1 + n % 9] for n in range(520))
+    whole, _ = answers(translator, content, Json())
+    with tempfile.TemporaryFile() as file:
+        out = Output(file.fileno(), "a file", regular=True, answered=answered)
+        Filter(translator, GREEDY, Json()).run(Input(io.BytesIO(content), size=len(content)), out)
+        file.seek(0)
+        assert file.read() == b"".join(whole.splitlines(keepends=True)[answered:])
+
+
+def test_fewer_lines_than_to_leave_out_are_refused(translator: Translator) -> None:
+    with tempfile.TemporaryFile() as file:
+        out = Output(file.fileno(), "a file", regular=True, answered=2)
+        with pytest.raises(DataError, match="The input has 2 lines, fewer than the 3 to leave out"):
+            Filter(translator, GREEDY, Plain()).run(Input(io.BytesIO(b"a\nb\n")), out, skip=1)
 
 
 # JSON lines

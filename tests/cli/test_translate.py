@@ -2,14 +2,28 @@
 
 from __future__ import annotations
 
+import fcntl
 import json
 import os
+import pty
+import re
 import signal
+import struct
 import subprocess
 import sys
+import termios
+import time
 from pathlib import Path
 
 import pytest
+
+from regarde.native import library
+
+HEAVY = {
+    *("torch", "matplotlib", "pandas", "sentencepiece", "rich", "babel", "sacrebleu", "jiwer", "tensorboard"),
+    *("PIL", "scipy", "starlette", "uvicorn", "asyncio", "http", "ssl", "multiprocessing"),
+    *("numpy.random", "numpy.fft", "numpy.polynomial", "numpy.ma", "numpy.testing"),
+}
 
 # As a process
 
@@ -70,7 +84,9 @@ def test_a_line_of_a_hundred_megabytes_is_refused_in_bounded_memory(start, tiny:
         assert peak() - before < 16 * 1024  # kilobytes
         out, error = process.communicate(timeout=20)
         assert (process.returncode, out) == (3, b"")
-        assert error.decode().splitlines() == ["regarde: 1 lines were too long and got an empty answer. Cut them."]
+        assert error.decode().splitlines() == [
+            "regarde: 1 lines were too long and got an empty answer. Cut them, or choose --long."
+        ]
 
 
 @pytest.mark.parametrize(
@@ -89,6 +105,84 @@ def _environment() -> dict[str, str]:
     return os.environ | {"PYTHONPATH": ":".join(sys.path)}
 
 
+@pytest.mark.skipif(not library.available(), reason="only the native engine needs so little")
+def test_nothing_is_imported_that_translating_does_not_need(tiny: Path) -> None:
+    code = f"""
+import sys
+from regarde.cli.main import run
+sys.argv = ["regarde", "translate", {str(tiny)!r}, "--input", "/dev/null"]
+try:
+    run()
+except SystemExit as ended:
+    print(ended.code, *sorted(set(sys.modules) & {HEAVY!r}))
+"""
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, check=True, env=_environment())
+    assert done.stdout.split() == [b"0"]
+
+
+def test_an_input_that_does_not_block_is_read_to_its_end(tiny: Path) -> None:
+    heard, told = os.pipe()
+    os.set_blocking(heard, False)
+    command = [sys.executable, "-m", "regarde", "translate", str(tiny)]
+    with subprocess.Popen(command, stdin=heard, stdout=subprocess.PIPE, env=_environment()) as process:
+        assert process.stdout is not None
+        for _ in range(2):
+            os.write(told, b"abc\n")
+            assert process.stdout.readline().endswith(b"\n")
+        os.close(told)
+        assert process.wait(timeout=20) == 0
+    os.close(heard)
+
+
+def test_an_output_that_does_not_block_gets_everything(tiny: Path, tmp_path: Path) -> None:
+    text = tmp_path / "text.txt"
+    text.write_bytes(b"abc\n" * 30_000)  # more than a pipe holds
+    heard, told = os.pipe()
+    os.set_blocking(told, False)
+    command = [sys.executable, "-m", "regarde", "translate", str(tiny), "--input", str(text)]
+    with subprocess.Popen(command, stdout=told, env=_environment()) as process:
+        os.close(told)
+        time.sleep(1)
+        with open(heard, "rb") as pipe:  # noqa: PTH123  # a handle, no path
+            assert pipe.read().count(b"\n") == 30_000
+        assert process.wait(timeout=20) == 0
+
+
+# What a terminal shows
+
+
+def shown(tiny: Path, text: Path, *options: str, **variables: str) -> str:
+    """What stands on standard error, where that is a terminal and nothing else is."""
+    handle, slave = pty.openpty()
+    fcntl.ioctl(handle, termios.TIOCSWINSZ, struct.pack("HHHH", 24, 100, 0, 0))
+    command = [sys.executable, "-m", "regarde", "translate", str(tiny), *options]
+    environment = {name: value for name, value in _environment().items() if name not in ("NO_COLOR", "COLUMNS")}
+    environment |= {"TERM": "xterm"} | variables
+    with text.open("rb") as source:
+        process = subprocess.Popen(command, stdin=source, stdout=subprocess.DEVNULL, stderr=slave, env=environment)
+    os.close(slave)
+    seen = b""
+    while True:
+        try:
+            seen += os.read(handle, 4096)
+        except OSError:  # the terminal's way to end
+            break
+    os.close(handle)
+    assert process.wait(timeout=20) == 0
+    return seen.decode()
+
+
+def test_a_terminal_is_told_how_far_it_is(tiny: Path, tmp_path: Path) -> None:
+    text = tmp_path / "text.txt"
+    text.write_bytes(b"abcdefg\n" * 2_000)
+    seen = shown(tiny, text)
+    assert re.search(r"translating .*[\d,]+ lines  [\d,]+ lines/s", re.sub(r"\x1b\[[\d;?]*[a-zA-Z]", "", seen))
+    assert "\x1b[?25h" in seen  # the cursor is back
+    assert re.search(r"\x1b\[(\d+;)*3\dm", seen)
+    assert not re.search(r"\x1b\[(\d+;)*3\dm", shown(tiny, text, NO_COLOR="1"))
+    assert shown(tiny, text, TERM="dumb") == ""
+
+
 # Its options, in this process
 
 
@@ -102,6 +196,112 @@ def text(tmp_path: Path) -> Path:
 def test_a_file_can_be_given(cli, tiny: Path, text: Path) -> None:
     done = cli("translate", tiny, "--input", text)
     assert (done.code, done.error, done.out.count(b"\n")) == (0, "", 2)
+
+
+def test_answers_can_go_to_a_file_that_is_not_overwritten(cli, tiny: Path, text: Path, tmp_path: Path) -> None:
+    out = tmp_path / "out.txt"
+    expected = cli("translate", tiny, "--input", text).out
+    done = cli("translate", tiny, "--input", text, "--output", out)
+    assert (done.code, done.out, done.error) == (0, b"", "")
+    assert out.read_bytes() == expected
+    assert "exists and is not overwritten" in cli("translate", tiny, "--input", text, "--output", out).fails(2)
+    assert out.read_bytes() == expected
+
+
+def test_lines_can_be_left_out_at_the_start(cli, tiny: Path, text: Path) -> None:
+    def rows(*options: object) -> list[bytes]:
+        return cli("translate", tiny, "--input", text, "--n-best", 2, *options).out.splitlines()
+
+    assert rows("--skip-lines", 1) == rows()[2:]
+    assert rows("--skip-lines", 2) == []
+    assert "has 2 lines, fewer than the 3" in cli("translate", tiny, "--input", text, "--skip-lines", 3).fails(3)
+
+
+@pytest.mark.parametrize("options", [[], ["--json"], ["--n-best", "3"]])
+@pytest.mark.parametrize("end", [b"\n", b""])
+def test_any_beginning_of_an_output_is_resumed_to_the_same_bytes(
+    cli, tiny: Path, tmp_path: Path, options: list[str], end: bytes
+) -> None:
+    text, out = tmp_path / "text.txt", tmp_path / "out.txt"
+    text.write_bytes(b"abc\r\n\nde" + end)
+    whole = cli("translate", tiny, "--input", text, *options).out
+    for size in sorted({*range(0, len(whole), 1 + len(whole) // 7), len(whole) - 1, len(whole)}):
+        out.write_bytes(whole[:size])
+        done = cli("translate", tiny, "--input", text, "--output", out, "--resume", *options)
+        assert (done.code, done.error) == (0, "")
+        assert out.read_bytes() == whole
+
+
+def test_a_resumed_run_counts_what_was_refused_before(cli, tiny: Path, tmp_path: Path) -> None:
+    text, out = tmp_path / "text.txt", tmp_path / "out.txt"
+    text.write_bytes(b"x" * 1_001 + b"\nabc\n")
+    out.write_bytes(b"\n")
+    told = cli("translate", tiny, "--input", text, "--output", out, "--resume").fails(3)
+    assert "1 lines were too long" in told
+    assert out.read_bytes().count(b"\n") == 2
+
+
+@pytest.mark.parametrize(
+    ("content", "options", "message"),
+    [
+        (b"1\t1\t-0.1000\tabc\n", [], "it cannot be known what its row after line 0 answers"),
+        (b'{"source": "a", "text": "b"}\n', [], "it cannot be known"),
+        (b"abc\n", ["--json"], "it cannot be known"),
+        (b"abc\n", ["--n-best", "2"], "it cannot be known"),
+        (b"1\t1\t-0.1000\ta\n3\t1\t-0.1000\ta\n", ["--n-best", "2"], "its row after line 1 answers"),
+    ],
+)
+def test_an_output_of_another_kind_is_not_resumed(
+    cli, tiny: Path, text: Path, tmp_path: Path, content: bytes, options: list[str], message: str
+) -> None:
+    out = tmp_path / "out.txt"
+    out.write_bytes(content)
+    told = cli("translate", tiny, "--input", text, "--output", out, "--resume", *options).fails(2)
+    assert message in told
+    assert out.read_bytes() == content
+
+
+def test_an_output_longer_than_the_input_is_not_resumed(cli, tiny: Path, text: Path, tmp_path: Path) -> None:
+    out = tmp_path / "out.txt"
+    out.write_bytes(b"a\nb\nc\n")
+    told = cli("translate", tiny, "--input", text, "--output", out, "--resume").fails(3)
+    assert "The input has 2 lines, fewer than the 3 to leave out" in told
+
+
+def test_an_output_that_cannot_be_is_said_plainly(cli, tiny: Path, text: Path, tmp_path: Path) -> None:
+    def told(*options: object) -> str:
+        return cli("translate", tiny, "--input", text, *options).fails(2)
+
+    assert "is the input as well" in told("--output", text, "--resume")
+    assert "Name it with --output" in told("--resume")
+    assert "not a regular file" in told("--output", "/dev/null", "--resume")
+    missing = cli("translate", tiny, "--input", text, "--output", tmp_path / "none" / "x").fails(5)
+    assert "cannot be written (No such file or directory)" in missing
+    out = tmp_path / "out.txt"
+    with out.open("w") as other:
+        fcntl.flock(other, fcntl.LOCK_EX)
+        assert "another process is writing it" in told("--output", out)
+
+
+@pytest.mark.parametrize(("how", "warning"), [("split", "translated in pieces"), ("truncate", "only their first")])
+def test_long_lines_are_cut_if_wanted_and_counted(cli, tiny: Path, tmp_path: Path, how: str, warning: str) -> None:
+    text = tmp_path / "text.txt"
+    text.write_bytes(b"ab " * 400 + b"\nabc\n")
+    done = cli("translate", tiny, "--input", text, "--long", how)
+    assert done.code == 0
+    assert done.out.count(b"\n") == 2
+    assert len(done.error.splitlines()) == 1
+    assert "1 lines were too long" in done.error
+    assert warning in done.error
+
+
+@pytest.mark.parametrize("options", [[], ["--json", "--beam", "3"]])
+def test_two_threads_say_what_one_says(cli, tiny: Path, tmp_path: Path, options: list[str]) -> None:
+    text = tmp_path / "text.txt"
+    text.write_bytes(b"".join(b"%s\n" % (b"abcdefgh" * 2)[: 1 + n % 9] for n in range(600)))
+    one, two = (cli("translate", tiny, "--input", text, "--threads", n, *options) for n in (1, 2))
+    assert one.code == two.code == 0
+    assert one.out == two.out
 
 
 def test_beam_one_is_greedy_and_a_wider_beam_scores_no_worse(cli, tiny: Path, text: Path) -> None:

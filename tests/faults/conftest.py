@@ -56,13 +56,13 @@ class Lab:
         """Begin a run or go on with it; `how` is for server.py."""
         chosen = [*OFTEN, *MODELS[model], *settings]
         given = [str(table or self.table), "--out", str(run), "--resume", *(x for s in chosen for x in ("--set", s))]
+        return self.command("train", *given, **how)
+
+    def command(self, *arguments: object, **how: Any) -> Answer:
         assert self.process.stdin is not None
         assert self.process.stdout is not None
-        print(
-            json.dumps({"arguments": ["train", *given], "cwd": str(Path.cwd()), **how}),
-            file=self.process.stdin,
-            flush=True,
-        )
+        task = {"arguments": [str(argument) for argument in arguments], "cwd": str(Path.cwd()), **how}
+        print(json.dumps(task), file=self.process.stdin, flush=True)
         return Answer(**json.loads(self.process.stdout.readline()))
 
     def whole(self, run: Path) -> list[str]:
