@@ -6,18 +6,20 @@ Nothing here needs torch before the native engine has said that it cannot.
 from __future__ import annotations
 
 import importlib.util
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Literal, get_args
 
 from regarde import config, manifest, precision
+from regarde import shortlist as shortlists
 from regarde.config import Table
 from regarde.engines.native import NativeEngine, Unfit, flattened
 from regarde.errors import ConfigError, FolderError, UsageError
-from regarde.manifest import CONFIG, WEIGHTS
+from regarde.manifest import CONFIG, WEIGHTS, Entry
 from regarde.native import library
 from regarde.search import Greedy, Search
+from regarde.shortlist import Shortlist
 from regarde.text import TextConfig, load_text
 from regarde.translate import Translator, ensemble
 from regarde.weights import Weights
@@ -35,13 +37,23 @@ class Frame:
     search: Search = field(default_factory=Greedy)
 
 
-def load(folder: str | Path, *, device: str = "cpu", engine: EngineName = "auto", threads: int = 1) -> Translator:
+def load(
+    folder: str | Path,
+    *,
+    device: str = "cpu",
+    engine: EngineName = "auto",
+    threads: int = 1,
+    shortlist: bool = False,
+) -> Translator:
     """A translator from a model folder, verified file by file.
 
-    `engine` is "native", "torch", or "auto" for the first of the two that knows the model and the device.
+    `engine` is "native", "torch", or "auto" for the first of the two that knows the model and the device. With
+    `shortlist`, a sentence says only what `regarde shortlist` has found for its words: faster, and nearly the same.
     """
     if engine not in get_args(EngineName):
         raise UsageError(f"engine = {engine!r}: expected one of {', '.join(get_args(EngineName))}.")
+    if shortlist and (engine == "torch" or device != "cpu" or not library.available()):
+        raise UsageError("Only the native engine uses a shortlist, and it is not used here. Leave out shortlist.")
     if engine == "torch" or (engine == "auto" and (device != "cpu" or not library.available())):
         return _by_torch(Path(folder), device)
     if not library.available():
@@ -49,9 +61,9 @@ def load(folder: str | Path, *, device: str = "cpu", engine: EngineName = "auto"
     if device != "cpu":
         raise UsageError(f"The native engine runs on the CPU, not on {device}. Use engine = torch.")
     try:
-        return _by_kernels(Path(folder), threads)
+        return _by_kernels(Path(folder), threads, shortlist)
     except Unfit as reason:
-        if engine == "native":
+        if engine == "native" or shortlist:
             raise UsageError(f"{folder}: the native engine does not know {reason}. Use engine = torch.") from None
         if importlib.util.find_spec("torch") is None:
             remedy = "Restore the folder, or let torch look at it: pip install 'regarde[train]'"
@@ -59,9 +71,17 @@ def load(folder: str | Path, *, device: str = "cpu", engine: EngineName = "auto"
         return _by_torch(Path(folder), device)
 
 
-def load_ensemble(folders: Sequence[Path], *, device: str, engine: EngineName, threads: int) -> Translator:
-    """One translator that asks several models; "auto" takes torch for all where one of them needs it."""
-    translators = [load(folder, device=device, engine=engine, threads=threads) for folder in folders]
+def load_ensemble(
+    folders: Sequence[Path], *, device: str, engine: EngineName, threads: int, shortlist: bool = False
+) -> Translator:
+    """One translator that asks several models; "auto" takes torch for all where one of them needs it.
+
+    Of several shortlists, that of the first model is used.
+    """
+    translators = [
+        load(folder, device=device, engine=engine, threads=threads, shortlist=shortlist and number == 0)
+        for number, folder in enumerate(folders)
+    ]
     if engine == "auto" and len({translator.engine.name for translator in translators}) > 1:
         translators = [load(folder, device=device, engine="torch") for folder in folders]
     return ensemble(translators)
@@ -73,7 +93,7 @@ def _by_torch(folder: Path, device: str) -> Translator:
     return load_for_torch(folder, device=device)
 
 
-def _by_kernels(folder: Path, threads: int) -> Translator:
+def _by_kernels(folder: Path, threads: int, shortlist: bool) -> Translator:
     files = manifest.verify(folder)
     try:
         tables = config.read(folder / CONFIG)
@@ -100,7 +120,18 @@ def _by_kernels(folder: Path, threads: int) -> Translator:
         raise Unfit("tensors of another type than the configuration says")
     NativeEngine.check(settings, weights.kinds)  # before anything of their size is read
     engine = NativeEngine(settings, weights.tensors(), threads=threads)
+    if shortlist:
+        engine.shorten(_shortlist(folder, files, (len(text.source), len(text.target))))
     return Translator(text=text, engine=engine, search=frame.search, offset=_offset(model))
+
+
+def _shortlist(folder: Path, files: Mapping[str, Entry], sizes: tuple[int, int]) -> Shortlist:
+    path = folder / shortlists.NAME
+    if path.name not in files:
+        raise UsageError(f"{folder}: has no shortlist. Learn one: regarde shortlist {folder} --data FILE")
+    content = path.read_bytes()
+    manifest.check_content(path, files[path.name], content)
+    return shortlists.read(path, content, sizes)
 
 
 def _offset(model: Table) -> int:

@@ -11,6 +11,7 @@ knows both contents of a file is there before the file changes from one to the o
 from __future__ import annotations
 
 import contextlib
+import fcntl
 import hashlib
 import json
 import mmap
@@ -22,7 +23,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from regarde.errors import FolderError
+from regarde.errors import FolderError, UsageError
 
 FORMAT = 1
 MANIFEST = "manifest.json"
@@ -31,7 +32,9 @@ CONFIG = "config.toml"
 WEIGHTS = "weights.safetensors"
 OPTIMISER = "optimiser.safetensors"  # of a checkpoint
 CARD = "README.md"
+LOCK = ".lock"  # held by who changes a folder
 BESIDE = ("checkpoints", "metrics.jsonl", "train.log", "plots", "tensorboard")  # what a run keeps next to its model
+ADDED = ("shortlist.txt",)  # what may come to a model later; not vouched for, it is not used
 BULKY = (WEIGHTS, OPTIMISER)  # as large as the model; their content is checked by who loads them
 LARGEST_TEXT = 256 << 20  # bytes of any other file
 LARGEST_HEADER = 8 << 20  # of the bulky ones
@@ -125,7 +128,7 @@ def verify(folder: Path) -> Mapping[str, Entry]:
             if name not in files:
                 raise FolderError(f"{folder / MANIFEST}: lists no {name}, which every model has. Restore it.")
         for path in sorted(folder.iterdir()):
-            known = path.name in files or path.name in (MANIFEST, *BESIDE) or path.name.startswith(".")
+            known = path.name in files or path.name in (MANIFEST, *BESIDE, *ADDED) or path.name.startswith(".")
             if not known:
                 raise FolderError(f"{path}: not listed in {MANIFEST}, so no part of the model. Move it elsewhere.")
         for name, entry in files.items():
@@ -168,16 +171,28 @@ def replace_files(folder: Path, source: Path) -> None:
     for name in new:
         _sync(source / name)
     old = _held(folder)
+    kept = {name: old[name] for name in ADDED if name in old}
     if old:  # a first manifest must not speak of files before they are there, a later one must
-        replace_file(folder / MANIFEST, _text(new, old))
+        replace_file(folder / MANIFEST, _text(kept | new, old))
     for name, content in new.items():
         if old.get(name) == content:
             (source / name).unlink()
         else:
             (source / name).replace(folder / name)
     _sync(folder)
-    replace_file(folder / MANIFEST, _text(new))
+    replace_file(folder / MANIFEST, _text(kept | new))
     source.rmdir()
+
+
+def add_file(folder: Path, name: str, content: bytes) -> None:
+    """Write one of the files that come to a model later, and make the folder's manifest speak of it."""
+    files = read(folder)
+    new = Content(len(content), hashlib.sha256(content).hexdigest())
+    old = _held(folder)
+    if name in files:  # whoever looks meanwhile takes either content for whole
+        replace_file(folder / MANIFEST, _text({**files, name: new}, old))
+    replace_file(folder / name, content)
+    replace_file(folder / MANIFEST, _text({**files, name: new}))
 
 
 def replace_file(path: Path, content: bytes) -> None:
@@ -207,6 +222,30 @@ def remove_folder(path: Path) -> None:
     _remove(beside)
     path.rename(beside)
     _remove(beside)
+
+
+def locked(path: Path) -> int:
+    """A handle that locks the folder until it is closed or this process is gone, however it went."""
+    handle = os.open(path / LOCK, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o644)
+    try:
+        fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except BlockingIOError:
+        who = os.read(handle, 20).decode(errors="replace").strip()
+        os.close(handle)
+        raise UsageError(f"{path}: process {who or 'unknown'} is training here. Wait for it, or stop it.") from None
+    os.ftruncate(handle, 0)
+    os.write(handle, f"{os.getpid()}\n".encode())
+    return handle
+
+
+@contextlib.contextmanager
+def alone(folder: Path) -> Iterator[None]:
+    """Inside, nobody trains in this folder."""
+    handle = locked(folder)
+    try:
+        yield
+    finally:
+        os.close(handle)
 
 
 def _entry(bytes: Any, sha256: Any, before: Any = None) -> Entry:  # noqa: A002  # the keys of the manifest

@@ -19,6 +19,7 @@ ORDER = [
     "precision",
     "text",
     "data",
+    "shortlist",
     "native",
     "attention",
     "layers",

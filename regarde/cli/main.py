@@ -19,6 +19,7 @@ from regarde.cli.demo import demo
 from regarde.cli.doctor import doctor
 from regarde.cli.models import models
 from regarde.cli.quantize import quantize
+from regarde.cli.shortlist import shortlist
 from regarde.cli.show import show
 from regarde.cli.streams import ReaderLeft, abandon, warn
 from regarde.cli.train import train
@@ -63,7 +64,7 @@ def _add(command: Callable[..., None]) -> None:
     app.command(help="\n\n".join(text), epilog=example)(command)
 
 
-for _command in (demo, train, translate, show, models, data, average, quantize, doctor):
+for _command in (demo, train, translate, show, models, data, average, quantize, shortlist, doctor):
     _add(_command)
 
 

@@ -65,6 +65,9 @@ def translate(
     replace_unknown: Annotated[
         bool, typer.Option("--replace-unknown", metavar="", help="Say unknown words by copying what was looked at.")
     ] = False,
+    shortlist: Annotated[
+        bool, typer.Option("--shortlist", metavar="", help="Weigh likely words only (see regarde shortlist): faster.")
+    ] = False,
     device: Annotated[str, typer.Option(metavar="NAME", help="auto, cpu, cuda or mps.")] = "cpu",
     engine: Annotated[
         Literal["auto", "native", "torch"], typer.Option(metavar="NAME", help="auto, native or torch.")
@@ -134,7 +137,7 @@ def translate(
             from regarde.cli.filter import Filter
             from regarde.search import adjusted
 
-            translator = replace(_loaded(runs, device, engine, threads), replace_unknown=replace_unknown)
+            translator = replace(_loaded(runs, device, engine, threads, shortlist), replace_unknown=replace_unknown)
             if sample:
                 search = _sampling(stated | {"n_best": n_best}, translator.search.rules)
             else:
@@ -146,11 +149,11 @@ def translate(
     _tell(counts)
 
 
-def _loaded(runs: list[Path], device: str, engine: EngineName, threads: int) -> Translator:
+def _loaded(runs: list[Path], device: str, engine: EngineName, threads: int, shortlist: bool) -> Translator:
     from regarde.loading import load_ensemble
 
     device = choose(device) if device != "cpu" else device
-    translator = load_ensemble(runs, device=device, engine=engine, threads=threads or cores())
+    translator = load_ensemble(runs, device=device, engine=engine, threads=threads or cores(), shortlist=shortlist)
     if translator.engine.name == "torch":
         settle_threads(threads, translator.model.parameter_count())
     return translator

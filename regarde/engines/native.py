@@ -23,6 +23,7 @@ from regarde.precision import Kind
 from regarde.search import Beam, Hypothesis, Sampling, Search
 from regarde.search.prefix import NO_PREFIX, Prefix
 from regarde.search.trace import Step
+from regarde.shortlist import Shortlist
 from regarde.text import EOS
 
 Ids = Sequence[int]
@@ -63,6 +64,7 @@ class NativeEngine:
     """
 
     name = "native"
+    shortlist: Shortlist | None = None
     _members: tuple[NativeEngine, ...] = ()  # of an ensemble, for whom they live on
 
     def __init__(
@@ -86,6 +88,16 @@ class NativeEngine:
         tried._library = library.loaded()
         tried._build(settings, kinds, {})
 
+    def shorten(self, shortlist: Shortlist) -> None:
+        """From now on a sentence says what the shortlist has for its words, scored among these alone."""
+        held = [np.ascontiguousarray(array) for array in (shortlist.frequent, shortlist.starts, shortlist.ids)]
+        frequent, starts, ids = (ctypes.c_void_p(array.ctypes.data) for array in held)
+        count = ctypes.c_int64(len(shortlist.frequent))
+        for engine in (*self._members, self):
+            if engine._call("engine_shortlist", ctypes.c_char_p)(engine._pointer, frequent, count, starts, ids):
+                raise UsageError("This shortlist speaks of words that the model does not have. Learn it anew.")
+        self.shortlist = shortlist
+
     def joined(self, others: Sequence[NativeEngine], offsets: Sequence[int]) -> NativeEngine:
         """This and others as one: the mean of what they say, as regarde.models.ensemble has it."""
         made = NativeEngine.__new__(NativeEngine)
@@ -100,6 +112,8 @@ class NativeEngine:
         if problem:
             raise UsageError(f"The native engine does not know {problem.decode()}. Use models of one vocabulary.")
         made._measure()
+        if self.shortlist is not None:
+            made.shorten(self.shortlist)
         return made
 
     def _new(self) -> None:

@@ -15,11 +15,12 @@ from pathlib import Path
 
 from regarde import config
 from regarde.errors import DataError, FolderError, UsageError
+from regarde.manifest import LOCK
 from regarde.training.checkpoint import Checkpoint, Circumstances
 from regarde.training.circumstances import DATA
 from regarde.training.differences import differences
 from regarde.training.recipe import Recipe
-from regarde.training.run import LOCK, LOG, METRICS, RunFolder, refuse_existing
+from regarde.training.run import LOG, METRICS, RunFolder, refuse_existing
 
 # where the pairs lie is no matter, they are held against their SHA-256
 _HARMLESS = {

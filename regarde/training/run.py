@@ -9,7 +9,6 @@ runs/NAME/   the best model so far (see regarde.folder)
 
 from __future__ import annotations
 
-import fcntl
 import json
 import os
 from contextlib import ExitStack
@@ -18,12 +17,12 @@ from typing import Protocol, Self
 
 from regarde import folder
 from regarde.errors import DiskError, UsageError
+from regarde.manifest import LOCK, locked
 from regarde.training.checkpoint import Checkpoints, Snapshot, is_whole
 
 Record = dict[str, float | int | str]
 METRICS = "metrics.jsonl"
 LOG = "train.log"
-LOCK = ".lock"
 
 
 def refuse_existing(path: Path, *, but: tuple[str, ...] = ()) -> None:
@@ -97,7 +96,7 @@ class RunFolder:
         try:
             path.mkdir(parents=True, exist_ok=True)
             with ExitStack() as undo:
-                self._lock = _locked(path)
+                self._lock = locked(path)
                 undo.callback(os.close, self._lock)
                 if not old:
                     refuse_existing(path, but=(LOCK,))  # somebody may have been here since
@@ -185,20 +184,6 @@ class _Lines:
 
     def close(self) -> None:
         self._file.close()
-
-
-def _locked(path: Path) -> int:
-    """A handle that locks the folder until it is closed or this process is gone, however it went."""
-    handle = os.open(path / LOCK, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o644)
-    try:
-        fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
-    except BlockingIOError:
-        who = os.read(handle, 20).decode(errors="replace").strip()
-        os.close(handle)
-        raise UsageError(f"{path}: process {who or 'unknown'} is training here. Wait for it, or stop it.") from None
-    os.ftruncate(handle, 0)
-    os.write(handle, f"{os.getpid()}\n".encode())
-    return handle
 
 
 def _not_written(path: Path, error: OSError) -> DiskError:

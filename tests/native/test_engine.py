@@ -29,7 +29,7 @@ from regarde.models import (
 )
 from regarde.native import library
 from regarde.precision import in_bytes
-from regarde.search import Greedy
+from regarde.search import Beam, Greedy, Rules
 from regarde.search.prefix import Prefix
 from regarde.training.step import seeded
 
@@ -239,3 +239,26 @@ def test_a_prefix_holds_no_control_and_no_word_that_is_not_there() -> None:
         Prefix((5, 3))
     with pytest.raises(RuntimeError, match="does not know"):
         list(engine.decode([[5]], Greedy(), [Prefix((11,))]))
+
+
+@pytest.mark.parametrize("kind", ["bahdanau", "transformer"])
+def test_several_threads_give_one_sentence_the_same_bits_as_one(kind: str) -> None:
+    small: dict[str, ModelConfig] = {
+        "bahdanau": BahdanauConfig(embedding=32, hidden=64, maxout=64, init="torch"),
+        "transformer": TransformerConfig(size=64, layers=1, heads=2, feed_forward=64, tying="two-way"),
+    }
+    sizes = {"source": 50, "target": 4099}  # large enough for products to be shared, and not a whole number of panels
+    with seeded(2):
+        model = small[kind].build(*sizes.values())
+    tensors = {key: tensor.numpy() for key, tensor in model.state_dict().items()}
+    settings = flattened({"model": configs.as_table(small[kind]), "vocabulary": sizes})
+    for given in (tensors, in_bytes(tensors)):
+        answers = []
+        for threads in (1, 2, 3):
+            engine = NativeEngine(settings, given, threads=threads)
+            answers.append(list(engine.decode([[5, 6, 7, 8]], Beam(size=5, n_best=5, rules=Rules(max_extra=3)))))
+        for (found,) in answers[1:]:
+            for one, other in zip(found, answers[0][0], strict=True):
+                assert one.ids == other.ids
+                np.testing.assert_array_equal(one.token_scores, other.token_scores)
+                np.testing.assert_array_equal(one.heads, other.heads)

@@ -16,6 +16,7 @@ namespace {
 struct Engine {
   engine::Folder folder;
   std::unique_ptr<engine::Model> model;
+  engine::Shortlist shortlist;
   std::string error;
 };
 
@@ -109,21 +110,49 @@ EXPORT const char *engine_join(void *handle, void *const *members, const int64_t
   }
 }
 
+// From now on a sentence says what the shortlist has for its words, and nothing else. Null, or why not.
+EXPORT const char *engine_shortlist(void *handle, const int64_t *frequent, int64_t count, const int64_t *starts,
+                                    const int64_t *ids) {
+  auto *made = static_cast<Engine *>(handle);
+  try {
+    const int64_t words = made->model->source_words;
+    engine::Shortlist given;
+    given.frequent.assign(frequent, frequent + count);
+    given.starts.assign(starts, starts + words + 1);
+    given.ids.assign(ids, ids + starts[words]);
+    for (const auto *list : {&given.frequent, &given.ids})
+      for (int64_t word : *list)
+        if (word < 0 || word >= made->model->V) throw engine::Unknown("a word of the shortlist");
+    made->model->shorten();
+    made->shortlist = std::move(given);
+    return nullptr;
+  } catch (const std::exception &problem) {
+    made->error = problem.what();
+    return made->error.c_str();
+  }
+}
+
 EXPORT void *engine_decode(void *handle, const engine::Request *request) {
   auto *made = static_cast<Engine *>(handle);
   auto *answer = new Answer;
   try {
-    engine::Search search(*made->model, *made->folder.table, *request);
+    engine::Search search(*made->model, *made->folder.table, *request, made->shortlist);
     std::vector<std::thread> others;
     std::vector<std::exception_ptr> problems(std::max<int64_t>(1, request->threads));
+    const int64_t tasks = request->count * search.samples(), workers = std::min(request->threads, tasks);
+    // threads left over help those who have a sentence, as far as there are cores for them
+    const int64_t cores = std::max<int64_t>(1, std::thread::hardware_concurrency());
+    const int64_t each = workers ? std::min(request->threads, cores) / workers : 1;
     auto worker = [&](size_t i) {
       try {
+        std::unique_ptr<engine::Crew> helpers = each > 1 ? std::make_unique<engine::Crew>(each) : nullptr;
+        engine::crew() = helpers.get();
         search.work();
       } catch (...) {
         problems[i] = std::current_exception();
       }
+      engine::crew() = nullptr;
     };
-    const int64_t workers = std::min(request->threads, request->count);
     others.reserve(static_cast<size_t>(std::max<int64_t>(1, workers)));
     try {
       for (int64_t i = 1; i < workers; i++) others.emplace_back(worker, static_cast<size_t>(i));

@@ -27,6 +27,9 @@ struct Ensemble : Model {
     }
   }
 
+  Linear &output() override { throw Unknown("the one last layer of several models"); }
+  void shorten() override {}  // the members do
+
   void encode(const std::vector<Sentence *> &sentences, float *states) const override {
     const size_t B = sentences.size();
     for (Sentence *sentence : sentences) sentence->members.resize(members.size());
@@ -34,7 +37,7 @@ struct Ensemble : Model {
     for (size_t m = 0; m < members.size(); m++) {
       std::vector<Sentence *> own;
       for (Sentence *sentence : sentences) {
-        sentence->members[m].ids = sentence->ids;
+        sentence->members[m].ids = sentence->ids, sentence->members[m].words = sentence->words;
         own.push_back(&sentence->members[m]);
       }
       const int64_t width = members[m]->state_width;
@@ -70,32 +73,32 @@ struct Ensemble : Model {
       from += width;
     }
     for (int64_t i = 0; i < M; i++) {
-      mean(i, said, logits + i * V);
+      mean(i, choices(*rows[i].sentence), said, logits + i * V);
       if (layers) look(rows[i]);
     }
   }
 
  private:
   // The logarithm of the members' mean probabilities.
-  void mean(int64_t row, const std::vector<Floats> &said, float *logits) const {
+  void mean(int64_t row, int64_t words, const std::vector<Floats> &said, float *logits) const {
     static thread_local Floats p;
     static thread_local std::vector<uint8_t> everything;
     const float count = static_cast<float>(members.size()), tiny = 1e-30f;
-    everything.assign(V, 1);
-    std::fill(logits, logits + V, 0.0f);
+    everything.assign(words, 1);
+    std::fill(logits, logits + words, 0.0f);
     for (const Floats &own : said) {
-      p.assign(own.begin() + row * V, own.begin() + (row + 1) * V);
-      table->softmax(p.data(), everything.data(), V);
-      for (int64_t word = 0; word < V; word++) logits[word] += p[word] / count;
+      p.assign(own.begin() + row * V, own.begin() + row * V + words);
+      table->softmax(p.data(), everything.data(), words);
+      for (int64_t word = 0; word < words; word++) logits[word] += p[word] / count;
     }
     Floats all;
-    for (int64_t word = 0; word < V; word++) {
+    for (int64_t word = 0; word < words; word++) {
       if (logits[word] > tiny || logits[word] != logits[word]) {
         logits[word] = std::log(logits[word]);
         continue;
       }
       if (all.empty())  // so unlikely that no float holds its probability: in logarithms throughout
-        for (const Floats &own : said) all.push_back(table->log_sum_exp(&own[row * V], V));
+        for (const Floats &own : said) all.push_back(table->log_sum_exp(&own[row * V], words));
       double total = 0, top = -INFINITY;
       for (size_t m = 0; m < said.size(); m++) top = std::max(top, static_cast<double>(said[m][row * V + word] - all[m]));
       for (size_t m = 0; m < said.size(); m++) total += std::exp(said[m][row * V + word] - all[m] - top);

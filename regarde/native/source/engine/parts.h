@@ -14,6 +14,7 @@
 #include <vector>
 
 #include "../table.h"
+#include "crew.h"
 
 namespace engine {
 
@@ -151,6 +152,8 @@ struct Linear {
   Floats panels, bias, scales;
   std::vector<int8_t> bytes;
   std::vector<int32_t> sums;
+  Floats rows;  // the matrix row by row, where outputs are picked
+  std::vector<int8_t> byte_rows;
 
   Linear() = default;
   // W (out, in); -1 for a size that is whatever it is.
@@ -172,6 +175,39 @@ struct Linear {
     }
   }
   explicit operator bool() const { return N > 0; }
+  // Keep what `picked` copies from: the matrix row by row, beside its panels.
+  void keep_rows() {
+    const int64_t groups = (K + 3) / 4, wide = table->panel;
+    rows.resize(panels.empty() ? 0 : N * K), byte_rows.resize(bytes.empty() ? 0 : N * K);
+    for (int64_t n = 0; n < N; n++)
+      for (int64_t k = 0; k < K; k++) {
+        if (!panels.empty()) rows[n * K + k] = panels[(n / wide * K + k) * wide + n % wide];
+        else byte_rows[n * K + k] = bytes[((n / 16 * groups + k / 4) * 16 + n % 16) * 4 + k % 4];
+      }
+  }
+  // Some of the outputs alone.
+  Linear picked(const std::vector<int64_t> &outputs) const {
+    Linear found;
+    found.table = table, found.K = K, found.N = static_cast<int64_t>(outputs.size());
+    for (int64_t n : outputs) {
+      if (!bias.empty()) found.bias.push_back(bias[n]);
+      if (!scales.empty()) found.scales.push_back(scales[n]);
+    }
+    if (!rows.empty()) {
+      static thread_local Floats tight;
+      tight.resize(found.N * K);
+      for (int64_t i = 0; i < found.N; i++) std::memcpy(&tight[i * K], &rows[outputs[i] * K], sizeof(float) * K);
+      found.panels.resize((found.N + table->panel - 1) / table->panel * table->panel * K);
+      table->pack(tight.data(), K, K, found.N, found.panels.data());
+    } else {
+      static thread_local std::vector<int8_t> tight;
+      tight.resize(found.N * K);
+      for (int64_t i = 0; i < found.N; i++) std::memcpy(&tight[i * K], &byte_rows[outputs[i] * K], K);
+      found.bytes.resize((found.N + 15) / 16 * 16 * ((K + 3) / 4 * 4)), found.sums.resize(found.N);
+      table->pack_bytes(tight.data(), K, K, found.N, found.bytes.data(), found.sums.data());
+    }
+    return found;
+  }
   void operator()(int64_t M, const float *x, int64_t x_apart, float *y, int64_t y_apart) const {
     multiply(M, x, x_apart, bias.empty() ? nullptr : bias.data(), 0, y, y_apart);
   }
@@ -187,13 +223,30 @@ struct Linear {
  private:
   void multiply(int64_t M, const float *x, int64_t x_apart, const float *base, int64_t base_apart, float *y,
                 int64_t y_apart) const {
-    if (bytes.empty()) return table->multiply(M, x, x_apart, panels.data(), K, N, base, base_apart, y, y_apart);
+    const int64_t wide = bytes.empty() ? table->panel : 16, count = (N + wide - 1) / wide;
+    Crew *const others = crew();
+    if (!others || M * K * N < WORTH_SHARING)
+      return multiply(0, N, M, x, x_apart, base, base_apart, y, y_apart);
+    others->share([&](int64_t part, int64_t parts) {  // whole panels, each computed as one thread would
+      const int64_t first = count * part / parts * wide, after = count * (part + 1) / parts * wide;
+      if (first < after) multiply(first, std::min(after, N), M, x, x_apart, base, base_apart, y, y_apart);
+    });
+  }
+  // The outputs [first, after), where a panel begins at the first.
+  void multiply(int64_t first, int64_t after, int64_t M, const float *x, int64_t x_apart, const float *base,
+                int64_t base_apart, float *y, int64_t y_apart) const {
+    if (base) base += first;
+    y += first;
+    if (bytes.empty())
+      return table->multiply(M, x, x_apart, panels.data() + first * K, K, after - first, base, base_apart, y, y_apart);
     static thread_local std::vector<uint8_t> room;
     static thread_local Floats steps;
-    room.resize(M * ((K + 3) / 4 * 4)), steps.resize(M);
-    table->multiply_bytes(M, x, x_apart, bytes.data(), scales.data(), sums.data(), K, N, base, base_apart, y, y_apart,
-                          room.data(), steps.data());
+    const int64_t width = (K + 3) / 4 * 4;
+    room.resize(M * width), steps.resize(M);
+    table->multiply_bytes(M, x, x_apart, bytes.data() + first * width, scales.data() + first, sums.data() + first, K,
+                          after - first, base, base_apart, y, y_apart, room.data(), steps.data());
   }
+  static constexpr int64_t WORTH_SHARING = 1 << 19;  // products of two numbers; fewer are done before help arrives
 };
 
 // A table of rows, one for each word or place; in bytes where the folder has them.
@@ -343,6 +396,8 @@ struct Sentence {
   Floats summary;               // of models without attention
   std::vector<Floats> weights;  // of each step: slots x layers x heads x S
   std::vector<Floats> cache;    // of each step: slots x what the model keeps of a word
+  std::vector<int64_t> words;     // what it may say, in order; empty: everything
+  Linear vocabulary;              // of these words alone
   std::vector<Sentence> members;  // of an ensemble, each member's own
   bool watched = false;           // a trace was asked for, and so, of this step alone,
   Floats energies, norms;         // what is weighed (slots x layers x heads x S), lengths of contexts (slots x layers)
@@ -365,6 +420,25 @@ struct Model {
   // One word on.  previous (M), states (M, state_width) -> logits (M, V)
   virtual void step(const std::vector<Row> &rows, const int64_t *previous, float *states, float *logits) const = 0;
 
+  // The last layer, which says words.
+  virtual Linear &output() = 0;
+  // Be ready for sentences that may say some words only.
+  virtual void shorten() { output().keep_rows(); }
+  int64_t choices(const Sentence &sentence) const {
+    return sentence.words.empty() ? V : static_cast<int64_t>(sentence.words.size());
+  }
+  // x (M, K) through the last layer: of each row its sentence's choices, rows V apart.
+  void say(const std::vector<Row> &rows, const Linear &all, const float *x, int64_t x_apart, float *logits) const {
+    const int64_t M = static_cast<int64_t>(rows.size());
+    if (rows[0].sentence->words.empty()) return all(M, x, x_apart, logits, V);
+    for (int64_t first = 0, after; first < M; first = after) {
+      Sentence &sentence = *rows[first].sentence;
+      for (after = first + 1; after < M && rows[after].sentence == &sentence; after++) {
+      }
+      if (!sentence.vocabulary) sentence.vocabulary = all.picked(sentence.words);
+      sentence.vocabulary(after - first, x + first * x_apart, x_apart, logits + first * V, V);
+    }
+  }
   // Room for what a step of so many hypotheses leaves behind.
   virtual void make_room(Sentence &sentence, int64_t live) const {
     sentence.weights.emplace_back(live * layers * heads * sentence.S());

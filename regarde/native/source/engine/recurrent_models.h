@@ -16,6 +16,7 @@ struct Sutskever : RecurrentModel {
     folder.agree("model.hidden", stack.H()), folder.agree("model.layers", stack.depth());
     state_width = stack.width(), V = W.N;
   }
+  Linear &output() override { return W; }
   void encode(const Sentences &sentences, float *states) const override {
     Encoded encoded(sentences);
     encoder(sentences, encoded);
@@ -26,7 +27,7 @@ struct Sutskever : RecurrentModel {
     Floats x;
     embedding.rows(M, previous, x);
     climb(stack, 0, M, x, states, state_width, nullptr, 0);
-    W(M, x.data(), stack.H(), logits, V);
+    say(rows, W, x.data(), stack.H(), logits);
   }
 };
 
@@ -52,6 +53,7 @@ struct Cho : RecurrentModel {
     folder.agree("model.layers", 1), folder.agree("model.residual_from", 0);
     state_width = H, V = G.N;
   }
+  Linear &output() override { return G; }
   void encode(const Sentences &sentences, float *states) const override {
     Encoded encoded(sentences);
     const Tokens &tokens = encoded.tokens;
@@ -77,7 +79,7 @@ struct Cho : RecurrentModel {
     U.add(M, states, H, inner.data(), 3 * H);
     table->gru_after(M, H, gates.data(), inner.data(), states);
     readout(M, {states, e.data(), c.data()}, {H, embedding.size, H}, said);
-    G(M, said.data(), G.K, logits, V);
+    say(rows, G, said.data(), G.K, logits);
   }
 };
 
@@ -99,6 +101,7 @@ struct DeepCho : RecurrentModel {
     folder.agree("model.layers", stack.depth());
     state_width = stack.width(), V = G.N;
   }
+  Linear &output() override { return G; }
   void encode(const Sentences &sentences, float *states) const override {
     Encoded encoded(sentences);
     encoder(sentences, encoded);
@@ -118,7 +121,7 @@ struct DeepCho : RecurrentModel {
     x = e;
     climb(stack, 0, M, x, states, state_width, c.data(), H);
     readout(M, {x.data(), e.data(), c.data()}, {H, embedding.size, H}, said);
-    G(M, said.data(), G.K, logits, V);
+    say(rows, G, said.data(), G.K, logits);
   }
 };
 
@@ -141,6 +144,7 @@ struct Bahdanau : RecurrentModel {
     folder.agree("model.hidden", cell.H), folder.agree("model.maxout", readout.size());
     state_width = cell.K, V = W_o.N, layers = 1, heads = attention.N;
   }
+  Linear &output() override { return W_o; }
   void encode(const Sentences &sentences, float *states) const override {
     Encoded encoded(sentences);
     encoder(sentences, encoded);
@@ -163,7 +167,7 @@ struct Bahdanau : RecurrentModel {
     cell.step(M, gates.data(), states);
     const float *shown = previous_state ? before.data() : states;
     readout(M, {shown, e.data(), context.data()}, {previous_state ? H : state_width, embedding.size, C}, said);
-    W_o(M, said.data(), W_o.K, logits, V);
+    say(rows, W_o, said.data(), W_o.K, logits);
   }
 };
 
@@ -184,6 +188,7 @@ struct Conditional : RecurrentModel {
     folder.agree("model.hidden", first.H), folder.agree("model.maxout", readout.size());
     state_width = first.K, V = W_o.N, layers = 1, heads = attention.N;
   }
+  Linear &output() override { return W_o; }
   void encode(const Sentences &sentences, float *states) const override {
     Encoded encoded(sentences);
     encoder(sentences, encoded);
@@ -210,7 +215,7 @@ struct Conditional : RecurrentModel {
     second.W[0](M, context.data(), C, gates.data(), second.G);
     second.step(M, gates.data(), states);
     readout(M, {states, e.data(), context.data()}, {state_width, embedding.size, C}, said);
-    W_o(M, said.data(), W_o.K, logits, V);
+    say(rows, W_o, said.data(), W_o.K, logits);
   }
 };
 
@@ -233,6 +238,7 @@ struct Luong : RecurrentModel {
     state_width = stack.width() + (feeding ? stack.H() : 0);
     V = W_s.N, layers = 1, heads = attention.N;
   }
+  Linear &output() override { return W_s; }
   void encode(const Sentences &sentences, float *states) const override {
     Encoded encoded(sentences);
     encoder(sentences, encoded);
@@ -256,7 +262,7 @@ struct Luong : RecurrentModel {
     if (feeding)
       for (int64_t i = 0; i < M; i++)
         std::memcpy(states + i * state_width + stack.width(), &said[i * H], sizeof(float) * H);
-    W_s(M, said.data(), H, logits, V);
+    say(rows, W_s, said.data(), H, logits);
   }
 };
 
@@ -276,6 +282,7 @@ struct Gnmt : RecurrentModel {
     folder.agree("model.hidden", stack.H()), folder.agree("model.layers", stack.depth());
     state_width = stack.width(), V = W.N, layers = 1, heads = attention.N;
   }
+  Linear &output() override { return W; }
   void encode(const Sentences &sentences, float *states) const override {
     Encoded encoded(sentences);
     encoder(sentences, encoded);
@@ -291,7 +298,7 @@ struct Gnmt : RecurrentModel {
     bottom.W[1].add(M, context.data(), C, gates.data(), bottom.G);
     step_apart(bottom, M, gates, states, state_width, x);
     climb(stack, 1, M, x, states, state_width, context.data(), C);
-    W(M, x.data(), H, logits, V);
+    say(rows, W, x.data(), H, logits);
   }
 };
 

@@ -1,5 +1,6 @@
 // Greedy, beam, sampling and forced decoding, as regarde/search has them, over a batch that sentences enter and leave.
 #pragma once
+#include <algorithm>
 #include <atomic>
 #include <functional>
 #include <mutex>
@@ -23,6 +24,24 @@ struct Request {
 };
 enum SearchKind : int64_t { GREEDY, BEAM, SAMPLING, FORCED };
 
+// For each source word, what its translations are made of; and what those of any sentence are.
+struct Shortlist {
+  std::vector<int64_t> frequent, starts, ids;  // those of source word w: ids[starts[w]] to ids[starts[w + 1]]
+  bool empty() const { return starts.empty(); }
+  // Sorted; the controls come first, where they are in every vocabulary.
+  std::vector<int64_t> words(const std::vector<int64_t> &source, const int64_t *prefix, int64_t prefix_length) const {
+    std::vector<int64_t> found = {PAD, UNK, BOS, EOS};
+    found.insert(found.end(), frequent.begin(), frequent.end());
+    found.insert(found.end(), prefix, prefix + prefix_length);
+    for (int64_t word : source)
+      if (word >= 0 && word + 1 < static_cast<int64_t>(starts.size()))
+        found.insert(found.end(), ids.begin() + starts[word], ids.begin() + starts[word + 1]);
+    std::sort(found.begin(), found.end());
+    found.erase(std::unique(found.begin(), found.end()), found.end());
+    return found;
+  }
+};
+
 struct Hypothesis {
   std::vector<int64_t> ids;
   Floats token_scores, heads;
@@ -45,14 +64,15 @@ class Search {
   const Model &model;
   const Table &table;
   const Request &request;
+  const Shortlist &shortlist;
   std::atomic<int64_t> next{0};
 
  public:
   std::vector<std::vector<Hypothesis>> results;
   std::vector<Record> records;  // of each sentence and sample, where a trace was asked for
 
-  Search(const Model &model, const Table &table, const Request &request)
-      : model(model), table(table), request(request), results(request.count),
+  Search(const Model &model, const Table &table, const Request &request, const Shortlist &shortlist)
+      : model(model), table(table), request(request), shortlist(shortlist), results(request.count),
         records(request.watched ? request.count * samples() : 0) {}
 
   int64_t width() const { return request.kind == BEAM ? request.size : 1; }
@@ -124,6 +144,11 @@ class Search {
       if (prefix_length(source)) one->longest = std::max(one->longest, prefix_length(source) + 1);
       if (request.kind == FORCED) one->longest = request.target_starts[source + 1] - request.target_starts[source];
       one->scores = {0.0f};
+      if (!shortlist.empty() && request.kind != FORCED) {
+        const int64_t length = prefix_length(source);
+        for (int64_t t = 0; t < length; t++) known(prefix(source)[t]);
+        one->sentence.words = shortlist.words(one->sentence.ids, length ? prefix(source) : nullptr, length);
+      }
       fresh.push_back(std::move(one));
     }
     if (fresh.empty()) return;
@@ -141,17 +166,19 @@ class Search {
   // The continuations that go on; none: the sentence is done. Rows of candidates are the sentence's own slots.
   std::vector<Candidate> advance(Active &one, float *logits) {
     std::vector<Candidate> ranked;
+    const int64_t V = model.choices(one.sentence);
     if (one.sentence.watched) one.record.begin(one.live);
     for (int64_t slot = 0; slot < one.live; slot++) {
       float *x = logits + slot * model.V;
-      const float all = table.log_sum_exp(x, model.V);
+      const float all = table.log_sum_exp(x, V);
       if (request.kind != FORCED) forbid(one, x);
       if (one.sentence.watched) watch(one, slot, x, all);
       if (request.kind == FORCED) ranked = {given(x, all, one)};
-      else if (request.kind == GREEDY) ranked = {best(x, all, one.scores[slot])};
+      else if (request.kind == GREEDY) ranked = {best(x, V, all, one.scores[slot])};
       else if (request.kind == SAMPLING) ranked = {drawn(x, all, one)};
-      else rank(x, all, one.scores[slot], slot, 2 * request.size, ranked);
+      else rank(x, V, all, one.scores[slot], slot, 2 * request.size, ranked);
     }
+    name(one.sentence, ranked);
     one.t++;
     const int64_t K = width();
     std::vector<Candidate> open;
@@ -183,19 +210,37 @@ class Search {
     return request.prefix_starts ? request.prefix_starts[number + 1] - request.prefix_starts[number] : 0;
   }
 
+  const int64_t *prefix(int64_t number) const { return request.prefix_ids + request.prefix_starts[number]; }
+
+  // Candidates speak of a sentence's choices until their words are looked up.
+  void name(const Sentence &sentence, std::vector<Candidate> &candidates) const {
+    if (sentence.words.empty()) return;
+    for (Candidate &c : candidates) c.word = sentence.words[c.word];
+  }
+
+  // Where a word is among the choices; -1 where it is none of them.
+  int64_t place(const Sentence &sentence, int64_t word) const {
+    const std::vector<int64_t> &words = sentence.words;
+    if (words.empty()) return known(word);
+    const auto found = std::lower_bound(words.begin(), words.end(), word);
+    return found != words.end() && *found == word ? found - words.begin() : -1;
+  }
+
   // What may not be said now.
   void forbid(const Active &one, float *x) const {
     const int64_t number = one.sentence.number, prefixed = prefix_length(number);
     if (one.t < prefixed) {
-      const int64_t word = known(request.prefix_ids[request.prefix_starts[number] + one.t]);
+      const int64_t word = place(one.sentence, prefix(number)[one.t]);
       const float kept = x[word];
-      std::fill(x, x + model.V, -INFINITY);
+      std::fill(x, x + model.choices(one.sentence), -INFINITY);
       x[word] = kept;
       return;
     }
     if (prefixed && one.t == prefixed)
-      for (int64_t i = request.barred_starts[number]; i < request.barred_starts[number + 1]; i++)
-        x[known(request.barred_ids[i])] = -INFINITY;
+      for (int64_t i = request.barred_starts[number]; i < request.barred_starts[number + 1]; i++) {
+        const int64_t word = place(one.sentence, request.barred_ids[i]);
+        if (word >= 0) x[word] = -INFINITY;
+      }
     x[PAD] = x[BOS] = -INFINITY;
     if (!request.allow_unknown) x[UNK] = -INFINITY;
     if (one.t < request.min_length) x[EOS] = -INFINITY;
@@ -205,7 +250,8 @@ class Search {
   void watch(Active &one, int64_t slot, const float *x, float all) const {
     const int64_t t = one.t, L = model.layers, size = L * model.heads * one.sentence.S();
     std::vector<Candidate> likeliest;
-    rank(x, all, 0, slot, request.watched, likeliest);
+    rank(x, model.choices(one.sentence), all, 0, slot, request.watched, likeliest);
+    name(one.sentence, likeliest);
     const int64_t last = slot * t + t - 1;
     one.record.branch(t ? one.path[last] : -1, t ? one.words[last] : static_cast<int64_t>(BOS), one.scores[slot], likeliest);
     one.record.add(one.sentence.energies.data() + slot * size, size);
@@ -224,18 +270,19 @@ class Search {
     return {one.scores[0] + (x[word] - all), x[word] - all, 0, word};
   }
 
-  Candidate best(const float *x, float all, float so_far) const {
-    const float top = table.highest(x, model.V);
+  Candidate best(const float *x, int64_t V, float all, float so_far) const {
+    const float top = table.highest(x, V);
     int64_t word = 0;
-    while (word < model.V - 1 && x[word] != top) word++;
+    while (word < V - 1 && x[word] != top) word++;
     return {so_far + (top - all), top - all, 0, word};
   }
 
   // Keep the best `most` of what is there and what this row offers.
-  void rank(const float *x, float all, float so_far, int64_t slot, int64_t most, std::vector<Candidate> &ranked) const {
+  void rank(const float *x, int64_t V, float all, float so_far, int64_t slot, int64_t most,
+            std::vector<Candidate> &ranked) const {
     const int64_t block = 64;
-    for (int64_t first = 0; first < model.V; first += block) {
-      const int64_t count = std::min(block, model.V - first);
+    for (int64_t first = 0; first < V; first += block) {
+      const int64_t count = std::min(block, V - first);
       const bool full = static_cast<int64_t>(ranked.size()) == most;
       if (full && so_far + (table.highest(x + first, count) - all) < ranked.back().score) continue;
       for (int64_t word = first; word < first + count; word++) {
@@ -252,7 +299,7 @@ class Search {
 
   // search/single.py, Sampling: narrowed by top-k and nucleus, then the word on which the dice fall.
   Candidate drawn(const float *x, float all, const Active &one) const {
-    const int64_t V = model.V;
+    const int64_t V = model.choices(one.sentence);
     Floats scores(V);
     for (int64_t i = 0; i < V; i++) scores[i] = (x[i] - all) / static_cast<float>(request.temperature);
     if (request.top_k) {

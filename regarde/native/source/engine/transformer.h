@@ -181,6 +181,8 @@ struct Transformer : Model {
                 scores.data(), out);
   }
 
+  Linear &output() override { return vocabulary; }
+
   void encode(const Sentences &sentences, float *) const override {
     const Tokens tokens(sentences);
     const int64_t total = tokens.total;
@@ -244,7 +246,7 @@ struct Transformer : Model {
       block.feed_forward(M, x, seen, y);
     }
     if (pre) written_norm(M, x.data(), x.data());
-    vocabulary(M, x.data(), D, logits, V);
+    say(rows, vocabulary, x.data(), D, logits);
   }
 };
 

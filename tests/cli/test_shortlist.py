@@ -1,0 +1,41 @@
+"""`regarde shortlist`, and translating with what it wrote."""
+
+from __future__ import annotations
+
+import fcntl
+import shutil
+from pathlib import Path
+
+import pytest
+
+from regarde.native import library
+
+pytestmark = pytest.mark.skipif(not library.available(), reason="the native library was not built")
+
+
+@pytest.fixture
+def run(tiny: Path, tmp_path: Path) -> Path:
+    return Path(shutil.copytree(tiny, tmp_path / "run"))
+
+
+def test_a_shortlist_is_learned_written_and_used(regarde, tiny: Path, run: Path) -> None:
+    data = tiny.parent / "copy.tsv"
+    assert regarde("translate", run, "--shortlist", stdin=b"abc\n").code == 2  # there is none yet
+    done = regarde("shortlist", run, "--data", data, "--best", 1000, "--frequent", 1000)
+    assert (done.code, done.out) == (0, b"")
+    plain, short = (regarde("translate", run, *option, stdin=b"abc\nhello\n") for option in ((), ("--shortlist",)))
+    assert short.code == 0, short.error
+    assert short.out == plain.out
+    assert regarde("shortlist", run, "--data", data, "--best", 1, "--frequent", 0).code == 0  # in place of the first
+    few = regarde("translate", run, "--shortlist", stdin=b"zzz\n").out.decode().strip()
+    assert set(few) <= {"z"}  # the translation of z, and nothing else
+
+
+def test_pairs_must_be_given_and_a_folder_in_use_is_left_alone(regarde, tiny: Path, run: Path) -> None:
+    assert regarde("shortlist", run).code == 2
+    assert regarde("shortlist", run, "--source", tiny.parent / "copy.tsv").code == 2
+    with (run / ".lock").open("w") as lock:
+        fcntl.flock(lock, fcntl.LOCK_EX)
+        done = regarde("shortlist", run, "--data", tiny.parent / "copy.tsv")
+    assert done.code == 2
+    assert "is training here" in done.error
