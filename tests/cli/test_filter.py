@@ -18,7 +18,8 @@ from regarde.cli.output import Output
 from regarde.cli.streams import Input
 from regarde.data.corpus import LINE_LIMIT
 from regarde.errors import DataError
-from regarde.folder import load
+from regarde.loading import load
+from regarde.native import library
 from regarde.search import Beam, Greedy, Rules, Search
 from regarde.translate import Translator
 
@@ -26,9 +27,11 @@ SHORT = Rules(max_ratio=1.0, max_extra=2)  # few steps: what is said does not ma
 GREEDY = Greedy(rules=SHORT)
 
 
-@pytest.fixture(scope="module")
-def translator(tiny: Path) -> Translator:
-    return load(tiny)
+@pytest.fixture(scope="module", params=["native", "torch"])
+def translator(tiny: Path, request: pytest.FixtureRequest) -> Translator:
+    if request.param == "native" and not library.available():
+        pytest.skip("the native library was not built")
+    return load(tiny, engine=request.param)
 
 
 def answers(

@@ -186,6 +186,7 @@ def main(models: Path, seed: int, count: int) -> None:
     in_use = int(Path("/proc/self/statm").read_text().split()[0]) * resource.getpagesize()
     resource.setrlimit(resource.RLIMIT_AS, (in_use + MOST_MEMORY, resource.RLIM_INFINITY))
     seen: Counter[str] = Counter()
+    began = time.process_time()
     model = models / ".changed"
     for number in range(count):
         base, (name, change) = draw.choice(bases), draw.choice(CHANGES)
@@ -195,7 +196,8 @@ def main(models: Path, seed: int, count: int) -> None:
         vouch(model)
         (models / ".case").write_text(f"case {number} of seed {seed}: {change.__name__} of {name} in {base.name}\n")
         seen[tried(model, base)] += 1
-    print(json.dumps({"simd": library.simd() if library.available() else None, **seen}))
+    simd = library.simd() if library.available() else "none"
+    print(json.dumps({"simd": simd, "seconds": round(time.process_time() - began, 1), **seen}))
 
 
 if __name__ == "__main__":

@@ -5,8 +5,8 @@ from __future__ import annotations
 import json
 import subprocess
 import sys
-import time
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -43,7 +43,7 @@ def models(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return path
 
 
-def outcome(models: Path, seed: int, count: int) -> dict[str, int]:
+def outcome(models: Path, seed: int, count: int) -> dict[str, Any]:
     done = subprocess.run(
         [sys.executable, str(HERE / "malformed.py"), str(models), str(seed), str(count)],
         capture_output=True,
@@ -51,7 +51,7 @@ def outcome(models: Path, seed: int, count: int) -> dict[str, int]:
         check=False,
     )
     assert done.returncode == 0, f"{(models / '.case').read_text()}{done.stderr[-3000:]}"
-    found: dict[str, int] = json.loads(done.stdout.splitlines()[-1])
+    found: dict[str, Any] = json.loads(done.stdout.splitlines()[-1])
     return found
 
 
@@ -63,5 +63,6 @@ def test_any_of_a_hundred_changed_folders_is_refused_by_name_or_loaded(models: P
 
 @pytest.mark.slow
 def test_any_of_a_thousand_changed_folders_is_refused_by_name_or_loaded(models: Path) -> None:
-    began = time.perf_counter()
-    print(outcome(models, seed=2, count=1000), f"{time.perf_counter() - began:.1f} s")
+    found = outcome(models, seed=2, count=1000)
+    print(found)
+    assert found["seconds"] < 30

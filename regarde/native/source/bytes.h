@@ -86,14 +86,15 @@ INLINE void byte_tile(const uint8_t *x, int64_t apart, const int8_t *panel, int6
   }
   UNROLL for (int i = 0; i < M; i++) low[i] = (Integers)left_sums[i], high[i] = (Integers)right_sums[i];
 #else
-  for (int i = 0; i < M; i++)
-    for (int64_t n = 0; n < BYTE_PANEL; n++) {
-      int32_t sum = 0;
+  for (int i = 0; i < M; i++) {
+    int32_t sums[BYTE_PANEL] = {};
+    for (int64_t n = 0; n < BYTE_PANEL; n++)
       for (int64_t g = 0; g < groups; g++)
         for (int64_t k = 0; k < BYTE_GROUP; k++)
-          sum += static_cast<int32_t>(x[i * apart + g * BYTE_GROUP + k]) * panel[(g * BYTE_PANEL + n) * BYTE_GROUP + k];
-      (n < 8 ? low[i] : high[i])[n % 8] = sum;
-    }
+          sums[n] += static_cast<int32_t>(x[i * apart + g * BYTE_GROUP + k]) * panel[(g * BYTE_PANEL + n) * BYTE_GROUP + k];
+    std::memcpy(&low[i], sums, sizeof low[i]);
+    std::memcpy(&high[i], sums + BYTE_PANEL / 2, sizeof high[i]);
+  }
 #endif
   UNROLL for (int i = 0; i < M; i++) {
     outputs[i](low[i], 0);
