@@ -77,7 +77,7 @@ def _header(content: mmap.mmap) -> tuple[dict[str, Kind], dict[str, int]]:
         spans.append((first, after, name))
     end = 0
     for first, after, name in sorted(spans):
-        if type(first) is not int or first != end or after != first + kinds[name].size:
+        if {type(first), type(after)} != {int} or (first, after) != (end, end + kinds[name].size):
             raise Unfit("tensors that lie so")
         end += kinds[name].size
     if len(content) != 8 + length + end:
