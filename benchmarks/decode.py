@@ -38,31 +38,32 @@ from decoders.ours import Native, Torch
 import regarde
 from regarde.text import Text
 
-LSTM_OR_GRU = [
+RECURRENT = [
     "model.embedding=256", "model.hidden=512", "model.encoder.kind=bidirectional", "model.encoder.hidden=256",
-    "model.attention.kind=global", "model.dropout=0.2", "model.init=torch",
+    "model.attention.kind=global", "model.dropout=0.2", "model.init=torch", "training.steps=700",
+    "training.valid_every=350",
 ]  # fmt: skip
 MODELS = {
     "transformer": [
         "model.kind=transformer", "model.size=256", "model.layers=3", "model.heads=4", "model.feed_forward=1024",
-        "model.norm=pre", "model.dropout=0.1",
+        "model.norm=pre", "model.dropout=0.1", "training.steps=1000", "training.valid_every=500",
     ],
     "rnnsearch": [
-        "model.kind=bahdanau", *LSTM_OR_GRU, "model.maxout=256", "model.attention.score.kind=additive",
+        "model.kind=bahdanau", *RECURRENT, "model.maxout=256", "model.attention.score.kind=additive",
         "model.attention.score.size=512",
     ],
     "luong": [
-        "model.kind=luong", *LSTM_OR_GRU, "model.layers=1", "model.footnote_14=false",
+        "model.kind=luong", *RECURRENT, "model.layers=1", "model.footnote_14=false",
         "model.attention.score.kind=general",
     ],
 }  # fmt: skip
 PIECES = ["kind=sentencepiece", "size=8000", "model=bpe"]
 TRAINING = [
     "source_language=de", "target_language=en", "text.shared=true", *(f"text.source.{one}" for one in PIECES),
-    *(f"text.target.{one}" for one in PIECES), "training.steps=1000", "training.batch_pairs=64",
-    "training.label_smoothing=0.1", "training.valid_every=500", "training.valid_pairs=200", "training.metric=bleu",
-    "training.optimiser.kind=adam", "training.optimiser.rate=1.5e-3", "training.schedule.kind=cosine",
-    "training.schedule.warmup=150", "training.schedule.floor=0.02",
+    *(f"text.target.{one}" for one in PIECES), "training.batch_pairs=64", "training.label_smoothing=0.1",
+    "training.valid_pairs=200", "training.metric=bleu", "training.optimiser.kind=adam",
+    "training.optimiser.rate=1.5e-3", "training.schedule.kind=cosine", "training.schedule.warmup=150",
+    "training.schedule.floor=0.02",
 ]  # fmt: skip
 TOOLS = {
     "transformer": ("CTranslate2", "hf-env", "by_ctranslate2.py"),
@@ -118,9 +119,9 @@ class Test:
         return self.text.target.decode([word for word in ids if word != EOS])
 
 
-def works(model: str, only: str) -> Iterator[Asked]:
+def works(words: int, only: str) -> Iterator[Asked]:
     for int8, batch, beam in itertools.product((False, True), (1, 32), (1, 5)):
-        asked = Asked(beam=beam, batch=batch, int8=int8, words=WORDS[model])
+        asked = Asked(beam=beam, batch=batch, int8=int8, words=words)
         if set(only.split()) <= {search_name(asked), f"batch{batch}", precision(asked)}:
             yield asked
 
@@ -137,7 +138,7 @@ def precision(asked: Asked) -> str:
     return "int8" if asked.int8 else "fp32"
 
 
-def table(where: Where, models: Sequence[str], runs: int, only: str) -> None:
+def table(where: Where, models: Sequence[str], runs: int, words: int | None, only: str) -> None:
     head("model", "search", "batch", "precision", "ours: words/s", "sentences/s", "other", "words/s", "sentences/s",
          "ratio", "floor", "of all runs")  # fmt: skip
     for model in models:
@@ -145,7 +146,7 @@ def table(where: Where, models: Sequence[str], runs: int, only: str) -> None:
         with ExitStack() as stack:
             tools = {name: stack.enter_context(tool) for name, tool in where.tool(model).items()}
             decoders: dict[str, Timed] = {"ours": Native(folder), **tools, "torch": Torch(folder)}
-            for asked in works(model, only):
+            for asked in works(WORDS[model] if words is None else words, only):
                 report(model, asked, in_turns(decoders, test.sources[: SENTENCES[asked.batch]], asked, runs))
 
 
@@ -262,6 +263,7 @@ def main() -> None:
     parser.add_argument("--tools", type=Path)
     parser.add_argument("--runs", type=int, default=5)
     parser.add_argument("--model", nargs="*", default=list(MODELS), choices=list(MODELS))
+    parser.add_argument("--words", type=int, help="of each answer, in place of what is said above; 0: up to its end")
     parser.add_argument("--only", default="", help="works of the table, such as 'greedy batch1 int8' or 'fp32'")
     parser.add_argument("--train", action="store_true")
     parser.add_argument("--same", action="store_true")
@@ -275,7 +277,7 @@ def main() -> None:
     elif given.quality:
         quality(where, given.model)
     else:
-        table(where, given.model, given.runs, given.only)
+        table(where, given.model, given.runs, given.words, given.only)
 
 
 if __name__ == "__main__":
