@@ -2,15 +2,15 @@
 
 from __future__ import annotations
 
+import tempfile
 from collections.abc import Sequence
 from pathlib import Path
 
 import torch
 from decoders.asked import Asked, Decoded, Ids, by_length, timed
-from safetensors.numpy import load_file
 
-from regarde import config, loading, precision
-from regarde.engines.native import NativeEngine, flattened
+from regarde import loading
+from regarde.quantise import quantise
 from regarde.search import Beam, Greedy, Hypothesis, Search
 from regarde.search.rules import Rules
 
@@ -25,7 +25,11 @@ class Native:
     """The native engine in both precisions."""
 
     def __init__(self, folder: Path) -> None:
-        self.engines = {int8: engine(folder, int8=int8) for int8 in (False, True)}
+        with tempfile.TemporaryDirectory() as place:
+            in_bytes = Path(place) / "int8"
+            quantise(folder, in_bytes)
+            folders = {False: folder, True: in_bytes}
+            self.engines = {int8: loading.load(one, engine="native").engine for int8, one in folders.items()}
 
     def hypotheses(self, sources: Sequence[Ids], asked: Asked) -> list[Hypothesis]:
         chosen, search = self.engines[asked.int8], search_of(asked)
@@ -35,14 +39,6 @@ class Native:
 
     def __call__(self, sources: Sequence[Ids], asked: Asked) -> Decoded:
         return timed(lambda given, asked: [list(one.ids) for one in self.hypotheses(given, asked)], sources, asked)
-
-
-def engine(folder: Path, *, int8: bool) -> NativeEngine:
-    text = loading.load(folder, engine="native").text
-    sizes = {"source": len(text.source), "target": len(text.target)}
-    settings = flattened({"model": config.read(folder / "config.toml")["model"], "vocabulary": sizes})
-    tensors = load_file(folder / "weights.safetensors")
-    return NativeEngine(settings, precision.in_bytes(tensors) if int8 else tensors)
 
 
 class Torch:
