@@ -165,9 +165,8 @@ def in_turns(
 
 def report(model: str, asked: Asked, found: Mapping[str, list[Decoded]]) -> None:
     ours = found["ours"]
-    for name, theirs in found.items():
-        if name == "ours":
-            continue
+    others = {name: theirs for name, theirs in found.items() if name != "ours"}
+    for name, theirs in (others or {"nobody": ours}).items():
         ratio = middle(ours, words_per_second) / middle(theirs, words_per_second)
         each = [words_per_second(a) / words_per_second(b) for a, b in zip(ours, theirs, strict=True)]
         row(model, search_name(asked), asked.batch, precision(asked),
