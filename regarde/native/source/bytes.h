@@ -36,8 +36,20 @@ inline float to_bytes(const float *x, int64_t K, uint8_t *out) {
     high = larger(high, larger(piece, -piece));
   }
   const float top = largest<float>(high), step = top > 0 ? top / 127 : 1, inverse = 1 / step;
-  for (int64_t k = 0; k < K; k++) out[k] = static_cast<uint8_t>(static_cast<int32_t>(x[k] * inverse + 128.5f));
-  for (int64_t k = K; k < grouped(K); k++) out[k] = 128;
+  int64_t k = 0;
+#if defined(WITH_AVX2)
+  auto eight = [&](int64_t at) {
+    return _mm256_cvttps_epi32((__m256)(load<float>(x + at) * inverse + 128.5f));
+  };
+  const __m256i order = _mm256_setr_epi32(0, 4, 1, 5, 2, 6, 3, 7);  // packing works on halves
+  for (; k + 32 <= K; k += 32) {
+    const __m256i low = _mm256_packs_epi32(eight(k), eight(k + 8)), high = _mm256_packs_epi32(eight(k + 16), eight(k + 24));
+    const __m256i packed = _mm256_permutevar8x32_epi32(_mm256_packus_epi16(low, high), order);
+    _mm256_storeu_si256(reinterpret_cast<__m256i *>(out + k), packed);
+  }
+#endif
+  for (; k < K; k++) out[k] = static_cast<uint8_t>(static_cast<int32_t>(x[k] * inverse + 128.5f));
+  for (; k < grouped(K); k++) out[k] = 128;
   return step;
 }
 

@@ -107,16 +107,26 @@ inline void table_bring(const float *weights, const float *values, int64_t apart
   }
 }
 
+// Four keys against one query: their sums do not wait for each other.
+INLINE void dots4(const float *q, const float *const *keys, int64_t first, int64_t C, float scale, float *scores) {
+  Vector<float> totals[4] = {};
+  FOR_LANES(float, j, n, C) {
+    const Vector<float> x = load<float>(q + j, n);
+    UNROLL for (int i = 0; i < 4; i++) totals[i] += x * load<float>(keys[i] + first + j, n);
+  }
+  UNROLL for (int i = 0; i < 4; i++) scores[i] = scale * sum<float>(totals[i]);
+}
+
 // One word looks at `count` of them in each of `heads`: keys and values, `apart` from each other, lie anywhere.
 inline void table_look(const float *q, const float *const *kept, int64_t count, int64_t heads, int64_t C, int64_t apart,
                        float scale, float *scores, float *out) {
   for (int64_t n = 0; n < heads; n++) {
     const int64_t first = n * C;
     float top = -INFINITY;
-    for (int64_t s = 0; s < count; s++) {
-      scores[s] = scale * dot(q + first, kept[s] + first, C);
-      top = scores[s] > top ? scores[s] : top;
-    }
+    int64_t s = 0;
+    for (; s + 4 <= count; s += 4) dots4(q + first, kept + s, first, C, scale, scores + s);
+    for (; s < count; s++) scores[s] = scale * dot(q + first, kept[s] + first, C);
+    for (s = 0; s < count; s++) top = scores[s] > top ? scores[s] : top;
     Vector<float> sums = {};
     FOR_LANES(float, s, left, count) {
       Vector<float> e = exponential(load<float>(scores + s, left) - top);
@@ -163,6 +173,21 @@ inline float table_highest(const float *x, int64_t count) {
   return found;
 }
 
+inline int64_t table_place(const float *x, int64_t count, float value) {
+  constexpr int64_t far = 64;
+  int64_t j = 0;
+  for (; j + far <= count; j += far) {
+    Integers there = {};
+    UNROLL for (int i = 0; i < 8; i++) there |= load<float>(x + j + i * 8) == value;
+    int32_t any = 0;
+    UNROLL for (int i = 0; i < 8; i++) any |= there[i];
+    if (any) break;
+  }
+  for (; j < count; j++)
+    if (x[j] == value) return j;
+  return 0;
+}
+
 inline float table_log_sum_exp(const float *x, int64_t count) {
   const float top = table_highest(x, count);
   Vector<float> total = {};
@@ -179,7 +204,8 @@ inline float table_log_sum_exp(const float *x, int64_t count) {
         VARIANT::multiply_bytes, VARIANT::table_tangent,                                                       \
         VARIANT::table_rectify, VARIANT::table_lstm, VARIANT::table_gru_reset, VARIANT::table_gru_mix,         \
         VARIANT::table_gru_after, VARIANT::table_additive, VARIANT::table_dots, VARIANT::table_softmax,        \
-        VARIANT::table_bring, VARIANT::table_look, VARIANT::table_add, VARIANT::table_norm, VARIANT::table_log_sum_exp, VARIANT::table_highest          \
+        VARIANT::table_bring, VARIANT::table_look, VARIANT::table_add, VARIANT::table_norm,         \
+        VARIANT::table_log_sum_exp, VARIANT::table_highest, VARIANT::table_place                               \
   }
 
 }  // namespace VARIANT

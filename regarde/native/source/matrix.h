@@ -89,11 +89,34 @@ INLINE void tile(Rows<const Real> x, const Real *panel, int64_t K, const Real *b
   }
 }
 
+// One row by several panels: two sums would keep the processor waiting for each other, and one stream for the memory.
+template <int P, class Real>
+INLINE void wide_tile(const Real *x, const Real *panels, int64_t K, const Real *base, Real *y) {
+  constexpr int W = Lanes<Real>::count;
+  Vector<Real> sums[2 * P];
+  UNROLL for (int i = 0; i < 2 * P; i++) sums[i] = base ? load<Real>(base + i * W) : Vector<Real>{};
+  const int64_t apart = 2 * W * K;  // from panel to panel
+  for (int64_t k = 0; k < K; k++) {
+    const Vector<Real> a = all<Real>(x[k]);
+    UNROLL for (int p = 0; p < P; p++) {
+      const Real *at = panels + p * apart + k * 2 * W;
+      __builtin_prefetch(at + 32 * W);
+      sums[2 * p] += a * load<Real>(at);
+      sums[2 * p + 1] += a * load<Real>(at + W);
+    }
+  }
+  UNROLL for (int i = 0; i < 2 * P; i++) store<Real>(y + i * W, sums[i]);
+}
+
 // y = base + x W; `base` may be null for zero, y itself, or one row for all (apart = 0).
 template <class Real>
 void multiply(int64_t M, Rows<const Real> x, const Packed<Real> &W, Rows<const Real> base, Rows<Real> y) {
   const int64_t width = panel_width<Real>();
-  for (int64_t n = 0; n < W.N; n += width) {
+  int64_t n = 0;
+  if (M == 1)
+    for (; n + 4 * width <= W.N; n += 4 * width)
+      wide_tile<4, Real>(x[0], W.panels + n * W.K, W.K, base.first ? base[0] + n : nullptr, y[0] + n);
+  for (; n < W.N; n += width) {
     const Real *panel = W.panels + n * W.K;
     for (int64_t m = 0; m < M;) {
       const int64_t left = M - m;

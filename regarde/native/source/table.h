@@ -30,6 +30,7 @@ struct Table {
   void (*norm)(const float *x, const float *gain, const float *bias, int64_t D, float *y);
   float (*log_sum_exp)(const float *x, int64_t count);
   float (*highest)(const float *x, int64_t count);
+  int64_t (*place)(const float *x, int64_t count, float value);  // the first that is so much; 0 where none is
 };
 
 extern const Table portable_table;

@@ -272,8 +272,7 @@ class Search {
 
   Candidate best(const float *x, int64_t V, float all, float so_far) const {
     const float top = table.highest(x, V);
-    int64_t word = 0;
-    while (word < V - 1 && x[word] != top) word++;
+    const int64_t word = table.place(x, V, top);
     return {so_far + (top - all), top - all, 0, word};
   }
 

@@ -218,8 +218,9 @@ struct Transformer : Model {
 
   void step(const std::vector<Row> &rows, const int64_t *previous, float *, float *logits) const override {
     const int64_t M = static_cast<int64_t>(rows.size());
-    Floats x(M * D), seen, y, qkv(M * 3 * D), found(M * D), scores;
-    std::vector<const float *> kept;
+    static thread_local Floats x, seen, y, qkv, found, scores;
+    static thread_local std::vector<const float *> kept;
+    x.resize(M * D), qkv.resize(M * 3 * D), found.resize(M * D);
     for (int64_t i = 0; i < M; i++) target(previous[i], rows[i].t, &x[i * D]);
     for (int64_t layer = 0; layer < layers; layer++) {
       const Block &block = writing[layer];
