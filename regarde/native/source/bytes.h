@@ -1,102 +1,147 @@
-// Products in bytes: 8-bit activations times 7-bit weights, a quarter of the memory that floats take.
+// Products in bytes: activations of up to 8 bits times 7-bit weights, a quarter of the memory that floats take.
 //
-//     w ~ scale_n w8,  |w8| <= 63        x ~ step (x8 - 128),  0 <= x8 <= 255        y = step scale_n (x8 . w8 - 128 sum w8)
+//     w ~ scale_n w8,  |w8| <= 63      x ~ low + step x8,  0 <= x8 <= levels      y = scale_n (step (x8 . w8) + low sum w8)
 //
-// Two products of at most 255 x 63 fit 16 bits, so that no sum saturates: whatever the processor, the integers are the
-// same. Panels hold 16 outputs by 4 inputs.
+// `low` and `step` are those of a row of x. Four products are added in 16 bits: the weights of inputs (0, 1, 4, 5) and
+// (2, 3, 6, 7) of every eight. `levels`, 130 to 255, is what the largest such sum of a matrix leaves room for, so that
+// nothing overflows: whatever the processor, the integers are the same. Panels hold 16 outputs by 4 inputs.
 #pragma once
 #include "matrix.h"
+#include "table.h"
 
 namespace VARIANT {
 
 constexpr int64_t BYTE_PANEL = 16, BYTE_GROUP = 4;
 inline int64_t grouped(int64_t K) { return (K + BYTE_GROUP - 1) / BYTE_GROUP * BYTE_GROUP; }
 
-// W (N, K), rows `apart` -> panels (N / 16, K / 4, 16, 4), and of each output 128 times the sum of its weights.
-inline void pack_bytes(const int8_t *W, int64_t apart, int64_t K, int64_t N, int8_t *panels, int32_t *sums) {
+// The largest sum of four weights that are added together, of one sign.
+inline int32_t largest_together(const int8_t *weights, int64_t K) {
+  constexpr int64_t quads[2][4] = {{0, 1, 4, 5}, {2, 3, 6, 7}};
+  int32_t found = 0;
+  for (int64_t k = 0; k < K; k += 2 * BYTE_GROUP)
+    for (const auto &quad : quads) {
+      int32_t above = 0, below = 0;
+      for (int64_t one : quad) {
+        const int32_t w = k + one < K ? weights[k + one] : 0;
+        above += w > 0 ? w : 0, below -= w < 0 ? w : 0;
+      }
+      found = above > found ? above : found;
+      found = below > found ? below : found;
+    }
+  return found;
+}
+
+// W (N, K), rows `apart` -> panels (N / 16, K / 4, 16, 4), and of each output the sum of its weights. Gives the levels.
+inline int64_t pack_bytes(const int8_t *W, int64_t apart, int64_t K, int64_t N, int8_t *panels, int32_t *sums) {
   const int64_t groups = grouped(K) / BYTE_GROUP, padded = (N + BYTE_PANEL - 1) / BYTE_PANEL * BYTE_PANEL;
   std::memset(panels, 0, padded * grouped(K));
+  int32_t most = 0;
   for (int64_t n = 0; n < N; n++) {
-    int32_t sum = 0;
+    const int8_t *row = W + n * apart;
+    int8_t *to = panels + (n / BYTE_PANEL * groups * BYTE_PANEL + n % BYTE_PANEL) * BYTE_GROUP;
+    sums[n] = 0;
     for (int64_t k = 0; k < K; k++) {
-      const int8_t value = W[n * apart + k];
-      panels[((n / BYTE_PANEL * groups + k / BYTE_GROUP) * BYTE_PANEL + n % BYTE_PANEL) * BYTE_GROUP + k % BYTE_GROUP] =
-          value;
-      sum += value;
+      to[k / BYTE_GROUP * BYTE_PANEL * BYTE_GROUP + k % BYTE_GROUP] = row[k];
+      sums[n] += row[k];
     }
-    sums[n] = 128 * sum;
+    const int32_t together = largest_together(row, K);
+    most = together > most ? together : most;
   }
+  return most * 255 <= INT16_MAX ? 255 : INT16_MAX / most;
 }
 
-// One row as bytes; gives the size of a step. Numbers are rounded to the nearest.
-inline float to_bytes(const float *x, int64_t K, uint8_t *out) {
-  Vector<float> high = {};
-  FOR_LANES(float, k, n, K) {
-    Vector<float> piece = load<float>(x + k, n);
-    high = larger(high, larger(piece, -piece));
-  }
-  const float top = largest<float>(high), step = top > 0 ? top / 127 : 1, inverse = 1 / step;
+// One row as bytes, each the nearest: no product is followed by a sum, which some processors would round only once.
+inline Bytes to_bytes(const float *x, int64_t K, int64_t levels, uint8_t *out) {
+  Vector<float> low = all<float>(x[0]), high = low;
   int64_t k = 0;
+  for (; k + Lanes<float>::count <= K; k += Lanes<float>::count) {
+    low = smaller(low, load<float>(x + k));
+    high = larger(high, load<float>(x + k));
+  }
+  float least = -largest<float>(-low), most = largest<float>(high);
+  for (; k < K; k++) least = x[k] < least ? x[k] : least, most = x[k] > most ? x[k] : most;
+  const float step = most > least ? (most - least) / static_cast<float>(levels) : 1, inverse = 1 / step;
+  k = 0;
 #if defined(WITH_AVX2)
-  auto eight = [&](int64_t at) {
-    return _mm256_cvttps_epi32((__m256)(load<float>(x + at) * inverse + 128.5f));
-  };
+  auto eight = [&](int64_t at) { return _mm256_cvtps_epi32((__m256)((load<float>(x + at) - least) * inverse)); };
   const __m256i order = _mm256_setr_epi32(0, 4, 1, 5, 2, 6, 3, 7);  // packing works on halves
+  const __m256i top = _mm256_set1_epi8(static_cast<char>(levels));
   for (; k + 32 <= K; k += 32) {
-    const __m256i low = _mm256_packs_epi32(eight(k), eight(k + 8)), high = _mm256_packs_epi32(eight(k + 16), eight(k + 24));
-    const __m256i packed = _mm256_permutevar8x32_epi32(_mm256_packus_epi16(low, high), order);
-    _mm256_storeu_si256(reinterpret_cast<__m256i *>(out + k), packed);
+    const __m256i first = _mm256_packs_epi32(eight(k), eight(k + 8)), then = _mm256_packs_epi32(eight(k + 16), eight(k + 24));
+    const __m256i packed = _mm256_permutevar8x32_epi32(_mm256_packus_epi16(first, then), order);
+    _mm256_storeu_si256(reinterpret_cast<__m256i *>(out + k), _mm256_min_epu8(packed, top));
   }
 #endif
-  for (; k < K; k++) out[k] = static_cast<uint8_t>(static_cast<int32_t>(x[k] * inverse + 128.5f));
-  for (; k < grouped(K); k++) out[k] = 128;
-  return step;
+  for (; k < K; k++) {
+    const int32_t whole = static_cast<int32_t>(std::nearbyint((x[k] - least) * inverse));
+    out[k] = static_cast<uint8_t>(whole < 0 ? 0 : whole > levels ? levels : whole);
+  }
+  for (; k < grouped(K); k++) out[k] = 0;
+  return {least, step};
 }
 
-// What becomes of the sums of one row: y = base + step scale (sum - 128 sum w)
+// What becomes of the sums of one row: y = base + scale (step sum + low sum w)
 struct ByteOutput {
   const float *scales, *base;
   const int32_t *sums;
-  float *y, step;
+  float *y;
+  Bytes row;
   int64_t columns;  // of this panel
 
   INLINE void operator()(Integers found, int64_t first) const {
     const int64_t count = columns - first;
     if (count <= 0) return;
-    Integers whole = {};
-    Vector<float> product;
-    if (count >= 8) {
-      std::memcpy(&whole, sums + first, sizeof whole);
-      product = __builtin_convertvector(found - whole, Vector<float>) * (step * load<float>(scales + first));
-      store<float>(y + first, base ? load<float>(base + first) + product : product);
-      return;
-    }
-    std::memcpy(&whole, sums + first, sizeof(int32_t) * static_cast<size_t>(count));
-    product = __builtin_convertvector(found - whole, Vector<float>) * (step * load<float>(scales + first, count));
-    store<float>(y + first, base ? load<float>(base + first, count) + product : product, count);
+    Integers weights = {};
+    if (count >= 8) std::memcpy(&weights, sums + first, sizeof weights);
+    else std::memcpy(&weights, sums + first, sizeof(int32_t) * static_cast<size_t>(count));
+    const Vector<float> product =
+        row.step * __builtin_convertvector(found, Vector<float>) + row.low * __builtin_convertvector(weights, Vector<float>);
+    const Vector<float> scaled = load<float>(scales + first, count) * product;
+    store<float>(y + first, base ? load<float>(base + first, count) + scaled : scaled, count);
   }
 };
+
+#if defined(WITH_AVX2)
+INLINE __m256i weights_at(const int8_t *from) { return _mm256_loadu_si256(reinterpret_cast<const __m256i *>(from)); }
+INLINE __m256i four_of(const uint8_t *x) {
+  int32_t four;
+  std::memcpy(&four, x, sizeof four);
+  return _mm256_set1_epi32(four);
+}
+#endif
 
 template <int M>
 INLINE void byte_tile(const uint8_t *x, int64_t apart, const int8_t *panel, int64_t groups, const ByteOutput *outputs) {
   Integers low[M], high[M];
 #if defined(WITH_AVX2)
-  __m256i left_sums[M], right_sums[M];
-  UNROLL for (int i = 0; i < M; i++) left_sums[i] = right_sums[i] = _mm256_setzero_si256();
+  __m256i sums[2][M];
+  UNROLL for (int i = 0; i < M; i++) sums[0][i] = sums[1][i] = _mm256_setzero_si256();
   const __m256i ones = _mm256_set1_epi16(1);
-  for (int64_t g = 0; g < groups; g++) {
-    const __m256i left = _mm256_loadu_si256(reinterpret_cast<const __m256i *>(panel + g * 64));
-    const __m256i right = _mm256_loadu_si256(reinterpret_cast<const __m256i *>(panel + g * 64 + 32));
-    if (M <= 2) __builtin_prefetch(panel + (g + 16) * 64);
+  int64_t g = 0;
+  for (; g + 2 <= groups; g += 2) {
+    if (M <= 2) __builtin_prefetch(panel + (g + 16) * 64), __builtin_prefetch(panel + (g + 17) * 64);
+    const __m256i left = weights_at(panel + g * 64), right = weights_at(panel + g * 64 + 32);
+    const __m256i left_then = weights_at(panel + g * 64 + 64), right_then = weights_at(panel + g * 64 + 96);
     UNROLL for (int i = 0; i < M; i++) {
-      int32_t four;
-      std::memcpy(&four, x + i * apart + g * BYTE_GROUP, sizeof four);
-      const __m256i all = _mm256_set1_epi32(four);
-      left_sums[i] = _mm256_add_epi32(left_sums[i], _mm256_madd_epi16(_mm256_maddubs_epi16(all, left), ones));
-      right_sums[i] = _mm256_add_epi32(right_sums[i], _mm256_madd_epi16(_mm256_maddubs_epi16(all, right), ones));
+      const uint8_t *from = x + i * apart + g * BYTE_GROUP;
+      const __m256i now = four_of(from), then = four_of(from + BYTE_GROUP);
+      const __m256i in_left = _mm256_add_epi16(_mm256_maddubs_epi16(now, left), _mm256_maddubs_epi16(then, left_then));
+      sums[0][i] = _mm256_add_epi32(sums[0][i], _mm256_madd_epi16(in_left, ones));
+      const __m256i in_right =
+          _mm256_add_epi16(_mm256_maddubs_epi16(now, right), _mm256_maddubs_epi16(then, right_then));
+      sums[1][i] = _mm256_add_epi32(sums[1][i], _mm256_madd_epi16(in_right, ones));
     }
   }
-  UNROLL for (int i = 0; i < M; i++) low[i] = (Integers)left_sums[i], high[i] = (Integers)right_sums[i];
+  for (; g < groups; g++) {
+    if (M <= 2) __builtin_prefetch(panel + (g + 16) * 64);
+    const __m256i left = weights_at(panel + g * 64), right = weights_at(panel + g * 64 + 32);
+    UNROLL for (int i = 0; i < M; i++) {
+      const __m256i four = four_of(x + i * apart + g * BYTE_GROUP);
+      sums[0][i] = _mm256_add_epi32(sums[0][i], _mm256_madd_epi16(_mm256_maddubs_epi16(four, left), ones));
+      sums[1][i] = _mm256_add_epi32(sums[1][i], _mm256_madd_epi16(_mm256_maddubs_epi16(four, right), ones));
+    }
+  }
+  UNROLL for (int i = 0; i < M; i++) low[i] = (Integers)sums[0][i], high[i] = (Integers)sums[1][i];
 #else
   for (int i = 0; i < M; i++) {
     int32_t sums[BYTE_PANEL] = {};
@@ -114,12 +159,12 @@ INLINE void byte_tile(const uint8_t *x, int64_t apart, const int8_t *panel, int6
   }
 }
 
-// y = base + x W^T. `room` holds the rows as bytes (M, grouped K) and their steps (M).
-inline void multiply_bytes(int64_t M, const float *x, int64_t x_apart, const int8_t *panels, const float *scales,
-                           const int32_t *sums, int64_t K, int64_t N, const float *base, int64_t base_apart, float *y,
-                           int64_t y_apart, uint8_t *room, float *steps) {
+// y = base + x W^T. `room` holds the rows as bytes (M, grouped K), `made` how they were made so (M).
+inline void multiply_bytes(int64_t M, const float *x, int64_t x_apart, const int8_t *panels, int64_t levels,
+                           const float *scales, const int32_t *sums, int64_t K, int64_t N, const float *base,
+                           int64_t base_apart, float *y, int64_t y_apart, uint8_t *room, Bytes *made) {
   const int64_t width = grouped(K), groups = width / BYTE_GROUP;
-  for (int64_t m = 0; m < M; m++) steps[m] = to_bytes(x + m * x_apart, K, room + m * width);
+  for (int64_t m = 0; m < M; m++) made[m] = to_bytes(x + m * x_apart, K, levels, room + m * width);
   for (int64_t n0 = 0; n0 < N; n0 += BYTE_PANEL) {
     const int8_t *panel = panels + n0 * width;
     for (int64_t m = 0; m < M;) {
@@ -128,7 +173,7 @@ inline void multiply_bytes(int64_t M, const float *x, int64_t x_apart, const int
       UNROLL for (int i = 0; i < 5; i++) {
         const int64_t row = i < left ? m + i : m;
         outputs[i] = {scales + n0, base ? base + row * base_apart + n0 : nullptr, sums + n0, y + row * y_apart + n0,
-                      steps[row], N - n0};
+                      made[row], N - n0};
       }
       const uint8_t *from = room + m * width;
 #define TILE(count) byte_tile<count>(from, width, panel, groups, outputs), m += count

@@ -53,13 +53,14 @@ struct Products {
 // x W^T of sizes that fill no vector, tile or panel to its end.
 Products products(const Table &table) {
   constexpr int64_t M = 7, K = 37, N = 29, group = 4, panel = 16;
-  std::vector<float> x(M * K), W(N * K), scales(N), steps(M);
+  std::vector<float> x(M * K), W(N * K), scales(N);
+  std::vector<Bytes> made(M);
   std::vector<int8_t> W8(N * K);
   for (int64_t i = 0; i < M * K; i++) x[i] = static_cast<float>(i * 37 % 101) / 50 - 1;
   for (int64_t i = 0; i < N * K; i++) W8[i] = static_cast<int8_t>(i * 53 % 127 - 63), W[i] = static_cast<float>(W8[i]) / 63;
   for (int64_t n = 0; n < N; n++) scales[n] = static_cast<float>(n + 1) / 1000;
 
-  Products found{std::vector<float>(M * N), std::vector<float>(M * N)};
+  Products found{std::vector<float>(M * N), std::vector<float>(2 * M * N)};
   std::vector<float> packed((N + table.panel - 1) / table.panel * table.panel * K);
   table.pack(W.data(), K, K, N, packed.data());
   table.multiply(M, x.data(), K, packed.data(), K, N, nullptr, 0, found.floats.data(), N);
@@ -68,9 +69,12 @@ Products products(const Table &table) {
   std::vector<int8_t> panels((N + panel - 1) / panel * panel * width);
   std::vector<int32_t> sums(N);
   std::vector<uint8_t> room(M * width);
-  table.pack_bytes(W8.data(), K, K, N, panels.data(), sums.data());
-  table.multiply_bytes(M, x.data(), K, panels.data(), scales.data(), sums.data(), K, N, nullptr, 0, found.bytes.data(),
-                       N, room.data(), steps.data());
+  for (int64_t smaller : {0, 1}) {
+    for (int8_t &w : W8) w = static_cast<int8_t>(smaller ? w / 4 : w);
+    const int64_t levels = table.pack_bytes(W8.data(), K, K, N, panels.data(), sums.data());
+    table.multiply_bytes(M, x.data(), K, panels.data(), levels, scales.data(), sums.data(), K, N, nullptr, 0,
+                         found.bytes.data() + smaller * M * N, N, room.data(), made.data());
+  }
   return found;
 }
 

@@ -2,17 +2,22 @@
 #pragma once
 #include <cstdint>
 
+// How a row was made bytes (bytes.h).
+struct Bytes {
+  float low, step;
+};
+
 struct Table {
   int64_t panel;  // columns of a packed panel
   void (*pack)(const float *W, int64_t apart, int64_t K, int64_t N, float *into);  // W (N, K), rows `apart`
   // y (M, N) = base + x (M, K) W^T; base: null, one row (apart = 0), or y itself
   void (*multiply)(int64_t M, const float *x, int64_t x_apart, const float *panels, int64_t K, int64_t N,
                    const float *base, int64_t base_apart, float *y, int64_t y_apart);
-  // the same in bytes (bytes.h); room (M, K to the next multiple of 4), steps (M)
-  void (*pack_bytes)(const int8_t *W, int64_t apart, int64_t K, int64_t N, int8_t *panels, int32_t *sums);
-  void (*multiply_bytes)(int64_t M, const float *x, int64_t x_apart, const int8_t *panels, const float *scales,
-                         const int32_t *sums, int64_t K, int64_t N, const float *base, int64_t base_apart, float *y,
-                         int64_t y_apart, uint8_t *room, float *steps);
+  // the same in bytes (bytes.h); room (M, K to the next multiple of 4), made (M)
+  int64_t (*pack_bytes)(const int8_t *W, int64_t apart, int64_t K, int64_t N, int8_t *panels, int32_t *sums);  // levels
+  void (*multiply_bytes)(int64_t M, const float *x, int64_t x_apart, const int8_t *panels, int64_t levels,
+                         const float *scales, const int32_t *sums, int64_t K, int64_t N, const float *base,
+                         int64_t base_apart, float *y, int64_t y_apart, uint8_t *room, Bytes *made);
   void (*tangent)(float *x, int64_t count);
   void (*rectify)(float *x, int64_t count);
   void (*lstm)(int64_t M, int64_t H, float *gates, float *state);                         // (M, 4H), (M, 2H)

@@ -154,6 +154,7 @@ struct Linear {
   std::vector<int32_t> sums;
   Floats rows;  // the matrix row by row, where outputs are picked
   std::vector<int8_t> byte_rows;
+  int64_t levels = 0;
 
   Linear() = default;
   // W (out, in); -1 for a size that is whatever it is.
@@ -168,7 +169,7 @@ struct Linear {
     if (W.bytes) {
       bytes.resize((N + 15) / 16 * 16 * ((K + 3) / 4 * 4)), sums.resize(N);
       scales.assign(W.scales, W.scales + N);
-      table->pack_bytes(W.bytes + first, W.columns, K, N, bytes.data(), sums.data());
+      levels = table->pack_bytes(W.bytes + first, W.columns, K, N, bytes.data(), sums.data());
     } else if (W.floats) {
       panels.resize((N + table->panel - 1) / table->panel * table->panel * K);
       table->pack(W.floats + first, W.columns, K, N, panels.data());
@@ -205,6 +206,7 @@ struct Linear {
       for (int64_t i = 0; i < found.N; i++) std::memcpy(&tight[i * K], &byte_rows[outputs[i] * K], K);
       found.bytes.resize((found.N + 15) / 16 * 16 * ((K + 3) / 4 * 4)), found.sums.resize(found.N);
       table->pack_bytes(tight.data(), K, K, found.N, found.bytes.data(), found.sums.data());
+      found.levels = levels;  // as for all outputs, so that picking some changes no sum
     }
     return found;
   }
@@ -240,11 +242,11 @@ struct Linear {
     if (bytes.empty())
       return table->multiply(M, x, x_apart, panels.data() + first * K, K, after - first, base, base_apart, y, y_apart);
     static thread_local std::vector<uint8_t> room;
-    static thread_local Floats steps;
+    static thread_local std::vector<Bytes> made;
     const int64_t width = (K + 3) / 4 * 4;
-    room.resize(M * width), steps.resize(M);
-    table->multiply_bytes(M, x, x_apart, bytes.data() + first * width, scales.data() + first, sums.data() + first, K,
-                          after - first, base, base_apart, y, y_apart, room.data(), steps.data());
+    room.resize(M * width), made.resize(M);
+    table->multiply_bytes(M, x, x_apart, bytes.data() + first * width, levels, scales.data() + first,
+                          sums.data() + first, K, after - first, base, base_apart, y, y_apart, room.data(), made.data());
   }
   static constexpr int64_t WORTH_SHARING = 1 << 19;  // products of two numbers; fewer are done before help arrives
 };
