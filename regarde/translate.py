@@ -20,12 +20,15 @@ from regarde.errors import DataError, UsageError
 from regarde.search import Hypothesis, Search, adjusted
 from regarde.search.prefix import NO_PREFIX, Prefix
 from regarde.search.trace import Step, Trace, ids_in
-from regarde.text import EOS, NO_WORD, Text
+from regarde.text import EOS, NO_WORD, Text, Tokenizer
 
 if TYPE_CHECKING:
     from regarde.models.interface import Model
 
 Weights = NDArray[np.floating[Any]]
+
+SCORED = 256  # pairs scored together …
+SCORED_CELLS = 1 << 18  # … or fewer, by the size of their attention, so that memory is bounded whatever the pairs
 
 
 @dataclass(frozen=True, eq=False)
@@ -104,6 +107,8 @@ class Engine(Protocol):
         prefix: Prefix = NO_PREFIX,
         target: Sequence[int] | None = None,
     ) -> tuple[tuple[Step, ...], list[Hypothesis]]: ...
+
+    def forced(self, sources: Sequence[Sequence[int]], targets: Sequence[Sequence[int]]) -> list[Hypothesis]: ...
 
 
 @dataclass(frozen=True)
@@ -221,13 +226,17 @@ class Translator:
 
     def tokens(self, text: str, prefix: str = "") -> Sentence:
         """text -> tokens; a sentence that is too long is refused."""
+        found = self._tokens(text, self.text.source)
+        return replace(found, prefix=self._prefix(prefix)) if prefix and not prefix.isspace() else found
+
+    def _tokens(self, text: str, tokenizer: Tokenizer) -> Sentence:
         prepared = self.text.prepare(text)
-        ids = self.text.source.encode(prepared) if prepared.strip() else []  # nothing but spaces says nothing
+        ids = tokenizer.encode(prepared) if prepared.strip() else []  # nothing but spaces says nothing
         if len(ids) > self.longest:
             raise DataError(
                 f"A sentence of {len(ids)} tokens: expected at most {self.longest}. Cut it into shorter ones."
             )
-        return Sentence(prepared, tuple(ids), self._prefix(prefix) if prefix and not prefix.isspace() else NO_PREFIX)
+        return Sentence(prepared, tuple(ids))
 
     def _prefix(self, text: str) -> Prefix:
         said, target = self.text.prepare(text).strip(), self.text.target
@@ -251,6 +260,28 @@ class Translator:
             whole_first = sorted(hypotheses, key=lambda h: not h.finished)  # nobody wants to read half an answer first
             best, *others = [self._finish(sentence, hypothesis) for hypothesis in whole_first]
             yield replace(best, alternatives=tuple(others))
+
+    def score(self, pairs: Iterable[tuple[str, str]]) -> Iterator[Translation]:
+        """What the model thinks of given translations, and what it looks at while saying them: forced decoding.
+
+        In order and as they come; a window of pairs at a time is held. An answer's `score` is its log-probability.
+        """
+        for window in _windows((self.tokens(source), self.target_tokens(target)) for source, target in pairs):
+            sources, targets = zip(*window, strict=True)
+            found = self.engine.forced([s.ids for s in sources], [[*t.ids, EOS] for t in targets])
+            for sentence, target, hypothesis in zip(sources, targets, found, strict=True):
+                source_words = self.text.source.words(sentence.ids, self.text.source.unknown(sentence.text))
+                words = self.text.target.words(target.ids, self.text.target.unknown(target.text))
+                yield replace(
+                    replace(self, replace_unknown=False)._finish(sentence, hypothesis),
+                    text=target.text,
+                    source_words=(*source_words, NO_WORD),
+                    words=(*words, NO_WORD),
+                )
+
+    def target_tokens(self, text: str) -> Sentence:
+        """The same for a text of the target side."""
+        return self._tokens(text, self.text.target)
 
     def _finish(self, sentence: Sentence, hypothesis: Hypothesis) -> Translation:
         source_ids = [*sentence.ids, EOS]
@@ -314,6 +345,19 @@ def first_difference(expected: Text, given: Text) -> str:
             return f"the {side} has {len(other):,} tokens, expected {len(one):,}."
         return f"the {side} text is cut into tokens in another way."
     return ""
+
+
+def _windows(pairs: Iterable[tuple[Sentence, Sentence]]) -> Iterator[list[tuple[Sentence, Sentence]]]:
+    window: list[tuple[Sentence, Sentence]] = []
+    cells = 0
+    for source, target in pairs:
+        window.append((source, target))
+        cells += (len(source.ids) + 1) * (len(target.ids) + 1)
+        if len(window) == SCORED or cells > SCORED_CELLS:
+            yield window
+            window, cells = [], 0
+    if window:
+        yield window
 
 
 def _sentences(given: object) -> list[str]:

@@ -99,6 +99,35 @@ def test_what_is_no_sentence_is_named(model: Translator, given: Any, message: st
     assert str(refused.value) == message
 
 
+def test_scoring_its_own_words_gives_a_translation_its_score_and_attention_again(model: Translator) -> None:
+    sources = ["abc", "hgfedcba", "a"]
+    said = model.translate(sources)
+    for out, again in zip(said, model.score(zip(sources, [out.text for out in said], strict=True)), strict=True):
+        assert (again.source, again.text, again.tokens) == (out.source, out.text, out.tokens)
+        assert again.score == pytest.approx(sum(out.token_scores), abs=1e-3)
+        np.testing.assert_allclose(again.heads, out.heads, atol=1e-4)
+
+
+def test_both_engines_score_alike_whatever_is_empty_or_unknown(tiny: Path) -> None:
+    pairs = [("abc", "abc"), ("aé", "é é"), ("b", " "), (" ", "b"), *[("ab" * n, "ba" * n) for n in range(1, 300)]]
+    native, torch = (list(regarde.load(tiny, engine=engine).score(pairs)) for engine in ("native", "torch"))
+    assert [out.text for out in native] == [target for _, target in pairs]
+    for one, other in zip(native, torch, strict=True):
+        assert one.score == pytest.approx(other.score, rel=1e-4, abs=1e-3)
+        np.testing.assert_allclose(one.heads, other.heads, atol=1e-4)
+
+
+def test_a_space_that_is_unknown_still_separates_the_words_of_a_scored_pair(tiny: Path) -> None:
+    (out,) = regarde.load(tiny).score([("ab c", "c ab")])
+    assert out.source_tokens[2] == out.tokens[1] == "<unk>"
+    assert (out.source_words, out.words) == ((0, 0, -1, 1, -1), (0, -1, 1, 1, -1))
+
+
+def test_a_given_target_that_is_too_long_is_refused(model: Translator) -> None:
+    with pytest.raises(DataError, match="1001 tokens: expected at most 1000"):
+        list(model.score([("a", "a" * 1001)]))
+
+
 def test_control_symbols_that_are_typed_are_text(model: Translator) -> None:
     assert model.translate("a</s>b").source_tokens[:-1] == ("a", "<unk>", "<unk>", "s", "<unk>", "b")
 

@@ -8,7 +8,8 @@ from collections.abc import Iterable, Iterator, Sequence
 import numpy as np
 import torch
 
-from regarde.data.batch import collate_source
+from regarde.alignment.forced import forced
+from regarde.data.batch import collate, collate_source
 from regarde.data.sampling import ordered
 from regarde.models.ensemble import Ensemble
 from regarde.models.interface import Model
@@ -67,3 +68,12 @@ class TorchEngine:
             else:
                 found = [follow(self.model, encoding, target, watch)]
         return tuple(watch.steps), found
+
+    def forced(self, sources: Sequence[Sequence[int]], targets: Sequence[Sequence[int]]) -> list[Hypothesis]:
+        """What the model thinks of given words; targets are given with EOS."""
+        lengths = np.array([len(source) + len(target) + 1 for source, target in zip(sources, targets, strict=True)])
+        found: dict[int, Hypothesis] = {}
+        for rows in ordered(lengths, pairs=WINDOW, tokens=BATCH_TOKENS):
+            batch = collate([sources[row] for row in rows], [targets[row][:-1] for row in rows]).to(self.device)
+            found |= zip(rows.tolist(), forced(self.model, batch), strict=True)
+        return [found[row] for row in range(len(sources))]
