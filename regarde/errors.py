@@ -63,8 +63,8 @@ _NO_MEMORY = re.compile("DefaultCPUAllocator|not enough memory|out of memory|Sto
 EXTRAS = {
     "torch": "train",
     "babel": "train",
-    "sacrebleu": "train",
-    "jiwer": "train",
+    "sacrebleu": "evaluate",
+    "jiwer": "evaluate",
     "matplotlib": "plot",
     "tensorboard": "tensorboard",
 }

@@ -117,3 +117,19 @@ def plain(tmp_path_factory: pytest.TempPathFactory) -> Path:
     (folder / "pairs.tsv").write_text("".join(f"{n:03}\t{n:03}\n" for n in range(60)))
     sizes = ["training.steps=2", "model.hidden=6", "model.embedding=5"]
     return train(folder / "pairs.tsv", preset="sutskever-small", settings=sizes, out=folder / "run").folder
+
+
+@pytest.fixture(scope="session")
+def wordy(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A folder with `run`, a tiny RNNsearch that has begun to copy words, and test.src, test.trg; nobody changes it."""
+    from random import Random
+
+    from regarde.training.start import train
+
+    folder = tmp_path_factory.mktemp("wordy")
+    words, dice = ["the", "cat", "sat", "on", "a", "mat", "and", "dog", "came", "by", "to", "look"], Random(1)
+    lines = [" ".join(words[int(dice.random() * 12)] for _ in range(3 + n % 7)) for n in range(900)]
+    (folder / "train.tsv").write_text("".join(f"{line}\t{line}\n" for line in lines[60:]))
+    (folder / "test.src").write_text("".join(f"{line}\n" for line in lines[:60]))
+    (folder / "test.trg").write_text("".join(f"{line}\n" for line in lines[:60]))
+    return train(folder / "train.tsv", settings=TINY, out=folder / "run").folder.parent

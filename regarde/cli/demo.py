@@ -45,7 +45,7 @@ def demo(
     from regarde.cli.show import coloured
     from regarde.data.datasets import DATASETS
     from regarde.evaluation.attention import attention_quality
-    from regarde.evaluation.metrics import exact_match
+    from regarde.evaluation.metrics import measure
     from regarde.training.prepare import prepare
     from regarde.training.start import compose, free_folder, start
     from regarde.training.threads import settle_threads
@@ -64,7 +64,8 @@ def demo(
     write([f"\nTrained {run.outcome.parameters:,} parameters in {run.outcome.seconds:.0f} s.\n"])
     test = list(DATASETS["dates"].split("test"))
     found = model.translate([example.source for example in test])
-    right = exact_match([translation.text for translation in found], [example.target for example in test])
+    texts = [translation.text for translation in found]
+    right = measure("exact_match", texts, [example.target for example in test])
     quality = attention_quality(found, [[Link(*link) for link in example.links] for example in test])
     write(
         [

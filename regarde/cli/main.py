@@ -17,6 +17,7 @@ from regarde.cli.average import average
 from regarde.cli.data import data
 from regarde.cli.demo import demo
 from regarde.cli.doctor import doctor
+from regarde.cli.evaluate import evaluate
 from regarde.cli.models import models
 from regarde.cli.quantize import quantize
 from regarde.cli.shortlist import shortlist
@@ -64,7 +65,7 @@ def _add(command: Callable[..., None]) -> None:
     app.command(help="\n\n".join(text), epilog=example)(command)
 
 
-for _command in (demo, train, translate, show, models, data, average, quantize, shortlist, doctor):
+for _command in (demo, train, translate, show, evaluate, models, data, average, quantize, shortlist, doctor):
     _add(_command)
 
 

@@ -3,7 +3,8 @@
 A line ends at \\n and nowhere else. One \\r before it is part of the ending; every other character, U+2028 and its kin
 included, is data. What cannot be a pair stops the reading with file, line and remedy, or is skipped and counted.
 
-    name.tsv  name.txt    source TAB target; with more columns, `columns` says which is which
+    name.tsv  name.txt    source TAB target; with more columns, `columns` says which is which, or `several` that all
+                          after the first are targets, on each line as many as there are
     name.jsonl            {"source": "…", "target": "…"}, other keys are ignored
     name.….gz             the same, compressed
     name, -               a file without a suffix, and standard input: as .tsv
@@ -137,11 +138,21 @@ def repair(text: str) -> Decoded:
 
 
 def read_pairs(
-    files: Sequence[File], *, columns: str | None = None, on_error: OnError = "stop", report: Report
+    files: Sequence[File],
+    *,
+    columns: str | None = None,
+    several: bool = False,
+    on_error: OnError = "stop",
+    report: Report,
 ) -> Iterator[Pair]:
-    """The pairs of some files, one after the other; missing files and unknown formats are refused at once."""
+    """The pairs of some files, one after the other; missing files and unknown formats are refused at once.
+
+    With `several`, a target is all columns after the first, still separated by TAB.
+    """
+    if several and columns is not None:
+        raise UsageError(f"--columns {columns} and --several: both say what is in a column. Leave out one.")
     chosen = None if columns is None else _parse_columns(columns)
-    formats = [(file, _format(file, chosen)) for file in files]
+    formats = [(file, _Several() if several else _format(file, chosen)) for file in files]
     for file in files:
         if file != "-" and not file.exists():
             raise DataError(f"{file}: no such file. Give the path of a corpus.")
@@ -222,6 +233,17 @@ class _Table:
     def _shape(self, cells: list[str]) -> str:
         shown = ", ".join(f"{i} {_sample(cell)}" for i, cell in enumerate(cells[:_MOST_SHOWN], start=1))
         return f"{_name(self.file)}: {_columns(len(cells))} ({shown}{', …' if len(cells) > _MOST_SHOWN else ''})"
+
+
+class _Several:
+    """A source and all its targets, TAB-separated."""
+
+    def pair(self, text: str) -> Pair:
+        source, *targets = text.split("\t")
+        filled = [target for target in targets if target and not target.isspace()]
+        if not filled:
+            raise _LineError("no target", "no target, expected one or more after a TAB")
+        return Pair(source, "\t".join(filled))
 
 
 class _Records:

@@ -1,64 +1,177 @@
-"""Quality of translations against references: BLEU and chrF by sacrebleu, error rates by jiwer, exact match.
+"""Quality of translations against references: BLEU, chrF and TER by sacrebleu, error rates by jiwer, exact match.
 
-Every metric takes hypotheses and references in the same order and gives a number; `higher_is_better` says which way.
+A metric counts something in each sentence, and its value is a function of the sums. So a part of a corpus, or a sample
+drawn from it a thousand times, costs a sum and no second look at the text. A sentence may have several references.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
-from typing import Literal
+from importlib import import_module
+from importlib.metadata import version
+from itertools import zip_longest
+from typing import Any, Literal
 
-MetricName = Literal["exact_match", "bleu", "chrf", "cer"]
+import numpy as np
+from numpy.typing import NDArray
+
+MetricName = Literal["exact_match", "bleu", "chrf", "ter", "cer", "wer"]
+References = Sequence[Sequence[str]]  # for each sentence one or more
+Rows = NDArray[np.float64]  # (sentences, things counted)
 
 
 @dataclass(frozen=True)
 class Metric:
-    """A named measure of a whole corpus."""
+    """What a number is called, how it is written, and which way is up."""
 
-    name: MetricName
+    name: str
     label: str
     higher_is_better: bool
-    measure: Callable[[Sequence[str], Sequence[str]], float]
-
-    def __call__(self, hypotheses: Sequence[str], references: Sequence[str]) -> float:
-        assert len(hypotheses) == len(references) > 0
-        return self.measure(hypotheses, references)
+    percent: bool = False  # a share of one, written as a percentage
+    digits: int = 1  # written after the point
 
     def show(self, value: float) -> str:
-        return f"{self.label} {value:.1%}" if self.name in ("exact_match", "cer") else f"{self.label} {value:.1f}"
+        return f"{self.label} {self.written(value)}"
+
+    def written(self, value: float) -> str:
+        return f"{value:.{self.digits}%}" if self.percent else f"{value:.{self.digits}f}"
 
 
-def exact_match(hypotheses: Sequence[str], references: Sequence[str]) -> float:
-    """The share of sentences that are right to the last character."""
-    right = sum(hypothesis == reference for hypothesis, reference in zip(hypotheses, references, strict=True))
-    return right / len(references)
+@dataclass(frozen=True, eq=False)
+class Counts:
+    """What each sentence adds to a metric, and what sums come to."""
 
+    rows: Rows
+    value_of: Callable[[Rows], float]  # of sums, (things counted,)
+    signature: str = ""  # who computed it and how: enough to compute it again
 
-def bleu(hypotheses: Sequence[str], references: Sequence[str]) -> float:
-    """Papineni et al. 2002, as sacrebleu computes it (13a), 0 to 100."""
-    import sacrebleu  # only who measures it needs it
-
-    return float(sacrebleu.corpus_bleu(list(hypotheses), [list(references)]).score)
-
-
-def chrf(hypotheses: Sequence[str], references: Sequence[str]) -> float:
-    """Popović 2015, as sacrebleu computes it, 0 to 100."""
-    import sacrebleu
-
-    return float(sacrebleu.corpus_chrf(list(hypotheses), [list(references)]).score)
-
-
-def cer(hypotheses: Sequence[str], references: Sequence[str]) -> float:
-    """Character edits per character of the reference, as jiwer computes it; 0 is best."""
-    import jiwer
-
-    return float(jiwer.cer(list(references), list(hypotheses)))
+    def value(self, chosen: NDArray[np.int64] | None = None) -> float:
+        """The metric over all sentences, or over the chosen ones."""
+        return self.value_of((self.rows if chosen is None else self.rows[chosen]).sum(axis=0))
 
 
 METRICS: dict[MetricName, Metric] = {
-    "exact_match": Metric("exact_match", "exact match", True, exact_match),
-    "bleu": Metric("bleu", "BLEU", True, bleu),
-    "chrf": Metric("chrf", "chrF", True, chrf),
-    "cer": Metric("cer", "character error rate", False, cer),
+    "exact_match": Metric("exact_match", "exact match", True, percent=True),
+    "bleu": Metric("bleu", "BLEU", True),
+    "chrf": Metric("chrf", "chrF", True),
+    "ter": Metric("ter", "TER", False),
+    "cer": Metric("cer", "character error rate", False, percent=True),
+    "wer": Metric("wer", "symbol error rate", False, percent=True),
 }
+
+
+PACKAGES: dict[MetricName, str] = {
+    "bleu": "sacrebleu",
+    "chrf": "sacrebleu",
+    "ter": "sacrebleu",
+    "cer": "jiwer",
+    "wer": "jiwer",
+}
+
+
+def require(names: Iterable[MetricName]) -> None:
+    """Import what metrics need, so that what is missing is said before a model has worked for nothing."""
+    for name in names:
+        if name in PACKAGES:
+            import_module(PACKAGES[name])
+
+
+def measure(name: MetricName, hypotheses: Sequence[str], references: Sequence[str]) -> float:
+    """A metric over a whole corpus with one reference each."""
+    assert len(hypotheses) == len(references) > 0
+    return count(name, hypotheses, [[reference] for reference in references]).value()
+
+
+def count(name: MetricName, hypotheses: Sequence[str], references: References, *, tokenize: str = "13a") -> Counts:
+    """What a metric counts; `tokenize` names sacrebleu's way to cut text into the words of BLEU."""
+    match name:
+        case "exact_match":
+            return exact_match(hypotheses, references)
+        case "bleu":
+            return bleu(hypotheses, references, tokenize=tokenize)
+        case "chrf":
+            return chrf(hypotheses, references)
+        case "ter":
+            return ter(hypotheses, references)
+        case "cer":
+            return cer(hypotheses, references)
+        case "wer":
+            return wer(hypotheses, references)
+
+
+def exact_match(hypotheses: Sequence[str], references: References) -> Counts:
+    """The share of sentences that are, to the last character, one of their references."""
+    pairs = zip(hypotheses, references, strict=True)
+    right = [[float(hypothesis in accepted), 1.0] for hypothesis, accepted in pairs]
+    return Counts(np.array(right), _ratio)
+
+
+def bleu(hypotheses: Sequence[str], references: References, *, tokenize: str = "13a") -> Counts:
+    """Papineni et al. 2002, as sacrebleu computes it, 0 to 100."""
+    import sacrebleu  # only who measures it needs it
+
+    return _by_sacrebleu(sacrebleu.BLEU(tokenize=tokenize, force=True), hypotheses, references)
+
+
+def chrf(hypotheses: Sequence[str], references: References) -> Counts:
+    """Popović 2015, as sacrebleu computes it, 0 to 100."""
+    import sacrebleu
+
+    return _by_sacrebleu(sacrebleu.CHRF(), hypotheses, references)
+
+
+def ter(hypotheses: Sequence[str], references: References) -> Counts:
+    """Snover et al. 2006, as sacrebleu computes it: edits and shifts per 100 words of the reference; 0 is best."""
+    import sacrebleu
+
+    return _by_sacrebleu(sacrebleu.TER(), hypotheses, references)
+
+
+def cer(hypotheses: Sequence[str], references: References) -> Counts:
+    """Character edits per character of the reference, as jiwer computes it; 0 is best."""
+    import jiwer
+
+    return _by_jiwer(jiwer.process_characters, hypotheses, references)
+
+
+def wer(hypotheses: Sequence[str], references: References) -> Counts:
+    """Edits of space-separated symbols, such as phonemes, per symbol of the reference, as jiwer computes it."""
+    import jiwer
+
+    return _by_jiwer(jiwer.process_words, hypotheses, references)
+
+
+def _by_sacrebleu(metric: Any, hypotheses: Sequence[str], references: References) -> Counts:
+    """The statistics that sacrebleu's own significance tests resample; None fills up where references are fewer."""
+    streams = list(zip_longest(*references))
+    rows = np.array(metric._extract_corpus_statistics(list(hypotheses), streams), dtype=np.float64)
+
+    def value_of(sums: Rows) -> float:
+        return float(metric._compute_score_from_stats(sums.tolist()).score)
+
+    return Counts(rows, value_of, str(metric.get_signature()))
+
+
+def _by_jiwer(process: Any, hypotheses: Sequence[str], references: References) -> Counts:
+    """Edits and length, by the reference that comes closest; jiwer itself knows one reference."""
+    accepted = [len(several) for several in references]
+    repeated = [hypothesis for hypothesis, times in zip(hypotheses, accepted, strict=True) for _ in range(times)]
+    counted = iter(_edits(process([reference for several in references for reference in several], repeated)))
+    closest = [min((next(counted) for _ in range(times)), key=lambda row: row[0] / row[1]) for times in accepted]
+    return Counts(np.array(closest, dtype=np.float64), _ratio, f"jiwer {version('jiwer')}")
+
+
+def _edits(output: Any) -> Iterator[tuple[int, int]]:
+    """For each sentence its edits, and the length of its reference."""
+    for reference, chunks in zip(output.references, output.alignments, strict=True):
+        edits = sum(
+            max(chunk.ref_end_idx - chunk.ref_start_idx, chunk.hyp_end_idx - chunk.hyp_start_idx)
+            for chunk in chunks
+            if chunk.type != "equal"
+        )
+        yield edits, len(reference)
+
+
+def _ratio(sums: Rows) -> float:
+    return float(sums[0] / sums[1])

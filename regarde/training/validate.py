@@ -7,7 +7,7 @@ import torch
 
 from regarde.data.sampling import ordered
 from regarde.engines.reference import TorchEngine
-from regarde.evaluation.metrics import METRICS
+from regarde.evaluation.metrics import measure
 from regarde.models.interface import Model
 from regarde.search import Greedy
 from regarde.training.distributed import World
@@ -24,7 +24,6 @@ class Validator:
         self.model = model
         self.device = device
         self.world = world
-        self.metric = METRICS[prepared.recipe.training.metric]
 
     @torch.no_grad()
     def loss(self) -> float:
@@ -54,4 +53,4 @@ class Validator:
         mine = chosen[world.rank :: world.size]
         shares = world.gather([found.text for found in translator.translate([pair.source for pair in mine])])
         texts = [shares[i % world.size][i // world.size] for i in range(len(chosen))]
-        return self.metric(texts, [text.prepare(pair.target) for pair in chosen])
+        return measure(recipe.training.metric, texts, [text.prepare(pair.target) for pair in chosen])

@@ -1,0 +1,188 @@
+"""`regarde evaluate`: how good is a model on a test set, by the field's metrics, and how sure is that?"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from regarde.cli import options
+from regarde.cli.options import open_run
+from regarde.cli.streams import warn, write
+from regarde.cli.tables import json_line, table
+from regarde.errors import DiskError, UsageError
+
+if TYPE_CHECKING:
+    from regarde.evaluation.answers import Answers
+    from regarde.evaluation.evaluate import Evaluation, Result
+    from regarde.evaluation.metrics import MetricName
+    from regarde.evaluation.testset import TestSet
+
+
+def evaluate(
+    run: Annotated[Path, typer.Argument(metavar="RUN", help="A model folder, for example runs/dates.")],
+    data: options.Data = "",
+    source: options.Source = None,
+    target: options.Targets = None,
+    columns: options.Columns = None,
+    several: options.Several = False,
+    on_error: options.OnError = "stop",
+    metrics: options.Metrics = "",
+    tokenize: options.Tokenize = "13a",
+    beam: options.BeamSize = None,
+    perplexity: Annotated[
+        bool, typer.Option("--perplexity/--no-perplexity", metavar="", help="Score the references by forced decoding.")
+    ] = True,
+    samples: options.Samples = 1000,
+    seed: options.Seed = 1,
+    hypotheses: Annotated[
+        Path | None, typer.Option(metavar="FILE", help="Write the model's answers here, one a line.")
+    ] = None,
+    as_json: options.AsJson = False,
+    device: options.Device = "cpu",
+    engine: options.Engine = "auto",
+    threads: options.Threads = 0,
+) -> None:
+    """Measure a model on pairs it has never seen.
+
+    Sentences are measured by BLEU, chrF and TER, as sacrebleu computes them; short strings by exact match and character
+    error rate, sequences from a small set of symbols (phonemes) by exact match and symbol error rate, as jiwer computes
+    them. Which of these the references are is seen from them; --metrics decides otherwise. Perplexity is that of the
+    first reference, per token of the model's.
+
+    Intervals hold 95% of the values on bootstrap samples of the pairs. The same metrics follow by length of the source
+    and by whether the model knows every token. Texts are compared in Unicode's NFC.
+
+    Example: regarde evaluate runs/dates --data dates
+    """
+    from regarde.evaluation.answers import answers
+    from regarde.evaluation.bootstrap import CONFIDENCE, Bootstrap
+    from regarde.evaluation.evaluate import evaluate as measured
+    from regarde.evaluation.evaluate import suited
+    from regarde.evaluation.metrics import require
+    from regarde.evaluation.testset import Origin, read_testset
+    from regarde.search import adjusted
+
+    origin = Origin(data, source, tuple(target or ()), columns, several, on_error)
+    if hypotheses is not None and hypotheses.exists():
+        raise UsageError(f"{hypotheses} exists and is not overwritten. Give another --hypotheses, or remove it.")
+    chosen = named(metrics, tokenize)
+    testset = read_testset(origin)
+    suits = suited(testset)
+    wanted = chosen or suits.metrics
+    require(wanted)
+
+    translator = open_run(run, device=device, engine=engine, threads=threads)
+    search = adjusted(translator.search, beam=beam)
+    said = answers(translator, testset, search, perplexity=perplexity)
+    if hypotheses is not None:
+        _save(said, hypotheses)
+    found = measured(said, testset, wanted, bootstrap=Bootstrap(samples, seed), tokenize=tokenize)
+    if as_json:
+        settings = {"search": search.kind, "beam": search.width, "engine": translator.engine.name}
+        sure = {"confidence": CONFIDENCE, "samples": samples, "seed": seed}
+        write([json_line({"run": str(run), **about(testset), **settings, **sure, **_record(said, found)})])
+        return
+    for note in notes(testset, said):
+        warn(note)
+    how = f"beam of {search.width}" if search.width > 1 else search.kind
+    write([f"{len(testset):,} pairs of {testset.name}, {how}, {translator.engine.name} engine\n"])
+    if not chosen:
+        write([f"{suits.reason}: {', '.join(suits.metrics)}\n"])
+    write(_tables(found))
+
+
+def named(metrics: str, tokenize: str) -> tuple[MetricName, ...]:
+    """The metrics a user names; none where that is left to the data."""
+    from regarde import config
+    from regarde.evaluation.metrics import METRICS
+
+    names = [name.strip() for name in metrics.split(",") if name.strip()]
+    for name in names:
+        if name not in METRICS:
+            raise UsageError(config.unknown(name, name, METRICS, "metric"))
+    if tokenize != "13a":
+        _check_tokenizer(tokenize)
+    return tuple(name for name in METRICS if name in names)
+
+
+def about(testset: TestSet) -> dict[str, Any]:
+    """What was measured on, for JSON."""
+    most = max(len(several) for several in testset.references)
+    return {"data": testset.name, "pairs": len(testset), "references": most, "normalisation": "NFC"}
+
+
+def notes(testset: TestSet, said: Answers) -> Iterator[str]:
+    """What a user should know before believing the numbers."""
+    if testset.report.skipped or testset.report.lone_cr:
+        yield testset.report.summary()
+    if said.unfinished:
+        yield f"warning: {said.unfinished:,} answers were cut short by the length limit (search.rules)"
+    if said.unknown.any():
+        yield f"{int(said.unknown.sum()):,} pairs hold tokens that the model does not know"
+    if said.unknown_said:
+        yield f"{said.unknown_said:,} answers hold an unknown token"
+
+
+def _check_tokenizer(name: str) -> None:
+    import sacrebleu
+
+    if name not in sacrebleu.BLEU.TOKENIZERS:
+        raise UsageError(f"--tokenize {name}: expected one of {', '.join(sacrebleu.BLEU.TOKENIZERS)}.")
+    try:
+        sacrebleu.BLEU(tokenize=name)
+    except Exception as error:  # what it needs is not installed; its own words say what
+        raise UsageError(f"--tokenize {name}: not available here ({' '.join(str(error).split())}).") from None
+
+
+def _save(said: Answers, path: Path) -> None:
+    try:
+        with path.open("w", encoding="utf-8", newline="\n") as file:
+            file.writelines(f"{text}\n" for text in said.texts)
+    except OSError as error:
+        raise DiskError(f"{path}: not written ({error.strerror}). Give another --hypotheses, or make room.") from None
+
+
+def _tables(found: Evaluation) -> Iterator[str]:
+    yield "\n"
+    yield from table(["", "value", "95% interval", ""], [_row(result) for result in found.results])
+    for label, parts in found.parts.items():
+        if len(parts) == 1:  # the whole again
+            continue
+        metrics = [result.metric for result in found.results]
+        rows = [
+            [part.label, f"{part.pairs:,}", *(m.written(value) for m, value in zip(metrics, part.values, strict=True))]
+            for part in parts
+        ]
+        yield "\n"
+        yield from table([label, "pairs", *(metric.label for metric in metrics)], rows)
+
+
+def _row(result: Result) -> list[str]:
+    metric, sure = result.metric, result.interval
+    between = f"{metric.written(sure.low)} to {metric.written(sure.high)}" if sure else ""
+    return [metric.label, metric.written(result.value), between, result.signature]
+
+
+def _record(said: Answers, found: Evaluation) -> dict[str, Any]:
+    values: dict[str, Any] = {}
+    for result in found.results:
+        sure = {"low": result.interval.low, "high": result.interval.high} if result.interval else {}
+        signature = {"signature": result.signature} if result.signature else {}
+        values[result.metric.name] = {"value": result.value, **sure, **signature}
+    names = list(values)
+    return {
+        "metrics": values,
+        "by": {
+            label: [
+                {"group": part.label, "pairs": part.pairs, **dict(zip(names, part.values, strict=True))}
+                for part in parts
+            ]
+            for label, parts in found.parts.items()
+        },
+        "unfinished": said.unfinished,
+        "unknown_said": said.unknown_said,
+        "unknown_pairs": int(said.unknown.sum()),
+    }

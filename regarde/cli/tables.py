@@ -1,0 +1,29 @@
+"""Numbers in columns, as plain text and as JSON."""
+
+from __future__ import annotations
+
+import json
+import math
+from collections.abc import Iterator, Sequence
+from typing import Any
+
+
+def table(head: Sequence[str], rows: Sequence[Sequence[str]]) -> Iterator[str]:
+    """Lines of a table: the first column to the left, the others to the right."""
+    widths = [max(len(row[i]) for row in (head, *rows)) for i in range(len(head))]
+    for row in (head, *rows):
+        first, *others = (cell.rjust(width) for cell, width in zip(row, widths, strict=True))
+        yield "  ".join([first.lstrip().ljust(widths[0]), *others]).rstrip() + "\n"
+
+
+def json_line(record: dict[str, Any]) -> str:
+    """One object on a line; a number that JSON cannot write becomes null."""
+    return f"{json.dumps(_finite(record), ensure_ascii=False, allow_nan=False)}\n"
+
+
+def _finite(value: Any) -> Any:
+    if isinstance(value, float):
+        return value if math.isfinite(value) else None
+    if isinstance(value, dict):
+        return {key: _finite(inner) for key, inner in value.items()}
+    return [_finite(inner) for inner in value] if isinstance(value, list | tuple) else value

@@ -1,0 +1,96 @@
+"""What a model is measured on: sources, and for each of them one or more references.
+
+dates                  an embedded data set: its test split
+test.tsv               a file of pairs, as for training
+test.tsv, several      a table whose rows may have any number of columns: a source, then every accepted answer
+test.en and test.fr    line-aligned files; with more than one target file, each is a reference
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from regarde.data.corpus import File, OnError, Pair, Report, read_pairs, read_parallel
+from regarde.data.datasets import DATASETS
+from regarde.errors import DataError, UsageError
+
+
+@dataclass(frozen=True)
+class Origin:
+    """Where pairs come from, as a user says it."""
+
+    data: str = ""  # an embedded data set, a file, or -
+    source: Path | None = None
+    targets: tuple[Path, ...] = ()
+    columns: str | None = None
+    several: bool = False
+    on_error: OnError = "stop"
+
+    def __post_init__(self) -> None:
+        if bool(self.data) == bool(self.source or self.targets):
+            raise UsageError("Expected --data, or both --source and --target. Give one or the other.")
+        if not self.data and not (self.source and self.targets):
+            raise UsageError("--source and --target belong together. Give both.")
+        if not self.data and (self.columns is not None or self.several):
+            option = "--several" if self.several else "--columns"
+            raise UsageError(f"{option} is about the columns of a table. Give the table as --data, or leave it out.")
+
+    def __str__(self) -> str:
+        if not self.data:
+            return " and ".join(map(str, [self.source, *self.targets]))
+        return f"{self.data} test" if self.data in DATASETS else "standard input" if self.data == "-" else self.data
+
+    def pairs(self, report: Report) -> Iterator[Pair]:
+        """The pairs one by one; with `several`, targets are separated by TAB."""
+        if self.source:
+            if len(self.targets) > 1:
+                raise UsageError(f"{len(self.targets)} target files: expected one. Give a single --target.")
+            return read_parallel(self.source, self.targets[0], on_error=self.on_error, report=report)
+        if self.data in DATASETS:
+            if self.columns is not None or self.several:
+                raise UsageError(f"{self.data}: an embedded data set has no columns. Leave out --columns, --several.")
+            return (Pair(example.source, example.target) for example in DATASETS[self.data].split("test"))
+        if self.data != "-" and not Path(self.data).exists():
+            raise DataError(f"{self.data}: no such file or data set. Embedded: {', '.join(DATASETS)}.")
+        file: File = Path(self.data) if self.data != "-" else "-"
+        return read_pairs([file], columns=self.columns, several=self.several, on_error=self.on_error, report=report)
+
+
+@dataclass(frozen=True)
+class TestSet:
+    """Sources and their references, as they were written."""
+
+    __test__ = False  # pytest would take it for a test
+
+    name: str
+    sources: tuple[str, ...]
+    references: tuple[tuple[str, ...], ...]
+    report: Report  # what reading met
+
+    def __len__(self) -> int:
+        return len(self.sources)
+
+
+def read_testset(origin: Origin) -> TestSet:
+    """All of it, in memory."""
+    report = Report()
+    if len(origin.targets) > 1:
+        return _aligned(origin, report)
+    pairs = list(origin.pairs(report))
+    references = tuple(tuple(target.split("\t")) if origin.several else (target,) for _, target in pairs)
+    return TestSet(str(origin), tuple(source for source, _ in pairs), references, report)
+
+
+def _aligned(origin: Origin, report: Report) -> TestSet:
+    """Several references in files of their own: a line that one of them lacks cannot be left out of the others."""
+    assert origin.source
+    if origin.on_error == "skip":
+        raise UsageError("--on-error skip with several --target: lines would no longer belong together. Leave it out.")
+    streams: list[Sequence[Pair]] = [
+        list(read_parallel(origin.source, target, on_error="stop", report=report)) for target in origin.targets
+    ]
+    sources = tuple(pair.source for pair in streams[0])
+    references = tuple(tuple(pair.target for pair in rows) for rows in zip(*streams, strict=True))
+    return TestSet(str(origin), sources, references, report)
