@@ -266,7 +266,7 @@ class Translator:
 
         In order and as they come; a window of pairs at a time is held. An answer's `score` is its log-probability.
         """
-        for window in _windows((self.tokens(source), self.target_tokens(target)) for source, target in pairs):
+        for window in _windows(self._pairs(pairs)):
             sources, targets = zip(*window, strict=True)
             found = self.engine.forced([s.ids for s in sources], [[*t.ids, EOS] for t in targets])
             for sentence, target, hypothesis in zip(sources, targets, found, strict=True):
@@ -278,6 +278,13 @@ class Translator:
                     source_words=(*source_words, NO_WORD),
                     words=(*words, NO_WORD),
                 )
+
+    def _pairs(self, pairs: Iterable[tuple[str, str]]) -> Iterator[tuple[Sentence, Sentence]]:
+        for number, (source, target) in enumerate(pairs, start=1):
+            try:
+                yield self.tokens(source), self.target_tokens(target)
+            except DataError as error:
+                raise DataError(f"Pair {number:,}: {error}") from None
 
     def target_tokens(self, text: str) -> Sentence:
         """The same for a text of the target side."""

@@ -2,6 +2,28 @@
 
 from __future__ import annotations
 
-from regarde.alignment.links import GoldMass, Link, argmax_links, gold_mass, merge, parse_pharaoh, pharaoh, shift
+from regarde.alignment.links import (
+    GoldMass,
+    Link,
+    argmax_links,
+    gold_mass,
+    merge,
+    parse_pharaoh,
+    pharaoh,
+    shift,
+    threshold_links,
+)
+from regarde.alignment.symmetrise import symmetrise
 
-__all__ = ["GoldMass", "Link", "argmax_links", "gold_mass", "merge", "parse_pharaoh", "pharaoh", "shift"]
+__all__ = [
+    "GoldMass",
+    "Link",
+    "argmax_links",
+    "gold_mass",
+    "merge",
+    "parse_pharaoh",
+    "pharaoh",
+    "shift",
+    "symmetrise",
+    "threshold_links",
+]

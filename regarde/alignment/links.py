@@ -68,6 +68,13 @@ def argmax_links(attention: ArrayLike, *, offset: int = 0, threshold: float = 0.
     ]
 
 
+def threshold_links(attention: ArrayLike, threshold: float) -> list[Link]:
+    """Every source column of at least `threshold` for each target row; nothing is linked where the weight is zero."""
+    weights = _checked(attention)
+    targets, sources = np.nonzero((weights >= threshold) & (weights > 0))
+    return [Link(source, target) for source, target in zip(sources.tolist(), targets.tolist(), strict=True)]
+
+
 def merge(attention: ArrayLike, source_words: Sequence[int], target_words: Sequence[int]) -> Weights:
     """Attention between words from attention between pieces.
 

@@ -13,7 +13,10 @@ from typing import Annotated, Any
 import typer
 
 import regarde
+from regarde.cli.aer import aer
+from regarde.cli.align import align
 from regarde.cli.average import average
+from regarde.cli.compare import compare
 from regarde.cli.data import data
 from regarde.cli.demo import demo
 from regarde.cli.doctor import doctor
@@ -65,7 +68,7 @@ def _add(command: Callable[..., None]) -> None:
     app.command(help="\n\n".join(text), epilog=example)(command)
 
 
-for _command in (demo, train, translate, show, evaluate, models, data, average, quantize, shortlist, doctor):
+for _command in (demo, train, translate, show, align, aer, evaluate, compare, models, data, average, quantize, shortlist, doctor):
     _add(_command)
 
 

@@ -68,7 +68,10 @@ class SentencepieceTokenizer(Tokenizer):
         return [CONTROLS[i] if i < len(CONTROLS) else printable(self._piece(i).translate(_SHOW)) for i in ids]
 
     def words(self, ids: Sequence[int], unknown: Sequence[str] | None = None) -> list[int]:
-        """A word begins at a space, which is part of it and never of an UNK; several spaces begin one word."""
+        """A word begins at a space, which is part of it and never of an UNK; several spaces begin one word.
+
+        Spaces at the end begin none.
+        """
         words: list[int] = []
         word, only_spaces = NO_WORD, False
         for i in ids:
@@ -81,7 +84,7 @@ class SentencepieceTokenizer(Tokenizer):
                 only_spaces = True
             only_spaces = only_spaces and not piece.strip(SPACE)
             words.append(word)
-        return words
+        return [NO_WORD if only_spaces and of == word else of for of in words]
 
     def lengthening(self, text: str) -> Sequence[int]:
         return self._inner if text and _within_word(text[-1]) else ()

@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from regarde.alignment import Link, argmax_links, gold_mass, merge, parse_pharaoh, pharaoh, shift
+from regarde.alignment import Link, argmax_links, gold_mass, merge, parse_pharaoh, pharaoh, shift, threshold_links
 from regarde.errors import DataError, UsageError
 
 ATTENTION = np.array([[0.7, 0.2, 0.1], [0.1, 0.1, 0.8], [0.3, 0.4, 0.3], [0.0, 0.0, 0.0]])  # T = 4, S = 3
@@ -19,6 +19,11 @@ def test_each_row_links_to_its_strongest_column_and_a_row_of_zeros_to_none() -> 
 
 def test_a_row_below_the_threshold_gives_no_link() -> None:
     assert argmax_links(ATTENTION, threshold=0.5) == [Link(0, 0), Link(2, 1)]
+
+
+def test_with_a_threshold_alone_every_column_of_that_weight_is_linked() -> None:
+    assert threshold_links(ATTENTION, 0.3) == [Link(0, 0), Link(2, 1), Link(0, 2), Link(1, 2), Link(2, 2)]
+    assert threshold_links(ATTENTION, 0.0) == [Link(s, t) for t in range(3) for s in range(3)]  # never on a zero
 
 
 def test_an_offset_of_one_explains_the_token_before() -> None:

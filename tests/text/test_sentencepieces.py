@@ -51,6 +51,11 @@ def test_a_word_begins_at_a_space(tokenizer: Tokenizer) -> None:
     assert max(words) == 2
 
 
+def test_spaces_at_the_end_begin_no_word(tokenizer: Tokenizer) -> None:
+    assert max(tokenizer.words(tokenizer.encode("the cat  "))) == 1
+    assert set(tokenizer.words(tokenizer.encode("  "))) == {-1}
+
+
 def test_pieces_show_one_symbol_per_id(tokenizer: Tokenizer) -> None:
     ids = [BOS, *tokenizer.encode(CORPUS[1]), EOS]
     pieces = tokenizer.pieces(ids)

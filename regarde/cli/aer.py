@@ -1,0 +1,79 @@
+"""`regarde aer`: how good are word links, against those that people made?"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import astuple
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from regarde.cli import options
+from regarde.cli.streams import write
+from regarde.cli.tables import json_line, table
+from regarde.errors import DataError
+
+if TYPE_CHECKING:
+    from regarde.alignment.error import Agreement
+    from regarde.evaluation.bootstrap import Interval
+
+
+def aer(
+    hypothesis: Annotated[Path, typer.Argument(metavar="HYP", help="Links of a model, as regarde align prints them.")],
+    gold: Annotated[Path, typer.Argument(metavar="GOLD", help="Links of people, sure and possible ones.")],
+    one_based: Annotated[
+        bool, typer.Option("--one-based", metavar="", help="Pharaoh links of GOLD count from 1; NAACL's always do.")
+    ] = False,
+    turn: Annotated[
+        bool, typer.Option("--turn", metavar="", help="GOLD is of the other direction: exchange its source and target.")
+    ] = False,
+    samples: options.Samples = 1000,
+    seed: options.Seed = 1,
+    as_json: options.AsJson = False,
+) -> None:
+    """Precision, recall and alignment error rate of links (Och and Ney 2003), over all pairs.
+
+    Both files hold a line of source-target links for each pair, from 0 (Pharaoh): 0-0 1-2. A possible link is written
+    2?3, 2p3, 2-3P or 2-3/P. Or a line for each link, from 1 (NAACL 2003): sentence source target, then S for sure or P
+    for possible.
+
+    Example: regarde aer test.links test.gold
+    """
+    from regarde.alignment.error import agreement, total
+    from regarde.alignment.gold import paired, read_gold
+
+    found, wanted = paired(read_gold(hypothesis), read_gold(gold, first=int(one_based)))
+    if turn:
+        wanted = [pair.turned() for pair in wanted]
+    each = [agreement(one.possible, other) for one, other in zip(found, wanted, strict=True)]
+    whole = total(each)
+    if not whole.sure:
+        raise DataError(f"{gold}: no sure links in it, so none can be missed. Give a file with sure links.")
+    sure = _interval(each, samples, seed) if samples else None
+    values = {"aer": whole.error_rate, "precision": whole.precision, "recall": whole.recall}
+    possible = sum(len(pair.possible) for pair in wanted)
+    if as_json:
+        counts = {"pairs": len(each), "links": whole.links, "sure": whole.sure, "possible": possible}
+        between = {"low": sure.low, "high": sure.high, "samples": samples, "seed": seed} if sure else {}
+        write([json_line(values | between | counts)])
+        return
+    rows = [["AER", f"{whole.error_rate:.1%}", f"{sure.low:.1%} to {sure.high:.1%}" if sure else ""]]
+    rows += [[name, f"{values[name]:.1%}", ""] for name in ("precision", "recall")]
+    write(table(["", "value", "95% interval"], rows))
+    counted = f"{whole.links:,} links; {whole.sure:,} sure and {possible:,} possible ones in {gold}"
+    write([f"{len(each):,} pairs, {counted}\n"])
+
+
+def _interval(each: Sequence[Agreement], samples: int, seed: int) -> Interval:
+    import numpy as np
+
+    from regarde.alignment.error import Agreement
+    from regarde.evaluation.bootstrap import Bootstrap, interval
+    from regarde.evaluation.metrics import Counts, Rows
+
+    def value_of(sums: Rows) -> float:
+        return Agreement(*(int(number) for number in sums)).error_rate
+
+    counts = Counts(np.array([astuple(one) for one in each], dtype=np.float64), value_of)
+    return interval(Bootstrap(samples, seed).values([counts])[:, 0])

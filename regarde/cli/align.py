@@ -1,0 +1,145 @@
+"""`regarde align`: word links of given pairs, by forced decoding."""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Iterable, Iterator
+from contextlib import nullcontext
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Literal
+
+import typer
+
+from regarde.cli import options
+from regarde.cli.options import open_run
+from regarde.cli.streams import warn, write
+from regarde.cli.tables import json_line
+from regarde.errors import DataError, UsageError
+
+if TYPE_CHECKING:
+    from regarde.alignment.links import Link, Weights
+    from regarde.alignment.reading import Reading
+    from regarde.alignment.symmetrise import Method
+    from regarde.data.corpus import Pair
+    from regarde.translate import Translation, Translator
+
+
+def align(
+    run: Annotated[Path, typer.Argument(metavar="RUN", help="A model folder, for example runs/dates.")],
+    data: options.Data = "",
+    source: options.Source = None,
+    target: options.Target = None,
+    columns: options.Columns = None,
+    on_error: options.OnError = "stop",
+    reverse: Annotated[
+        Path | None, typer.Option(metavar="RUN", help="A model of the other direction, to symmetrise with.")
+    ] = None,
+    symmetrise: Annotated[
+        Literal["intersection", "union", "grow-diag-final-and"],
+        typer.Option(metavar="HOW", help="With --reverse: intersection, union or grow-diag-final-and."),
+    ] = "grow-diag-final-and",
+    layer: Annotated[
+        int | None, typer.Option(min=1, metavar="N", help="Attention of this layer, from 1; else the mean of all.")
+    ] = None,
+    head: Annotated[
+        int | None, typer.Option(min=1, metavar="N", help="Attention of this head, from 1; else the mean of all.")
+    ] = None,
+    threshold: Annotated[
+        float | None,
+        typer.Option(min=0.0, max=1.0, metavar="X", help="Link all of at least this weight, not each word's heaviest."),
+    ] = None,
+    offset: Annotated[
+        int | None,
+        typer.Option(min=-1, max=1, metavar="N", help="Row t speaks of token t - N; else as the model's paper says."),
+    ] = None,
+    tokens: Annotated[
+        bool, typer.Option("--tokens", metavar="", help="Link tokens of the model (characters, pieces), not words.")
+    ] = False,
+    matrices: Annotated[
+        Path | None, typer.Option(metavar="FILE", help="Also write the weights, (target, source), to this .npz.")
+    ] = None,
+    as_json: Annotated[
+        bool, typer.Option("--json", metavar="", help="JSON lines with words, links and score, not Pharaoh lines.")
+    ] = False,
+    device: options.Device = "cpu",
+    engine: options.Engine = "auto",
+    threads: options.Threads = 0,
+) -> None:
+    """Print the word links of given pairs, a line for each: source-target, both from 0 (Pharaoh format).
+
+    The model is made to say each target, and every target word is linked to the source word it looks at most. Words
+    are what spaces separate; what their pieces look at is merged. Pairs are read and answered as they come.
+
+    A Transformer's layers look at different things: try --layer, often the last but one is best. With --reverse,
+    --layer, --head, --threshold and --offset hold for both models, and --matrices for the first.
+
+    Example: regarde align runs/en-fr --data test.tsv --reverse runs/fr-en
+    """
+    from regarde.alignment.links import pharaoh
+    from regarde.alignment.matrices import Matrices
+    from regarde.alignment.reading import Reading
+    from regarde.data.corpus import Report
+    from regarde.evaluation.testset import Origin
+
+    report = Report()
+    pairs = Origin(data, source, (target,) if target else (), columns, on_error=on_error).pairs(report)
+    reading = Reading(layer, head, offset, threshold, tokens)
+    archive = Matrices(matrices) if matrices else None
+    translator = open_run(run, device=device, engine=engine, threads=threads)
+    other = open_run(reverse, device=device, engine=engine, threads=threads) if reverse else None
+    found = _both(translator, other, pairs, reading, symmetrise) if other else _one(translator, pairs, reading)
+    with archive or nullcontext():
+        for aligned in found:
+            if archive:
+                archive.add(aligned.matrix)
+            write([_as_json(aligned, tokens) if as_json else f"{pharaoh(aligned.links)}\n"])
+    if report.skipped:
+        warn(report.summary())
+
+
+@dataclass(frozen=True, eq=False)
+class _Aligned:
+    """A pair, its weights and its links."""
+
+    translation: Translation
+    matrix: Weights  # (target words, source words)
+    links: list[Link]
+
+
+def _one(translator: Translator, pairs: Iterable[tuple[str, str]], reading: Reading) -> Iterator[_Aligned]:
+    for found in translator.score(pairs):
+        matrix = reading.matrix(found.heads, found.offset, found.source_words, found.words)
+        yield _Aligned(found, matrix, reading.links(matrix))
+
+
+def _both(
+    translator: Translator, other: Translator, pairs: Iterable[Pair], reading: Reading, method: Method
+) -> Iterator[_Aligned]:
+    from regarde.alignment.symmetrise import symmetrise, turned
+
+    if reading.tokens and (translator.text.source, translator.text.target) != (other.text.target, other.text.source):
+        raise UsageError("--tokens --reverse: the two models cut text into different tokens. Leave out --tokens.")
+    forward, backward = itertools.tee(pairs)
+    turned_pairs = ((target, source) for source, target in backward)
+    both = zip(_one(translator, forward, reading), _one(other, turned_pairs, reading), strict=True)
+    for number, (one, back) in enumerate(both, start=1):
+        if one.matrix.shape != back.matrix.T.shape:
+            there = " x ".join(map(str, one.matrix.shape)), " x ".join(map(str, back.matrix.T.shape))
+            given = f"the models see {there[0]} and {there[1]} words (target x source)"
+            raise DataError(f"Pair {number:,}: {given}. Use two models of the same text.normalise.")
+        yield replace(one, links=symmetrise(one.links, turned(back.links), method))
+
+
+def _as_json(aligned: _Aligned, tokens: bool) -> str:
+    found = aligned.translation
+    words = {
+        "source_words": list(found.source_tokens[:-1]) if tokens else _words(found.source),
+        "target_words": list(found.tokens[:-1]) if tokens else _words(found.text),
+    }
+    record = {"source": found.source, "target": found.text, **words, "links": aligned.links, "score": found.score}
+    return json_line(record)
+
+
+def _words(text: str) -> list[str]:
+    return [word for word in text.split(" ") if word]

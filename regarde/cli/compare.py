@@ -1,0 +1,153 @@
+"""`regarde compare`: which of several models is better, is that chance, and where do they disagree?"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import asdict
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from regarde.cli import options
+from regarde.cli.evaluate import about, named, notes
+from regarde.cli.options import open_run
+from regarde.cli.streams import warn, write
+from regarde.cli.tables import json_line, table
+from regarde.errors import UsageError
+
+if TYPE_CHECKING:
+    from regarde.evaluation.compare import Difference, Disagreement, Example, Row
+    from regarde.evaluation.metrics import Metric
+    from regarde.text import Tokenizer
+
+SIGNIFICANT = 0.05
+
+
+def compare(
+    runs: Annotated[list[Path], typer.Argument(metavar="RUN...", help="Model folders; the first is held against.")],
+    data: options.Data = "",
+    source: options.Source = None,
+    target: options.Targets = None,
+    columns: options.Columns = None,
+    several: options.Several = False,
+    on_error: options.OnError = "stop",
+    metrics: options.Metrics = "",
+    tokenize: options.Tokenize = "13a",
+    beam: options.BeamSize = None,
+    samples: options.Samples = 1000,
+    seed: options.Seed = 1,
+    examples: Annotated[
+        int, typer.Option(min=0, max=1000, metavar="N", help="Disagreements to show, in either direction.")
+    ] = 3,
+    as_json: options.AsJson = False,
+    device: options.Device = "cpu",
+    engine: options.Engine = "auto",
+    threads: options.Threads = 0,
+) -> None:
+    """Hold models against each other on the same pairs.
+
+    Each is compared with the first. p is that of a two-sided paired bootstrap test: how likely chance alone makes a
+    difference as large; a star marks p below 0.05. Metrics are chosen as by evaluate. Perplexity is compared where all
+    models write the same tokens. Then come the pairs on which two models are furthest apart by chrF.
+
+    Example: regarde compare runs/plain runs/dates --data dates
+    """
+    if len(runs) < 2:
+        raise UsageError("One model alone has nothing to be compared with. Give two or more, or use: regarde evaluate")
+
+    from regarde.evaluation.answers import answers
+    from regarde.evaluation.bootstrap import CONFIDENCE, Bootstrap
+    from regarde.evaluation.compare import compare as compared
+    from regarde.evaluation.compare import disagreements
+    from regarde.evaluation.evaluate import suited
+    from regarde.evaluation.metrics import require
+    from regarde.evaluation.testset import Origin, read_testset
+    from regarde.search import adjusted
+
+    origin = Origin(data, source, tuple(target or ()), columns, several, on_error)
+    chosen = named(metrics, tokenize)
+    testset = read_testset(origin)
+    wanted = chosen or suited(testset).metrics
+    require([*wanted, "chrf"])
+    opened = [open_run(run, device=device, engine=engine, threads=threads) for run in runs]
+    comparable = _same([translator.text.target for translator in opened])
+    said = [answers(t, testset, adjusted(t.search, beam=beam), perplexity=comparable) for t in opened]
+    rows = compared(said, testset, wanted, bootstrap=Bootstrap(samples, seed), tokenize=tokenize)
+    apart = disagreements(said, testset, examples)
+    if as_json:
+        sure = {"confidence": CONFIDENCE, "samples": samples, "seed": seed}
+        found = {"metrics": [_as_json(row) for row in rows], "disagreements": [asdict(one) for one in apart]}
+        write([json_line({"runs": [str(run) for run in runs], **about(testset), **sure, **found})])
+        return
+    for run, answered in zip(runs, said, strict=True):
+        for note in notes(testset, answered):
+            warn(f"{run}: {note}")
+    if not comparable:
+        warn("perplexity is left out: the models do not write the same tokens")
+    names = _names(runs)
+    write([f"{len(testset):,} pairs of {testset.name}\n\n", *_standings(names, rows)])
+    for one in apart:
+        write(_told(names, one))
+
+
+def _same(tokenizers: Sequence[Tokenizer]) -> bool:
+    return all(tokenizer == tokenizers[0] for tokenizer in tokenizers)
+
+
+def _names(runs: Sequence[Path]) -> list[str]:
+    """Short names, as long as they tell the runs apart."""
+    short = [run.name or str(run) for run in runs]
+    return short if len(set(short)) == len(short) else [str(run) for run in runs]
+
+
+def _standings(names: Sequence[str], rows: Sequence[Row]) -> Iterator[str]:
+    lines = [
+        [row.metric.label if not i else "", name, row.metric.written(s.value), *_differing(row.metric, s.difference)]
+        for row in rows
+        for i, (name, s) in enumerate(zip(names, row.standings, strict=True))
+    ]
+    yield from table(["", "model", "value", f"against {names[0]}", "95% interval", "p"], lines)
+    for row in rows:
+        if row.signature:
+            yield f"{row.metric.label}: {row.signature}\n"
+
+
+def _differing(metric: Metric, difference: Difference | None) -> list[str]:
+    if difference is None:
+        return ["", "", ""]
+    low, high = (_signed(metric, value) for value in (difference.interval.low, difference.interval.high))
+    star = "*" if difference.p < SIGNIFICANT else " "
+    return [_signed(metric, difference.value), f"{low} to {high}", f"{difference.p:.3f}{star}"]
+
+
+def _signed(metric: Metric, value: float) -> str:
+    written = metric.written(value)
+    return written if written.startswith("-") else f"+{written}"
+
+
+def _told(names: Sequence[str], found: Disagreement) -> Iterator[str]:
+    name, first = names[found.model], names[0]
+    yield f"\nby chrF, {name} is ahead of {first} on {found.ahead:,} pairs and behind on {found.behind:,}\n"
+    for which, examples in (("ahead", found.better), ("behind", found.worse)):
+        for example in examples:
+            yield from _shown(names, (0, found.model), example, f"{name} {which}")
+
+
+def _shown(names: Sequence[str], models: tuple[int, int], example: Example, title: str) -> Iterator[str]:
+    width = max(len("reference"), *(len(names[model]) for model in models))
+    yield f"\npair {example.number:,}, {title}\n"
+    yield f"  {'source':<{width}}         {example.source}\n"
+    for reference in example.references:
+        yield f"  {'reference':<{width}}         {reference}\n"
+    for model in models:
+        yield f"  {names[model]:<{width}}  {example.scores[model]:5.1f}  {example.said[model]}\n"
+
+
+def _as_json(row: Row) -> dict[str, Any]:
+    return {
+        "metric": row.metric.name,
+        "higher_is_better": row.metric.higher_is_better,
+        **({"signature": row.signature} if row.signature else {}),
+        "models": [asdict(standing) for standing in row.standings],
+    }

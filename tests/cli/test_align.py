@@ -1,0 +1,137 @@
+"""`regarde align` and `regarde aer`: links of given pairs, and what they are worth."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+import regarde as package
+from regarde.alignment.links import Link, parse_pharaoh
+from regarde.alignment.symmetrise import symmetrise, turned
+
+
+@pytest.fixture(scope="module")
+def pairs(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    path = tmp_path_factory.mktemp("pairs") / "pairs.tsv"
+    path.write_text("abc\tabc\nhg fe\thg fe\na\taéb\n")
+    return path
+
+
+def lines(done) -> list[list[Link]]:  # type: ignore[no-untyped-def]
+    assert (done.code, done.error) == (0, "")
+    return [parse_pharaoh(line) for line in done.out.decode().splitlines()]
+
+
+def test_links_are_those_of_forced_decoding(cli, wordy: Path) -> None:
+    files = ["--source", wordy / "test.src", "--target", wordy / "test.trg"]
+    texts = (wordy / "test.src").read_text().splitlines()
+    found = lines(cli("align", wordy / "run", *files))
+    scored = package.load(wordy / "run", engine="torch").score(zip(texts, texts, strict=True))
+    assert found == [sorted(out.word_links()) for out in scored]
+    assert all(
+        {link.target for link in links} == set(range(len(t.split()))) for links, t in zip(found, texts, strict=True)
+    )
+
+
+def test_tokens_and_words_are_counted_each_by_themselves(cli, tiny: Path, pairs: Path) -> None:
+    words, tokens = lines(cli("align", tiny, "--data", pairs)), lines(cli("align", tiny, "--data", pairs, "--tokens"))
+    assert [{link.target for link in links} for links in words] == [{0}, {0, 1}, {0}]
+    assert [{link.target for link in links} for links in tokens] == [set(range(3)), set(range(5)), set(range(3))]
+
+
+def test_both_directions_are_symmetrised(cli, tiny: Path, pairs: Path) -> None:
+    texts = [line.split("\t") for line in pairs.read_text().splitlines()]
+    (pairs.parent / "turned.tsv").write_text("".join(f"{t}\t{s}\n" for s, t in texts))
+    forward = lines(cli("align", tiny, "--data", pairs))
+    backward = lines(cli("align", tiny, "--data", pairs.parent / "turned.tsv"))
+    for method in ("intersection", "union", "grow-diag-final-and"):
+        both = lines(cli("align", tiny, "--data", pairs, "--reverse", tiny, "--symmetrise", method))
+        wanted = [symmetrise(f, turned(b), method) for f, b in zip(forward, backward, strict=True)]  # type: ignore[arg-type]
+        assert both == wanted
+
+
+def test_matrices_and_json_say_the_same_as_the_links(cli, tiny: Path, pairs: Path, tmp_path: Path) -> None:
+    done = cli("align", tiny, "--data", pairs, "--json", "--matrices", tmp_path / "soft.npz")
+    records = [json.loads(line) for line in done.out.splitlines()]
+    assert [record["source_words"] for record in records] == [["abc"], ["hg", "fe"], ["a"]]
+    assert records[2]["target_words"] == ["aéb"]
+    with np.load(tmp_path / "soft.npz") as loaded:
+        for name, record in zip(loaded, records, strict=True):
+            matrix = loaded[name]
+            assert matrix.shape == (len(record["target_words"]), len(record["source_words"]))
+            heaviest = [[int(row.argmax()), t] for t, row in enumerate(matrix)]
+            assert sorted(heaviest) == record["links"]
+
+
+def test_pairs_are_answered_while_more_are_to_come(start, tiny: Path) -> None:
+    with start("align", tiny, "--data", "-") as process:
+        process.stdin.write(b"abc\tabc\n" * 600)
+        process.stdin.flush()
+        assert process.stdout.readline() == process.stdout.readline() != b""
+        process.stdin.close()
+        assert process.stdout.read().count(b"\n") == 598
+        assert process.wait(timeout=20) == 0
+
+
+@pytest.mark.parametrize(
+    ("options", "code", "message"),
+    [
+        (["--layer", "2"], 2, "--layer 2: this model has 1"),
+        (["--threshold", "1.5"], 2, "--threshold"),
+        (["--matrices", "soft.txt"], 2, "expected a name that ends in .npz"),
+        (["--symmetrise", "sum"], 2, "--symmetrise"),
+        (["--reverse", "nowhere"], 4, "nowhere: no such folder"),
+    ],
+)
+def test_a_mistake_is_one_line(cli, tiny: Path, pairs: Path, options: list[str], code: int, message: str) -> None:
+    assert message in cli("align", tiny, "--data", pairs, *options).fails(code)
+
+
+def test_a_model_without_attention_aligns_nothing(cli, plain: Path, tmp_path: Path) -> None:
+    (tmp_path / "pairs.tsv").write_text("001\t001\n")
+    assert "without attention" in cli("align", plain, "--data", tmp_path / "pairs.tsv").fails(2)
+
+
+def test_a_pair_that_is_too_long_is_named(cli, tiny: Path, tmp_path: Path) -> None:
+    (tmp_path / "pairs.tsv").write_text(f"a\tb\na\t{'b' * 1001}\n")
+    assert "Pair 2: A sentence of 1001 tokens" in cli("align", tiny, "--data", tmp_path / "pairs.tsv").fails(3)
+
+
+# aer
+
+
+@pytest.fixture
+def said(tmp_path: Path) -> Path:
+    path = tmp_path / "said"
+    path.write_text("0-0 1-2 2-2 3-3\n0-0\n")
+    return path
+
+
+def test_the_error_rate_is_printed_and_given_as_json(cli, said: Path, tmp_path: Path) -> None:
+    gold = tmp_path / "gold"
+    gold.write_text("0-0 1-1 1?2 2?2\n0-0\n")
+    found = json.loads(cli("aer", said, gold, "--json").out)
+    assert found["aer"] == pytest.approx(1 - (2 + 4) / (5 + 3))
+    assert (found["precision"], found["recall"]) == (4 / 5, 2 / 3)
+    assert (found["pairs"], found["links"], found["sure"], found["possible"]) == (2, 5, 3, 5)
+    assert found["low"] <= found["aer"] <= found["high"]
+    assert "AER        25.0%" in cli("aer", said, gold).out.decode()
+
+
+def test_gold_may_count_from_one_and_go_the_other_way(cli, said: Path, tmp_path: Path) -> None:
+    gold = tmp_path / "gold"
+    gold.write_text("1-1 3-2 3-3 4-4\n1-1\n")
+    assert json.loads(cli("aer", said, gold, "--one-based", "--turn", "--json").out)["aer"] == 0
+    assert json.loads(cli("aer", said, gold, "--one-based", "--samples", 0, "--json").out)["aer"] > 0
+
+
+def test_files_that_do_not_belong_together_are_refused(cli, said: Path, tmp_path: Path) -> None:
+    gold = tmp_path / "gold"
+    gold.write_text("0-0\n")
+    assert "expected equally many" in cli("aer", said, gold).fails(3)
+    gold.write_text("0?0\n0?0\n")
+    assert "no sure links in it" in cli("aer", said, gold).fails(3)
+    assert "not readable" in cli("aer", said, tmp_path / "none").fails(3)
