@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import copy
 import errno
-import inspect
 import os
 import sys
 from collections.abc import Callable
+from inspect import getdoc
 from typing import Annotated, Any
 
 import typer
@@ -21,6 +21,7 @@ from regarde.cli.data import data
 from regarde.cli.demo import demo
 from regarde.cli.doctor import doctor
 from regarde.cli.evaluate import evaluate
+from regarde.cli.inspect import inspect
 from regarde.cli.models import models
 from regarde.cli.quantize import quantize
 from regarde.cli.shortlist import shortlist
@@ -64,11 +65,16 @@ def main(
 
 def _add(command: Callable[..., None]) -> None:
     """The last paragraph of a command's docstring is its example and stands at the end of its help."""
-    *text, example = (" ".join(part.split()) for part in (inspect.getdoc(command) or "").split("\n\n"))
+    *text, example = (" ".join(part.split()) for part in (getdoc(command) or "").split("\n\n"))
     app.command(help="\n\n".join(text), epilog=example)(command)
 
 
-for _command in (demo, train, translate, show, align, aer, evaluate, compare, models, data, average, quantize, shortlist, doctor):
+_COMMANDS: tuple[Callable[..., None], ...] = (
+    *(demo, train, translate, show),
+    *(align, aer, evaluate, compare, inspect),
+    *(models, data, average, quantize, shortlist, doctor),
+)
+for _command in _COMMANDS:
     _add(_command)
 
 

@@ -8,6 +8,7 @@ test.en and test.fr    line-aligned files; with more than one target file, each 
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -80,6 +81,13 @@ def read_testset(origin: Origin) -> TestSet:
         return _aligned(origin, report)
     pairs = list(origin.pairs(report))
     references = tuple(tuple(target.split("\t")) if origin.several else (target,) for _, target in pairs)
+    return TestSet(str(origin), tuple(source for source, _ in pairs), references, report)
+
+
+def first_pairs(origin: Origin, most: int, report: Report) -> TestSet:
+    """As many pairs as there are, up to `most`; the rest is not read."""
+    pairs = list(itertools.islice(origin.pairs(report), most))
+    references = tuple((target,) for _, target in pairs)
     return TestSet(str(origin), tuple(source for source, _ in pairs), references, report)
 
 

@@ -1,0 +1,115 @@
+"""`regarde inspect`: a look inside a model at work, and what is wrong with it."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import asdict, replace
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from regarde.cli import options
+from regarde.cli.options import open_run
+from regarde.cli.streams import write
+from regarde.cli.tables import json_line, table
+
+if TYPE_CHECKING:
+    from regarde.evaluation.diagnose import Finding
+    from regarde.evaluation.inspect import Inspection, Unknown
+
+
+def inspect(
+    run: Annotated[Path, typer.Argument(metavar="RUN", help="A model folder, for example runs/dates.")],
+    data: options.Data = "",
+    source: options.Source = None,
+    target: options.Target = None,
+    columns: options.Columns = None,
+    on_error: options.OnError = "stop",
+    most: Annotated[int, typer.Option(min=1, metavar="N", help="Pairs to look at, the first ones.")] = 500,
+    words: Annotated[int, typer.Option(min=0, max=1000, metavar="N", help="Uncertain words to show.")] = 10,
+    beam: options.BeamSize = None,
+    as_json: options.AsJson = False,
+    device: options.Device = "cpu",
+    engine: options.Engine = "auto",
+    threads: options.Threads = 0,
+) -> None:
+    """Look at a model at work: how each head attends, what it does not know, which words it is unsure of.
+
+    Entropy is 0% where a head looks at one token and 100% where it looks at all alike; peak is its heaviest weight, end
+    what lies on the end of the source, change how much where it looks depends on what is said, coverage how much of the
+    source is looked at. What is wrong is said last, with what to do.
+
+    Example: regarde inspect runs/dates --data dates
+    """
+    from regarde.data.corpus import Report
+    from regarde.evaluation.diagnose import diagnose
+    from regarde.evaluation.inspect import inspect as inspected
+    from regarde.evaluation.testset import Origin, first_pairs
+    from regarde.search import adjusted
+
+    testset = first_pairs(Origin(data, source, (target,) if target else (), columns, on_error=on_error), most, Report())
+    translator = open_run(run, device=device, engine=engine, threads=threads)
+    found = inspected(replace(translator, search=adjusted(translator.search, beam=beam)), testset, words=words)
+    findings = diagnose(found)
+    if as_json:
+        write([json_line({"run": str(run), "data": testset.name, **_record(found, findings)})])
+        return
+    write([f"{found.pairs:,} pairs of {testset.name}, perplexity {found.perplexity:.3f}\n", *_tables(found)])
+    write(["\n", *(f"{finding.seen}.\n  {finding.remedy}\n" for finding in findings)])
+    if not findings:
+        write(["nothing is wrong that could be seen\n"])
+
+
+def _tables(found: Inspection) -> Iterator[str]:
+    habits = found.habits
+    if habits is not None:
+        columns = (habits.entropy, habits.peak, habits.end, habits.change, habits.coverage)
+        layers, heads = habits.entropy.shape
+        rows = [
+            [f"layer {layer + 1}, head {head + 1}", *(f"{float(one[layer, head]):.1%}" for one in columns)]
+            for layer in range(layers)
+            for head in range(heads)
+        ]
+        yield "\n"
+        yield from table(["attention", "entropy", "peak", "end", "change", "coverage"], rows)
+    said = found.said
+    rows = [
+        ["source", f"{found.source.tokens:,}", f"{found.source.rate:.2%}"],
+        ["reference", f"{found.target.tokens:,}", f"{found.target.rate:.2%}"],
+        ["answer", f"{said.tokens:,}", f"{said.unknown / said.tokens if said.tokens else 0:.2%}"],
+    ]
+    yield "\n"
+    yield from table(["tokens", "count", "unknown"], rows)
+    if found.uncertain:
+        yield "\n"
+        rows = [[one.word, f"{one.count:,}", f"{one.surprise:.1f}"] for one in found.uncertain]
+        yield from table(["most uncertain words", "count", "bits"], rows)
+
+
+def _record(found: Inspection, findings: list[Finding]) -> dict[str, Any]:
+    habits = found.habits
+    attention = None
+    if habits is not None:
+        names = ("entropy", "peak", "end", "change", "coverage")
+        attention = {name: getattr(habits, name).tolist() for name in names} | {"dead": habits.dead}
+    return {
+        "pairs": found.pairs,
+        "perplexity": found.perplexity,
+        "attention": attention,
+        "source": _unknown(found.source),
+        "reference": _unknown(found.target),
+        "answers": asdict(found.said),
+        "uncertain": [asdict(one) for one in found.uncertain],
+        "findings": [asdict(finding) for finding in findings],
+    }
+
+
+def _unknown(side: Unknown) -> dict[str, Any]:
+    return {
+        "tokens": side.tokens,
+        "unknown": side.unknown,
+        "words": side.words.most_common(100),
+        "recased": side.recased.most_common(100),
+        "normalised": side.normalised.most_common(100),
+    }

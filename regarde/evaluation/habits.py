@@ -1,0 +1,71 @@
+"""How a model looks: what each head of each layer does, summed over forced decoding of a test set.
+
+Axes: L attention layers, N heads, T target tokens, S source tokens, EOS included in both.
+
+    entropy    of a row, as a share of that of a uniform one: 0 looks at one token, 1 at all alike
+    peak       the heaviest weight of a row
+    end        weight on the source's EOS
+    change     how far rows are from the mean row of their sentence (half of the absolute difference): 0 looks at the
+               same whatever is said, so the head says nothing
+    coverage   of the source tokens: the weight that each receives from all rows, at most 1
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from regarde.alignment.links import Weights
+
+DEAD = 0.02  # change of a head that does not listen
+Table = NDArray[np.float64]  # (L, N)
+
+
+@dataclass(frozen=True, eq=False)
+class Habits:
+    """Means over rows, or for coverage over source tokens."""
+
+    entropy: Table
+    peak: Table
+    end: Table
+    change: Table
+    coverage: Table
+    rows: int
+
+    @property
+    def dead(self) -> list[tuple[int, int]]:
+        """Layer and head, from 1, of those that look at the same whatever is said."""
+        return [(int(layer) + 1, int(head) + 1) for layer, head in np.argwhere(self.change < DEAD)]
+
+
+class HabitSums:
+    """Sums that grow by a pair at a time; the attention itself is not kept."""
+
+    def __init__(self) -> None:
+        self._sums: NDArray[np.float64] | None = None  # (4, L, N)
+        self._covered: NDArray[np.float64] | None = None  # (L, N)
+        self._rows = self._tokens = 0
+
+    def add(self, heads: Weights) -> None:
+        """All attention of a pair, (L, N, T, S); one with a single row or column tells nothing."""
+        T, S = heads.shape[2:]
+        if not heads.size or T < 2 or S < 2:
+            return
+        weights = heads.astype(np.float64)
+        entropy = -(weights * np.log(np.maximum(weights, 1e-12))).sum(axis=3) / np.log(S)
+        away = np.abs(weights - weights.mean(axis=2, keepdims=True)).sum(axis=3) / 2
+        found = np.stack([one.sum(axis=2) for one in (entropy, weights.max(axis=3), weights[..., -1], away)])
+        covered = np.minimum(weights.sum(axis=2), 1.0)[..., :-1].sum(axis=2)
+        self._sums = found if self._sums is None else self._sums + found
+        self._covered = covered if self._covered is None else self._covered + covered
+        self._rows += T
+        self._tokens += S - 1
+
+    def habits(self) -> Habits | None:
+        """None for a model without attention."""
+        if self._sums is None or self._covered is None:
+            return None
+        entropy, peak, end, change = self._sums / self._rows
+        return Habits(entropy, peak, end, change, self._covered / self._tokens, self._rows)

@@ -1,0 +1,157 @@
+"""A look inside a model at work on a test set: where it looks, what it does not know, what it is unsure of."""
+
+from __future__ import annotations
+
+import unicodedata
+from collections import Counter, defaultdict
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, field
+
+import numpy as np
+
+from regarde.evaluation.habits import Habits, HabitSums
+from regarde.evaluation.testset import TestSet
+from regarde.text import CONTROLS, UNK, Tokenizer
+from regarde.translate import Translation, Translator
+
+RARE = 3  # a word seen less often is not called uncertain
+LOOP = 4, 3  # so many tokens, so many times one after the other, are a loop
+
+
+@dataclass(frozen=True)
+class Uncertain:
+    """A target word the model did not expect."""
+
+    word: str
+    count: int
+    surprise: float  # bits per occurrence
+
+
+@dataclass
+class Unknown:
+    """Words of one side that a model has no tokens for."""
+
+    tokens: int = 0
+    unknown: int = 0
+    words: Counter[str] = field(default_factory=Counter)
+    recased: Counter[str] = field(default_factory=Counter)  # those that another case would make known
+    normalised: Counter[str] = field(default_factory=Counter)  # those that NFKC would make known
+
+    @property
+    def rate(self) -> float:
+        return self.unknown / self.tokens if self.tokens else 0.0
+
+    def add(self, tokenizer: Tokenizer, text: str) -> None:
+        ids = tokenizer.encode(text)
+        self.tokens += len(ids)
+        self.unknown += ids.count(UNK)
+        if UNK not in ids:
+            return
+        for word in text.split():
+            if UNK not in tokenizer.encode(word):
+                continue
+            self.words[word] += 1
+            if any(_known(tokenizer, word, other) for other in (word.lower(), word.upper(), word.capitalize())):
+                self.recased[word] += 1
+            elif _known(tokenizer, word, unicodedata.normalize("NFKC", word)):
+                self.normalised[word] += 1
+
+
+@dataclass(frozen=True)
+class Said:
+    """What is odd about a model's own answers."""
+
+    answers: int
+    tokens: int
+    unknown: int  # tokens
+    all_unknown: int  # answers that are nothing but unknown tokens
+    empty: int
+    unfinished: int
+    looping: int
+
+
+@dataclass(frozen=True)
+class Inspection:
+    """Everything that was seen."""
+
+    pairs: int
+    habits: Habits | None
+    source: Unknown
+    target: Unknown
+    said: Said
+    uncertain: tuple[Uncertain, ...]
+    perplexity: float
+
+
+def inspect(translator: Translator, testset: TestSet, *, words: int = 10) -> Inspection:
+    """Translate and score every pair; `words` of the most uncertain words are kept."""
+    sums, source, target = HabitSums(), Unknown(), Unknown()
+    surprises: dict[str, list[float]] = defaultdict(list)
+    total, tokens = 0.0, 0
+    pairs = list(zip(testset.sources, (references[0] for references in testset.references), strict=True))
+    for scored in translator.score(pairs):
+        sums.add(scored.heads)
+        source.add(translator.text.source, scored.source)
+        target.add(translator.text.target, scored.text)
+        total -= sum(scored.token_scores)
+        tokens += len(scored.tokens)
+        for word, surprise in _surprises(scored):
+            surprises[word].append(surprise)
+    said = _said(translator.stream((translator.tokens(text) for text in testset.sources), translator.search))
+    return Inspection(
+        pairs=len(pairs),
+        habits=sums.habits(),
+        source=source,
+        target=target,
+        said=said,
+        uncertain=_most(surprises, words),
+        perplexity=float(np.exp(total / tokens)),
+    )
+
+
+def _surprises(scored: Translation) -> Iterator[tuple[str, float]]:
+    """Each target word, and how many bits it took the model to say it."""
+    words = [word for word in scored.text.split(" ") if word]
+    bits = [0.0] * len(words)
+    for word, score in zip(scored.words, scored.token_scores, strict=True):
+        if 0 <= word < len(words):
+            bits[word] -= score / float(np.log(2))
+    return zip(words, bits, strict=True)
+
+
+def _most(surprises: dict[str, list[float]], most: int) -> tuple[Uncertain, ...]:
+    means = [
+        Uncertain(word, len(found), float(np.mean(found))) for word, found in surprises.items() if len(found) >= RARE
+    ]
+    return tuple(sorted(means, key=lambda one: (-one.surprise, one.word))[:most])
+
+
+def _said(translations: Iterator[Translation]) -> Said:
+    answers = tokens = unknown = all_unknown = empty = unfinished = looping = 0
+    for found in translations:
+        said = found.tokens[: len(found.tokens) - found.finished]
+        unknowns = said.count(CONTROLS[UNK])
+        answers += 1
+        tokens += len(said)
+        unknown += unknowns
+        all_unknown += bool(said) and unknowns == len(said)
+        empty += not found.text.strip()
+        unfinished += not found.finished
+        looping += _loops(said)
+    return Said(answers, tokens, unknown, all_unknown, empty, unfinished, looping)
+
+
+def _loops(tokens: Sequence[str]) -> bool:
+    """Does a stretch of up to LOOP[0] tokens come LOOP[1] times in a row, or one token twice as often?"""
+    longest, times = LOOP
+    for size in range(1, longest + 1):
+        run = times if size > 1 else 2 * times
+        for start in range(len(tokens) - size * run + 1):
+            piece = tokens[start : start + size]
+            if all(tokens[start + n * size : start + (n + 1) * size] == piece for n in range(1, run)):
+                return True
+    return False
+
+
+def _known(tokenizer: Tokenizer, word: str, other: str) -> bool:
+    return other != word and UNK not in tokenizer.encode(other)
