@@ -110,7 +110,7 @@ class _Aligned:
 def _one(translator: Translator, pairs: Iterable[tuple[str, str]], reading: Reading) -> Iterator[_Aligned]:
     for found in translator.score(pairs):
         matrix = reading.matrix(found.heads, found.offset, found.source_words, found.words)
-        yield _Aligned(found, matrix, reading.links(matrix))
+        yield _Aligned(found, matrix, sorted(reading.links(matrix)))
 
 
 def _both(
