@@ -14,7 +14,7 @@ from regarde.errors import RegardeError, missing_extra
 if TYPE_CHECKING:
     from regarde.config import Table
     from regarde.data.corpus import Pair
-    from regarde.evaluation.metrics import Metric
+    from regarde.evaluation.metrics import MetricName
 
 MOST_PAIRS = 2000  # to compare by
 LONGEST = 10**6  # tokens: none of them is left out
@@ -37,6 +37,7 @@ def quantize(
     Example: regarde quantize runs/dates
     """
     from regarde import config
+    from regarde.evaluation.metrics import METRICS, measure
     from regarde.loading import load
     from regarde.manifest import CONFIG, WEIGHTS
     from regarde.quantise import quantise
@@ -56,7 +57,7 @@ def quantize(
     answers: dict[Path, list[str]] = {}
     for folder, translator in translators.items():
         answers[folder] = [found.text for found in translator.translate([pair.source for pair in pairs])]
-        value = metric.show(metric(answers[folder], references))
+        value = METRICS[metric].show(measure(metric, answers[folder], references))
         write([f"{folder}: {sizes[folder]:,} bytes of weights, {value}\n"])
     equal = sum(one == other for one, other in zip(answers[run], answers[made], strict=True))
     write([f"{equal:,} of {len(pairs):,} answers are equal ({equal / len(pairs):.1%})\n"])
@@ -82,10 +83,10 @@ def _held_out(tables: Table) -> list[Pair]:
         return []
 
 
-def _metric(tables: Table) -> Metric:
+def _metric(tables: Table) -> MetricName:
     """The one the run was trained by."""
     from regarde.evaluation.metrics import METRICS
 
     training = tables.get("training")
     given = training.get("metric") if isinstance(training, dict) else None
-    return next((metric for metric in METRICS.values() if metric.name == given), METRICS["exact_match"])
+    return next((name for name in METRICS if name == given), "exact_match")
