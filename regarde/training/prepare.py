@@ -22,6 +22,7 @@ from regarde.evaluation.metrics import MetricName
 from regarde.models import parameter_count
 from regarde.text import Text, TokenizerConfig, infer
 from regarde.training import recipe as recipes
+from regarde.training.guided import Guide, digest, read_guide
 from regarde.training.recipe import DataConfig, Recipe
 
 FEWEST_PAIRS = 2
@@ -42,12 +43,15 @@ class Prepared:
     valid_pairs: list[Pair]
     numbers: NDArray[np.int64]  # of the pair in the data that each training row is, counted from 1
     notes: list[str]
+    guide: Guide | None = None  # links that attention is taught by
 
     def tokens_digest(self) -> str:
         """The SHA-256 of all tokens in their order."""
         sha = hashlib.sha256()
         for side in (self.train.sources, self.train.targets, self.valid.sources, self.valid.targets):
             sha.update(side.ids.tobytes() + side.starts.tobytes())
+        if self.guide:
+            sha.update(self.guide.links.tobytes() + self.guide.starts.tobytes())
         return sha.hexdigest()
 
     def named(self, rows: Sequence[int]) -> str:
@@ -80,7 +84,24 @@ def prepare(tables: Table, *, text: Text | None = None, processes: int = 1) -> P
         notes.append("warning: these are not the training pairs that the recipe's data.sha256 speaks of")
     recipe = replace(recipe, data=replace(recipe.data, sha256=digest))
     numbers = _numbers(pairs, train_pairs)[train.kept]
-    return Prepared(recipe, text, train, valid, valid_pairs, numbers, notes)
+    recipe, guide = _guided(recipe, pairs, numbers, text, notes)
+    return Prepared(recipe, text, train, valid, valid_pairs, numbers, notes, guide)
+
+
+def _guided(
+    recipe: Recipe, pairs: Sequence[Pair], numbers: NDArray[np.int64], text: Text, notes: list[str]
+) -> tuple[Recipe, Guide | None]:
+    """The links that attention is taught by, if any, and the recipe with their digest."""
+    guided = recipe.training.guided_alignment
+    if not guided.links:
+        return recipe, None
+    sha256 = digest(Path(guided.links))
+    if guided.sha256 not in ("", sha256):
+        notes.append("warning: these are not the links that training.guided_alignment.sha256 speaks of")
+    guided = replace(guided, sha256=sha256)
+    guide = read_guide(guided, pairs, (numbers - 1).tolist(), text)
+    notes.append(f"attention is taught by {len(guide.links):,} links between tokens, weight {guided.weight:g}")
+    return replace(recipe, training=replace(recipe.training, guided_alignment=guided)), guide
 
 
 def digest_of(pairs: Sequence[Pair]) -> str:

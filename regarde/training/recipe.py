@@ -14,6 +14,7 @@ from regarde.data.corpus import OnError
 from regarde.errors import ConfigError
 from regarde.evaluation.metrics import MetricName
 from regarde.folder import Blueprint
+from regarde.training.guided import GuidedConfig
 from regarde.training.optimiser import Adam, OptimiserConfig
 from regarde.training.schedule import Constant, ScheduleConfig
 
@@ -50,6 +51,7 @@ class TrainingConfig:
     label_smoothing: Share = 0.0
     truncate: Count = 0  # target words that gradients go back through; 0 = all
     sampling: Share = 0.0  # how often the decoder reads its own word, rising from 0 to this over all steps
+    guided_alignment: GuidedConfig = field(default_factory=GuidedConfig)  # attention taught by given links
     valid_every: Size = 500  # steps
     valid_pairs: Size = 500  # translated at each validation; the loss is taken over all
     save_every: Count = 0  # steps between checkpoints, besides those of the validations; 0: every ten minutes
@@ -72,10 +74,19 @@ class Recipe(Blueprint):
 
     def __post_init__(self) -> None:
         super().__post_init__()
+        if self.training.guided_alignment.links:
+            self._check_guided()
         piecemeal = [name for name in ("truncate", "sampling") if getattr(self.training, name)]
         if piecemeal and "variational" in (table := config.as_table(self.model)) and table["variational"]:
             given = f"training.{piecemeal[0]} runs the decoder piece by piece, each with dropout of its own"
             raise ConfigError(f"{given}, but model.variational wants one mask for a sentence. Switch one of them off.")
+
+    def _check_guided(self) -> None:
+        given = "training.guided_alignment teaches attention"
+        if "attention" not in config.as_table(self.model):
+            raise ConfigError(f"{given}, and {self.model.kind} has none. Leave it out, or choose another model.")
+        if self.training.truncate:
+            raise ConfigError(f"{given} over whole targets, and training.truncate cuts them. Switch one of them off.")
 
 
 def parse(tables: Table) -> Recipe:

@@ -16,6 +16,7 @@ from regarde.models.interface import Model
 from regarde.native.library import keep_memory
 from regarde.training import truncated
 from regarde.training.distributed import ALONE, World
+from regarde.training.guided import Guide
 from regarde.training.loss import word_loss
 from regarde.training.recipe import TrainingConfig
 from regarde.training.scheduled import SampledDecoder
@@ -27,13 +28,14 @@ class Part:
 
     batch: Batch
     number: int
+    gold: Tensor | None = None  # (B, T, S) where attention should look, if it is taught
 
 
 @dataclass(frozen=True)
 class StepResult:
     """What one update saw."""
 
-    loss: float  # per target token, smoothing included
+    loss: float  # per target token, smoothing and the teaching of attention included
     tokens: int  # of the target, EOS included
     norm: float  # of the gradient before clipping
     rate: float
@@ -51,11 +53,14 @@ class NotFiniteError(RegardeError):
 class Stepper:
     """A model, its optimiser and its schedule."""
 
-    def __init__(self, model: Model, config: TrainingConfig, total: int, world: World = ALONE) -> None:
+    def __init__(
+        self, model: Model, config: TrainingConfig, total: int, world: World = ALONE, guide: Guide | None = None
+    ) -> None:
         self.model = model
         self.config = config
         self.total = total
         self.world = world
+        self.guide = guide
         self.parameters = [parameter for parameter in model.parameters() if parameter.requires_grad]
         self.optimiser = config.optimiser.build(self.parameters)
         keep_memory()
@@ -77,7 +82,7 @@ class Stepper:
         losses = []
         for part in parts:
             with seeded(self.config.seed, part.number), self._precision(part.batch):
-                losses.append(self._backward(part.batch, step, tokens))
+                losses.append(self._backward(part, step, tokens))
         told = self._add_up(losses, stop)
         gradients = [parameter.grad for parameter in self.parameters if parameter.grad is not None]
         length = torch.nn.utils.get_total_norm(gradients)
@@ -92,14 +97,19 @@ class Stepper:
         self.optimiser.step()
         return StepResult(loss=told.loss, tokens=tokens, norm=norm, rate=rate, stop=told.stop)
 
-    def _backward(self, batch: Batch, step: int, tokens: int) -> Tensor:
+    def _backward(self, part: Part, step: int, tokens: int) -> Tensor:
         """Add the gradients of the loss per token, which it gives."""
-        model, smoothing = self.model, self.config.label_smoothing
+        model, batch, smoothing = self.model, part.batch, self.config.label_smoothing
         if probability := self.config.sampling * step / self.total:
             model = Model(model.encoder, SampledDecoder(model.decoder, probability))
         if self.config.truncate:
             return truncated.backward(model, batch, words=self.config.truncate, tokens=tokens, smoothing=smoothing)
-        loss = word_loss(model.logits(batch), batch.target_ids, smoothing=smoothing, scale=1 / tokens)
+        if self.guide and part.gold is not None:
+            decoded = model(batch)
+            looked = self.guide.loss(decoded.attention, part.gold, model.decoder.offset) / tokens
+            loss = looked + word_loss(decoded.logits, batch.target_ids, smoothing=smoothing, scale=1 / tokens)
+        else:
+            loss = word_loss(model.logits(batch), batch.target_ids, smoothing=smoothing, scale=1 / tokens)
         loss.backward()  # type: ignore[no-untyped-call]
         return loss.detach()
 

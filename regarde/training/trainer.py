@@ -92,7 +92,7 @@ class Trainer:
         with seeded(self.recipe.training.seed):
             text = prepared.text
             self.model: Model = self.recipe.model.build(len(text.source), len(text.target)).to(device)
-        self.stepper = Stepper(self.model, self.recipe.training, self.recipe.training.steps, world)
+        self.stepper = Stepper(self.model, self.recipe.training, self.recipe.training.steps, world, prepared.guide)
         self.validator = Validator(prepared, self.model, device, world)
         self.circumstances = circumstances(prepared, device, world.size)
         if world.size > 1:
@@ -205,7 +205,7 @@ class _Loop:
         mine = [(first + i, rows) for i, rows in enumerate(taken) if i % world.size == world.rank]
         tokens = sum(train.targets.count(rows) for rows in taken)
         try:
-            parts = [Part(train.batch(rows.tolist()).to(self.trainer.device), number) for number, rows in mine]
+            parts = [self._part(number, rows.tolist()) for number, rows in mine]
             return self.trainer.stepper.update(parts, step, tokens=tokens, stop=bool(self.signals.received))
         except NotFiniteError as error:
             bad = sorted(number for numbers in world.gather(error.numbers) for number in numbers)
@@ -215,6 +215,11 @@ class _Loop:
             if not is_out_of_memory(error):
                 raise
             raise RegardeError(self._out_of_memory(step, [rows for _, rows in mine])) from None
+
+    def _part(self, number: int, rows: Sequence[int]) -> Part:
+        prepared = self.trainer.prepared
+        batch = prepared.train.batch(rows).to(self.trainer.device)
+        return Part(batch, number, prepared.guide.gold(rows, batch) if prepared.guide else None)
 
     def _record(self, state: State, result: StepResult) -> State:
         now = time.perf_counter()

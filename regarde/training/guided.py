@@ -1,0 +1,124 @@
+"""Attention taught by given links: Chen et al. 2016, "Guided Alignment Training for Topic-Aware NMT".
+
+Axes: B batch, T target, S source, L attention layers, N heads.
+
+Beside the words, the loss asks where attention looks: a cross-entropy with the links of each target token, each row of
+them made to sum to one. A token without links asks for nothing.
+
+    loss = - log p(y | x)  -  weight * sum_t sum_s A_ts log a_ts
+"""
+
+from __future__ import annotations
+
+import hashlib
+from collections import defaultdict
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Literal
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+from torch import Tensor
+
+from regarde.alignment.gold import Gold, read_gold
+from regarde.alignment.links import Link
+from regarde.config import Count, NonNegative
+from regarde.data.batch import Batch
+from regarde.data.corpus import Pair
+from regarde.errors import ConfigError, DataError
+from regarde.text import Text, Tokenizer
+
+SMALLEST = 1e-6  # weight that a logarithm is taken of: local attention and sparsemax know exact zeros
+
+
+@dataclass(frozen=True)
+class GuidedConfig:
+    """Which links, and how much they count."""
+
+    links: str = ""  # a file in Pharaoh format, a line for each pair of the data; none: attention is left alone
+    unit: Literal["words", "tokens"] = "words"  # what links count
+    weight: NonNegative = 0.1
+    layer: Count = 0  # taught, from 1; 0: the mean of all
+    head: Count = 0
+    sha256: str = ""  # of the file, recorded by the run
+
+
+@dataclass(frozen=True, eq=False)
+class Guide:
+    """Links between the tokens of each training pair."""
+
+    config: GuidedConfig
+    links: NDArray[np.int32]  # (all links, 2) source and target token
+    starts: NDArray[np.int64]  # where those of each row begin; one more than there are rows
+
+    def gold(self, rows: Sequence[int], batch: Batch) -> Tensor:
+        """(B, T, S): where each target token should look; a row sums to one, or to zero where nobody says."""
+        B, T = batch.target_ids.shape
+        found = np.zeros((B, T, batch.source.ids.shape[1]), dtype=np.float32)
+        for place, row in enumerate(rows):
+            links = self.links[self.starts[row] : self.starts[row + 1]]
+            found[place, links[:, 1], links[:, 0]] = 1.0
+        sums = found.sum(axis=2, keepdims=True)
+        return torch.from_numpy(found / np.maximum(sums, 1.0)).to(batch.target_ids.device)
+
+    def loss(self, attention: Tensor, gold: Tensor, offset: int) -> Tensor:
+        """The cross-entropy summed over the batch, times its weight.  (B, L, N, T, S), (B, T, S)"""
+        L, N = attention.shape[1:3]
+        chosen = attention[:, _chosen("layer", self.config.layer, L), _chosen("head", self.config.head, N)]
+        weights = chosen.float().mean(dim=(1, 2))  # (B, T, S)
+        T = weights.shape[1] - offset  # row t speaks of token t - offset
+        return -self.config.weight * (gold[:, :T] * weights[:, offset:].clamp_min(SMALLEST).log()).sum()
+
+
+def read_guide(config: GuidedConfig, pairs: Sequence[Pair], chosen: Sequence[int], text: Text) -> Guide:
+    """The links of the chosen pairs, counted from 0, as links between their tokens."""
+    path = Path(config.links)
+    file = read_gold(path)
+    if len(file.pairs) != len(pairs):
+        counts = f"{path} has links for {len(file.pairs):,} pairs, and the data has {len(pairs):,} pairs"
+        raise DataError(f"{counts}, expected equally many. Give a line for each pair, in their order.")
+    links = [_tokens(config, path, number, file.pairs[number], pairs[number], text) for number in chosen]
+    starts = np.concatenate([[0], np.cumsum([len(one) for one in links], dtype=np.int64)])
+    flat = np.array([link for one in links for link in one], dtype=np.int32).reshape(-1, 2)
+    return Guide(config, flat, starts)
+
+
+def digest(path: Path) -> str:
+    try:
+        return hashlib.sha256(path.read_bytes()).hexdigest()
+    except OSError as error:
+        raise DataError(f"{path}: not readable ({error.strerror}). Give a file of links.") from None
+
+
+def _tokens(config: GuidedConfig, path: Path, number: int, gold: Gold, pair: Pair, text: Text) -> list[Link]:
+    """Every token of a source word with every token of the target words it is linked to."""
+    source, target = (
+        _members(tokenizer, text.prepare(side), config.unit)
+        for tokenizer, side in ((text.source, pair.source), (text.target, pair.target))
+    )
+    for link in gold.possible:
+        if link.source not in source or link.target not in target:
+            given = f"link {link.source}-{link.target} lies outside {len(source)} source and {len(target)} target"
+            remedy = "Give links of these pairs, or say what they count: training.guided_alignment.unit"
+            raise DataError(f"{path}, line {number + 1:,}: {given} {config.unit}. {remedy}.")
+    return sorted({Link(s, t) for i, j in gold.possible for s in source[i] for t in target[j]})
+
+
+def _members(tokenizer: Tokenizer, text: str, unit: Literal["words", "tokens"]) -> dict[int, list[int]]:
+    """The tokens of each word."""
+    ids = tokenizer.encode(text)
+    words = tokenizer.words(ids, tokenizer.unknown(text)) if unit == "words" else range(len(ids))
+    members: dict[int, list[int]] = defaultdict(list)
+    for token, word in enumerate(words):
+        if word >= 0:
+            members[word].append(token)
+    return dict(members)
+
+
+def _chosen(name: str, wanted: int, there: int) -> slice:
+    if wanted > there:
+        given = f"training.guided_alignment.{name} = {wanted}"
+        raise ConfigError(f"{given}: this model has {there}. Choose from 1 to {there}, or 0 for the mean of all.")
+    return slice(None) if not wanted else slice(wanted - 1, wanted)
