@@ -44,10 +44,11 @@ def quantize(
 
     named = run if run.name not in ("", "..") else run.resolve()
     made = out or named.with_name(f"{named.name}-int8")
+    given = _given(data) if data else None  # before anything is written
     quantise(run, made)
     sizes = {folder: (folder / WEIGHTS).stat().st_size for folder in (run, made)}
     tables = config.read(run / CONFIG)
-    pairs = _given(data) if data else _held_out(tables)
+    pairs = _held_out(tables) if given is None else given
     if not pairs:
         write([f"{folder}: {size:,} bytes of weights\n" for folder, size in sizes.items()])
         return

@@ -93,9 +93,8 @@ class NativeEngine:
         held = [np.ascontiguousarray(array) for array in (shortlist.frequent, shortlist.starts, shortlist.ids)]
         frequent, starts, ids = (ctypes.c_void_p(array.ctypes.data) for array in held)
         count = ctypes.c_int64(len(shortlist.frequent))
-        for engine in (*self._members, self):
-            if engine._call("engine_shortlist", ctypes.c_char_p)(engine._pointer, frequent, count, starts, ids):
-                raise UsageError("This shortlist speaks of words that the model does not have. Learn it anew.")
+        if self._call("engine_shortlist", ctypes.c_char_p)(self._pointer, frequent, count, starts, ids):
+            raise UsageError("This shortlist speaks of words that the model does not have. Learn it anew.")
         self.shortlist = shortlist
 
     def joined(self, others: Sequence[NativeEngine], offsets: Sequence[int]) -> NativeEngine:

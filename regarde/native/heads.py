@@ -23,8 +23,9 @@ LONGEST = 256  # tokens of a source; beyond, torch's own attention is as fast
 
 
 def fits(dropout: float, *bases: Tensor) -> bool:
-    """Is this for the kernels? Dropout on weights and long sources are left to torch."""
-    return not dropout and bases[-1].shape[1] <= LONGEST and usable(*bases)
+    """Is this for the kernels? Dropout on weights and long sources are left to torch, and so is one source for many."""
+    alike = len({(len(base), *base.shape[3:]) for base in bases}) == 1 and all(base.numel() for base in bases)
+    return not dropout and alike and bases[-1].shape[1] <= LONGEST and usable(*bases)
 
 
 def attend(bases: Sequence[Tensor], mask: Tensor | None, *, causal: bool = False, scale: float | None = None) -> Tensor:

@@ -40,3 +40,8 @@ def test_without_readable_data_sizes_are_said_alone(cli, plain: Path, tmp_path: 
 def test_what_is_there_is_never_overwritten(cli, tiny: Path, tmp_path: Path) -> None:
     assert "never overwritten" in cli("quantize", tiny, "--out", tmp_path).fails(2)
     assert "no such folder" in cli("quantize", tmp_path / "none").fails(4)
+
+
+def test_nothing_is_written_where_the_pairs_cannot_be_read(cli, tiny: Path, tmp_path: Path) -> None:
+    assert "no such file" in cli("quantize", tiny, "--out", tmp_path / "small", "--data", tmp_path / "none").fails(3)
+    assert not (tmp_path / "small").exists()

@@ -31,6 +31,13 @@ def test_a_shortlist_is_learned_written_and_used(regarde, tiny: Path, run: Path)
     assert set(few) <= {"z"}  # the translation of z, and nothing else
 
 
+def test_a_model_in_bytes_keeps_the_shortlist(regarde, tiny: Path, run: Path) -> None:
+    assert regarde("shortlist", run, "--data", tiny.parent / "copy.tsv").code == 0
+    assert regarde("quantize", run, "--data", tiny.parent / "copy.tsv").code == 0
+    done = regarde("translate", f"{run}-int8", "--shortlist", stdin=b"abc\n")
+    assert done.code == 0, done.error
+
+
 def test_pairs_must_be_given_and_a_folder_in_use_is_left_alone(regarde, tiny: Path, run: Path) -> None:
     assert regarde("shortlist", run).code == 2
     assert regarde("shortlist", run, "--source", tiny.parent / "copy.tsv").code == 2

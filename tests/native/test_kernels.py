@@ -291,6 +291,14 @@ def test_heads_may_lie_apart_in_any_way() -> None:
     assert max(found) < BOUNDS[torch.float64], found
 
 
+def test_one_source_for_many_queries_and_none_at_all_are_left_to_torch() -> None:
+    draw = drawn(12, torch.float32)
+    queries, source = draw(4, 5, 1, 2, 8), draw(4, 6, 2, 2, 8)
+    assert heads.fits(0.0, queries, source)
+    assert not heads.fits(0.0, queries, source[:1])
+    assert not heads.fits(0.0, queries[:, :0], source)
+
+
 def test_the_gradients_of_heads_agree_with_finite_differences() -> None:
     draw = drawn(11, torch.float64)
     mask = lengths_mask(2, 3)

@@ -121,6 +121,28 @@ def test_a_prefix_may_be_said_and_forced_words_are_scored_among_all() -> None:
     assert {c.id for c in steps[0].branches[0].candidates} == words
 
 
+@pytest.mark.parametrize("search", [Greedy, Beam, Sampling])
+def test_who_may_say_nothing_but_the_end_says_it(search: type[Search]) -> None:
+    engine, _ = built("bahdanau")
+    engine.shorten(lists(frequent=[]))
+    rules = Rules(max_ratio=1.0, max_extra=6, min_length=3, allow_unknown=False)
+    ((found,),) = engine.decode([[5, 6]], search(rules=rules))
+    assert found.ids == (3,)
+    assert np.isfinite(found.score)
+
+
+def test_the_shortlist_of_an_ensemble_is_not_that_of_its_members() -> None:
+    engine, other = built("bahdanau")[0], built("transformer")[0]
+    inner = other.joined([built("sutskever")[0]], [0, 0])
+    before = [[h.ids for h in found] for found in other.decode(SOURCES, SEARCHES["beam"])]
+    engine.shorten(SHORT)
+    outer = engine.joined([other, inner], [0, 0, 0])
+    for source, found in zip(SOURCES, outer.decode(SOURCES, SEARCHES["beam"]), strict=True):
+        words = {1, 3, 9, 25, *SHORT.of(3), *(word for token in source for word in SHORT.of(token))}
+        assert {word for h in found for word in h.ids} <= words
+    assert [[h.ids for h in found] for found in other.decode(SOURCES, SEARCHES["beam"])] == before
+
+
 def test_words_that_go_together_are_learned_and_kept() -> None:
     draw = np.random.default_rng(1)
     sources = [draw.integers(4, 40, size=draw.integers(1, 9)) for _ in range(400)]

@@ -99,8 +99,8 @@ EXPORT const char *engine_build(void *handle) {
 EXPORT const char *engine_join(void *handle, void *const *members, const int64_t *offsets, int64_t count) {
   auto *made = static_cast<Engine *>(handle);
   try {
-    std::vector<const engine::Model *> models;
-    for (int64_t m = 0; m < count; m++) models.push_back(static_cast<const Engine *>(members[m])->model.get());
+    std::vector<engine::Model *> models;
+    for (int64_t m = 0; m < count; m++) models.push_back(static_cast<Engine *>(members[m])->model.get());
     made->model = std::make_unique<engine::Ensemble>(made->folder.table, models,
                                                      std::vector<int64_t>(offsets, offsets + count));
     return nullptr;

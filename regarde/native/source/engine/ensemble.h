@@ -9,11 +9,11 @@ namespace engine {
 // Each member has its own sentence within the ensemble's, its own part of the state, and its own room at every step.
 struct Ensemble : Model {
   const Table *table;
-  std::vector<const Model *> members;
+  std::vector<Model *> members;
   std::vector<int64_t> waits;  // by how many steps a member's attention waits for that of the latest
 
   // Row t of member m's attention explains word t - offsets[m].
-  Ensemble(const Table *table, const std::vector<const Model *> &members, const std::vector<int64_t> &offsets)
+  Ensemble(const Table *table, const std::vector<Model *> &members, const std::vector<int64_t> &offsets)
       : table(table), members(members) {
     if (members.empty() || members.size() != offsets.size()) throw Unknown("an ensemble of no models");
     V = members[0]->V, source_words = members[0]->source_words;
@@ -28,7 +28,9 @@ struct Ensemble : Model {
   }
 
   Linear &output() override { throw Unknown("the one last layer of several models"); }
-  void shorten() override {}  // the members do
+  void shorten() override {
+    for (Model *member : members) member->shorten();
+  }
 
   void encode(const std::vector<Sentence *> &sentences, float *states) const override {
     const size_t B = sentences.size();

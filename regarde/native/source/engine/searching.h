@@ -243,7 +243,10 @@ class Search {
       }
     x[PAD] = x[BOS] = -INFINITY;
     if (!request.allow_unknown) x[UNK] = -INFINITY;
-    if (one.t < request.min_length) x[EOS] = -INFINITY;
+    if (one.t >= request.min_length) return;
+    const float end = x[EOS];
+    x[EOS] = -INFINITY;
+    if (table.highest(x, model.choices(one.sentence)) == -INFINITY) x[EOS] = end;  // a shortlist may leave nothing else
   }
 
   // One hypothesis before it goes on: where it comes from, where it looks, what it might say.
