@@ -2,18 +2,20 @@
 
 from __future__ import annotations
 
+import itertools
 from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from regarde.cli import options
 from regarde.cli.streams import warn, write
 from regarde.errors import RegardeError, missing_extra
 
 if TYPE_CHECKING:
     from regarde.config import Table
-    from regarde.data.corpus import Pair
+    from regarde.data.corpus import OnError, Pair
     from regarde.evaluation.metrics import MetricName
 
 MOST_PAIRS = 2000  # to compare by
@@ -29,6 +31,7 @@ def quantize(
     data: Annotated[
         Path | None, typer.Option(metavar="PAIRS", help="Pairs to compare by; the run's validation data if not given.")
     ] = None,
+    on_error: options.OnError = "stop",
 ) -> None:
     """Store a model's matrices in bytes: a quarter of the size, faster to read, nearly the same answers.
 
@@ -44,7 +47,7 @@ def quantize(
 
     named = run if run.name not in ("", "..") else run.resolve()
     made = out or named.with_name(f"{named.name}-int8")
-    given = _given(data) if data else None  # before anything is written
+    given = _given(data, on_error) if data else None  # before anything is written
     quantise(run, made)
     sizes = {folder: (folder / WEIGHTS).stat().st_size for folder in (run, made)}
     tables = config.read(run / CONFIG)
@@ -64,10 +67,14 @@ def quantize(
     write([f"{equal:,} of {len(pairs):,} answers are equal ({equal / len(pairs):.1%})\n"])
 
 
-def _given(data: Path) -> list[Pair]:
+def _given(data: Path, on_error: OnError) -> list[Pair]:
     from regarde.data.corpus import Report, read_pairs
 
-    return list(read_pairs([data], report=Report()))[:MOST_PAIRS]
+    report = Report()
+    found = list(itertools.islice(read_pairs([data], on_error=on_error, report=report), MOST_PAIRS))
+    if report.skipped:
+        warn(report.summary())
+    return found
 
 
 def _held_out(tables: Table) -> list[Pair]:

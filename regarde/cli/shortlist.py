@@ -7,6 +7,7 @@ from typing import Annotated
 
 import typer
 
+from regarde.cli import options
 from regarde.cli.streams import warn
 from regarde.errors import DiskError, UsageError
 
@@ -19,6 +20,7 @@ def shortlist(
     source: Annotated[Path | None, typer.Option(metavar="FILE", help="Or sources, one a line.")] = None,
     target: Annotated[Path | None, typer.Option(metavar="FILE", help="And their translations.")] = None,
     columns: Annotated[str | None, typer.Option(metavar="A:B", help="Columns of a table with more than two.")] = None,
+    on_error: options.OnError = "stop",
     best: Annotated[
         int, typer.Option(min=1, max=10_000, metavar="N", help="Target tokens for each source token.")
     ] = 30,
@@ -40,13 +42,15 @@ def shortlist(
 
     if (data is None) == (source is None) or (source is None) != (target is None):
         raise UsageError("Give the pairs to learn from: --data FILE, or --source FILE and --target FILE.")
-    text = load(run).text
+    if source is not None and columns is not None:
+        raise UsageError("--columns is about the table of --data, and --source has none. Leave out one.")
+    text, report = load(run).text, Report()
     if data is not None:
-        pairs = read_pairs(["-" if str(data) == "-" else data], columns=columns, report=Report())
+        pairs = read_pairs(["-" if str(data) == "-" else data], columns=columns, on_error=on_error, report=report)
     else:
         assert source is not None
         assert target is not None
-        pairs = read_parallel(source, target, report=Report())
+        pairs = read_parallel(source, target, on_error=on_error, report=report)
     tokens = ((text.source.encode(text.prepare(p.source)), text.target.encode(text.prepare(p.target))) for p in pairs)
     learned = shortlists.learn(tokens, (len(text.source), len(text.target)), best=best, frequent=frequent)
     content = learned.as_text().encode()
@@ -55,5 +59,7 @@ def shortlist(
             manifest.add_file(run, shortlists.NAME, content)
     except OSError as error:
         raise DiskError(f"{run}: not written ({error.strerror}). Free some space.") from None
+    if report.skipped:
+        warn(report.summary())
     owners = int((learned.starts[1:] > learned.starts[:-1]).sum())
     warn(f"{owners:,} source tokens have {len(learned.ids) / max(1, owners):.0f} target tokens each, on average")

@@ -18,8 +18,10 @@ def test_both_models_are_compared(cli, tiny: Path, tmp_path: Path) -> None:
 
 
 def test_other_pairs_may_be_given(cli, tiny: Path, tmp_path: Path) -> None:
-    (tmp_path / "pairs.tsv").write_text("abc\tabc\nxyz\txyz\n")
-    done = cli("quantize", tiny, "--out", tmp_path / "small", "--data", tmp_path / "pairs.tsv")
+    (tmp_path / "pairs.tsv").write_text("abc\tabc\nno pair\nxyz\txyz\n")
+    asked = ("quantize", tiny, "--out", tmp_path / "small", "--data", tmp_path / "pairs.tsv")
+    assert "--on-error skip" in cli(*asked).fails(3)
+    done = cli(*asked, "--on-error", "skip")
     assert done.out.decode().splitlines()[-1].startswith(("0 of 2", "1 of 2", "2 of 2"))
 
 

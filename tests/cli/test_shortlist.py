@@ -41,6 +41,12 @@ def test_a_model_in_bytes_keeps_the_shortlist(regarde, tiny: Path, run: Path) ->
 def test_pairs_must_be_given_and_a_folder_in_use_is_left_alone(regarde, tiny: Path, run: Path) -> None:
     assert regarde("shortlist", run).code == 2
     assert regarde("shortlist", run, "--source", tiny.parent / "copy.tsv").code == 2
+    both = ("--source", tiny.parent / "copy.tsv", "--target", tiny.parent / "copy.tsv")
+    assert "--columns" in regarde("shortlist", run, *both, "--columns", "1:2").error
+    assert regarde("shortlist", run, "--data", "-", stdin=b"abc\nabc\tabc\n").code == 3
+    skipping = regarde("shortlist", run, "--data", "-", "--on-error", "skip", stdin=b"abc\nabc\tabc\n")
+    assert skipping.code == 0
+    assert "1 skipped" in skipping.error
     with (run / ".lock").open("w") as lock:
         fcntl.flock(lock, fcntl.LOCK_EX)
         done = regarde("shortlist", run, "--data", tiny.parent / "copy.tsv")
