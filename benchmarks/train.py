@@ -52,7 +52,7 @@ from regarde.training.optimiser import Adam
 from regarde.training.prepare import epoch, prepare
 from regarde.training.presets import presets
 from regarde.training.recipe import TrainingConfig, parse
-from regarde.training.step import Stepper
+from regarde.training.step import Part, Stepper
 
 VOCABULARY = 8000
 SMOOTHING = 0.1
@@ -268,9 +268,9 @@ def in_real(name: str) -> ModelConfig:
 class NaiveStepper(Stepper):
     """An update in which everything is done in the step loop."""
 
-    def _backward(self, batch: Batch, step: int, tokens: int) -> Tensor:
+    def _backward(self, part: Part, step: int, tokens: int) -> Tensor:
         with library.switched_off():
-            return naive(self.model, batch)
+            return naive(self.model, part.batch)
 
 
 def on_real_text(folder: Path, name: str, pairs: int, steps: int) -> Real:

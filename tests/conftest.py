@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import signal
 import subprocess
 import sys
 from collections.abc import Callable
@@ -13,6 +14,7 @@ import pytest
 import torch
 
 torch.set_num_threads(1)  # the machine may have few cores, and results depend on the number
+signal.signal(signal.SIGINT, signal.default_int_handler)  # started in the background, this process would ignore it
 
 TINY = [
     "training.steps=120",

@@ -47,7 +47,13 @@ def align(
     ] = None,
     threshold: Annotated[
         float | None,
-        typer.Option(min=0.0, max=1.0, metavar="X", help="Link all of at least this weight, not each word's heaviest."),
+        typer.Option(
+            callback=options.number,
+            min=0.0,
+            max=1.0,
+            metavar="X",
+            help="Link all of at least this weight, not each word's heaviest.",
+        ),
     ] = None,
     offset: Annotated[
         int | None,

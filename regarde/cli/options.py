@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Literal
 
@@ -49,6 +50,13 @@ Metrics = Annotated[
     str,
     typer.Option(metavar="NAMES", help="Of exact_match, bleu, chrf, ter, cer, wer: with commas. Else by the data."),
 ]
+
+
+def number(value: float | None) -> float | None:
+    """NaN lies in no range, and a range lets it pass."""
+    if value is not None and math.isnan(value):
+        raise typer.BadParameter("nan is not a number.")
+    return value
 
 
 def open_run(run: Path, *, device: str, engine: Literal["auto", "native", "torch"], threads: int) -> Translator:

@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Annotated, Literal
 import typer
 
 from regarde.cli.devices import choose, cores
+from regarde.cli.options import number
 from regarde.cli.streams import Input, file_input, standard_input, warn
 from regarde.errors import DataError, UsageError
 from regarde.training.threads import MOST_THREADS, settle_threads
@@ -39,7 +40,13 @@ def translate(
     ] = 1,
     alpha: Annotated[
         float | None,
-        typer.Option(min=0.0, max=10.0, metavar="X", help="Length penalty of a beam; 0 for none, more for longer."),
+        typer.Option(
+            callback=number,
+            min=0.0,
+            max=10.0,
+            metavar="X",
+            help="Length penalty of a beam; 0 for none, more for longer.",
+        ),
     ] = None,
     min_length: Annotated[
         int | None, typer.Option(min=0, max=10**6, metavar="N", help="Tokens of an answer at least.")
@@ -56,10 +63,13 @@ def translate(
     top_k: Annotated[int | None, typer.Option(min=1, metavar="N", help="Sample from the N likeliest words.")] = None,
     top_p: Annotated[
         float | None,
-        typer.Option(min=0.0, max=1.0, metavar="P", help="Sample from the likeliest words of this mass."),
+        typer.Option(
+            callback=number, min=0.0, max=1.0, metavar="P", help="Sample from the likeliest words of this mass."
+        ),
     ] = None,
     temperature: Annotated[
-        float | None, typer.Option(min=1e-3, max=1e3, metavar="X", help="Below 1 sharper, above 1 flatter samples.")
+        float | None,
+        typer.Option(callback=number, min=1e-3, max=1e3, metavar="X", help="Below 1 sharper, above 1 flatter samples."),
     ] = None,
     seed: Annotated[int | None, typer.Option(min=0, metavar="N", help="Other samples for another seed.")] = None,
     replace_unknown: Annotated[

@@ -190,7 +190,7 @@ def test_a_recipe_that_is_no_text_is_exit_code_2(cli, tmp_path: Path) -> None:
         (["copy", "--preset", "rnnsearch-smal"], 'Did you mean "rnnsearch-small"?'),
         (["copy", "--on-error", "ignore"], "Known: stop, skip."),
         (["copy", "--device", "abacus"], "--device abacus: not available here"),
-        (["copy", "--threads", "1000000"], "less than or equal to 1024"),
+        (["copy", "--threads", "1000000"], "'--threads': 1000000 is not in the range 0<=x<=1024"),
         (["my.tsv", "--columns", "1"], "--columns 1: expected source:target"),
     ],
 )

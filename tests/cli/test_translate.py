@@ -339,13 +339,14 @@ def test_samples_depend_on_the_seed_alone(cli, tiny: Path, text: Path) -> None:
 @pytest.mark.parametrize(
     ("options", "message"),
     [
-        (["--beam", "0"], "greater than or equal to 1"),
-        (["--beam", "1000000000"], "less than or equal to 1000"),
+        (["--beam", "0"], "'--beam': 0 is not in the range 1<=x<=1000"),
+        (["--beam", "1000000000"], "'--beam': 1000000000 is not in the range 1<=x<=1000"),
         (["--beam", "x"], "--beam"),
         (["--n-best", "4", "--beam", "3"], "n_best = 4: expected at most the beam size, 3"),
         (["--sample", "--beam", "2"], "--beam and --alpha exclude --sample"),
         (["--sample", "--n-best", "200"], "expected a value from 1 to 100"),
         (["--sample", "--temperature", "nan"], "--temperature"),
+        (["--alpha", "nan"], "'--alpha': nan is not a number"),
         (["--sample", "--top-p", "1.5"], "--top-p"),
         (["--seed", "5"], "--seed is about sampling"),
         (["--device", "abacus"], "--device abacus: not available here. Available: auto, "),

@@ -136,9 +136,9 @@ def test_the_pairs_of_a_bad_batch_are_named_by_their_lines(monkeypatch) -> None:
     seen: list[int] = []
     backward = Stepper._backward
 
-    def broken(self, batch, step, tokens):
-        loss = backward(self, batch, step, tokens)
-        return loss * float("nan") if batch.source.ids.shape[1] > 20 else loss
+    def broken(self, part, step, tokens):
+        loss = backward(self, part, step, tokens)
+        return loss * float("nan") if part.batch.source.ids.shape[1] > 20 else loss
 
     monkeypatch.setattr(Stepper, "_backward", broken)
     alone = [*SHORT, "training.batch_pairs=1", "training.steps=40", "training.valid_every=40"]

@@ -46,7 +46,10 @@ template <class Real> struct Head {
   }
 
   // How far query t may look.
-  int64_t reach(int64_t t) const { return a.causal ? S - T + t + 1 : S; }
+  int64_t reach(int64_t t) const {
+    const int64_t far = a.causal ? S - T + t + 1 : S;
+    return far > 0 ? far : 0;
+  }
 
   // P for `count` queries from t on.
   void look(Rows<const Real> Q, int64_t t, int64_t count, const uint8_t *mask) {
