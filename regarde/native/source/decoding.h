@@ -78,9 +78,44 @@ inline void table_additive(const float *q, const float *keys, const float *v, in
   for (int64_t s = 0; s < S; s++) scores[s] = additive_score(q, keys + s * A, v, A);
 }
 
+// Four keys against one query: their sums do not wait for each other.
+INLINE void dots4(const float *q, const float *const *keys, int64_t C, float scale, float *scores) {
+  Vector<float> totals[4] = {};
+  FOR_LANES(float, j, n, C) {
+    const Vector<float> x = load<float>(q + j, n);
+    UNROLL for (int i = 0; i < 4; i++) totals[i] += x * load<float>(keys[i] + j, n);
+  }
+  UNROLL for (int i = 0; i < 4; i++) scores[i] = scale * sum<float>(totals[i]);
+}
+
 inline void table_dots(const float *q, const float *keys, int64_t apart, int64_t S, int64_t A, float scale,
                        float *scores) {
-  for (int64_t s = 0; s < S; s++) scores[s] = scale * dot(q, keys + s * apart, A);
+  int64_t s = 0;
+  for (; s + 4 <= S; s += 4) {
+    const float *const four[] = {keys + s * apart, keys + (s + 1) * apart, keys + (s + 2) * apart, keys + (s + 3) * apart};
+    dots4(q, four, A, scale, scores + s);
+  }
+  for (; s < S; s++) scores[s] = scale * dot(q, keys + s * apart, A);
+}
+
+// share * sum_s weights_s value_s, where `value(s)` is a row of C; four vectors at a time, for the same reason.
+template <class Value>
+INLINE void brought(const float *weights, Value value, int64_t S, int64_t C, float share, float *out) {
+  constexpr int W = Lanes<float>::count;
+  int64_t c = 0;
+  for (; c + 4 * W <= C; c += 4 * W) {
+    Vector<float> totals[4] = {};
+    for (int64_t s = 0; s < S; s++) {
+      const float *from = value(s) + c;
+      UNROLL for (int i = 0; i < 4; i++) totals[i] += weights[s] * load<float>(from + i * W);
+    }
+    UNROLL for (int i = 0; i < 4; i++) store<float>(out + c + i * W, totals[i] * share);
+  }
+  for (; c < C; c += W) {
+    Vector<float> total = {};
+    for (int64_t s = 0; s < S; s++) total += weights[s] * load<float>(value(s) + c, C - c);
+    store<float>(out + c, total * share, C - c);
+  }
 }
 
 // Zero where not allowed, or where the score is -inf; all zero where nothing else is.
@@ -100,21 +135,7 @@ inline void table_softmax(float *scores, const uint8_t *allowed, int64_t S) {
 }
 
 inline void table_bring(const float *weights, const float *values, int64_t apart, int64_t S, int64_t C, float *context) {
-  FOR_LANES(float, c, n, C) {
-    Vector<float> total = {};
-    for (int64_t s = 0; s < S; s++) total += weights[s] * load<float>(values + s * apart + c, n);
-    store<float>(context + c, total, n);
-  }
-}
-
-// Four keys against one query: their sums do not wait for each other.
-INLINE void dots4(const float *q, const float *const *keys, int64_t first, int64_t C, float scale, float *scores) {
-  Vector<float> totals[4] = {};
-  FOR_LANES(float, j, n, C) {
-    const Vector<float> x = load<float>(q + j, n);
-    UNROLL for (int i = 0; i < 4; i++) totals[i] += x * load<float>(keys[i] + first + j, n);
-  }
-  UNROLL for (int i = 0; i < 4; i++) scores[i] = scale * sum<float>(totals[i]);
+  brought(weights, [&](int64_t s) { return values + s * apart; }, S, C, 1.0f, context);
 }
 
 // One word looks at `count` of them in each of `heads`: keys and values, `apart` from each other, lie anywhere.
@@ -124,7 +145,10 @@ inline void table_look(const float *q, const float *const *kept, int64_t count, 
     const int64_t first = n * C;
     float top = -INFINITY;
     int64_t s = 0;
-    for (; s + 4 <= count; s += 4) dots4(q + first, kept + s, first, C, scale, scores + s);
+    for (; s + 4 <= count; s += 4) {
+      const float *const four[] = {kept[s] + first, kept[s + 1] + first, kept[s + 2] + first, kept[s + 3] + first};
+      dots4(q + first, four, C, scale, scores + s);
+    }
     for (; s < count; s++) scores[s] = scale * dot(q + first, kept[s] + first, C);
     for (s = 0; s < count; s++) top = scores[s] > top ? scores[s] : top;
     Vector<float> sums = {};
@@ -136,11 +160,7 @@ inline void table_look(const float *q, const float *const *kept, int64_t count, 
       store<float>(scores + s, e, left);
     }
     const float share = 1 / sum<float>(sums);
-    FOR_LANES(float, c, left, C) {
-      Vector<float> total = {};
-      for (int64_t s = 0; s < count; s++) total += scores[s] * load<float>(kept[s] + apart + first + c, left);
-      store<float>(out + first + c, total * share, left);
-    }
+    brought(scores, [&](int64_t s) { return kept[s] + apart + first; }, count, C, share, out + first);
   }
 }
 
