@@ -83,7 +83,7 @@ def load_ensemble(
         for number, folder in enumerate(folders)
     ]
     if engine == "auto" and len({translator.engine.name for translator in translators}) > 1:
-        translators = [load(folder, device=device, engine="torch") for folder in folders]
+        translators = [load(folder, device=device, engine="torch", shortlist=shortlist) for folder in folders]
     return ensemble(translators)
 
 

@@ -83,7 +83,7 @@ class NativeEngine:
 
     @classmethod
     def check(cls, settings: Mapping[str, str], kinds: Mapping[str, Kind]) -> None:
-        """Is there such a model, with tensors of these shapes? Nothing is allocated to find out; `Unfit` says no."""
+        """Is there such a model, with tensors of these shapes? No tensor is read to find out; `Unfit` says no."""
         tried = cls.__new__(cls)
         tried._library = library.loaded()
         tried._build(settings, kinds, {})
