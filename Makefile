@@ -4,7 +4,7 @@ VENV := .venv
 BIN := $(VENV)/bin
 BUILT := pyproject.toml setup.py $(wildcard regarde/native/source/* regarde/native/source/engine/*)
 
-.PHONY: demo test slow lint clean
+.PHONY: demo test slow lint studio clean
 
 demo: $(VENV)/demo
 	$(BIN)/regarde demo
@@ -22,6 +22,13 @@ lint: $(VENV)/test
 	$(BIN)/ruff check --fix .
 	$(BIN)/ruff format .
 	$(BIN)/mypy
+
+studio: studio/node_modules
+	cd studio && npm run --silent build
+
+studio/node_modules: studio/package-lock.json
+	cd studio && npm ci --silent
+	@touch $@
 
 $(VENV)/demo: $(BUILT) | $(BIN)/python
 	$(BIN)/python -m pip install --quiet --disable-pip-version-check --editable '.[train]'

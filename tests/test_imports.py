@@ -34,6 +34,7 @@ ORDER = [
     "quantise",
     "evaluation",
     "visualise",
+    "studio",
     "training",
     "cli",
 ]

@@ -1,0 +1,197 @@
+// A heat map of weights: rows (what was said) by columns (what was looked at). SVG, which can be read and exported, up
+// to 60 x 60 cells; canvas above, which stays quick. One cell is active: by pointing, or by the arrow keys.
+import type { JSX } from "preact";
+import { useEffect, useRef } from "preact/hooks";
+import { dark, heat, ink } from "../colour";
+import { fixed, short, visible, width } from "../text";
+
+export interface Cell {
+  row: number;
+  column: number;
+}
+
+export interface MatrixProps {
+  rows: string[];
+  columns: string[];
+  values: number[][];
+  label: string;
+  top?: number; // the value with the strongest colour
+  active?: Cell | null;
+  onActive?: (cell: Cell | null) => void;
+  onPick?: (cell: Cell) => void;
+}
+
+const DRAWN = 60; // cells to a side above which a canvas takes over
+const PRINTED = 26; // pixels to a side from which a cell has room for its number
+
+export function Matrix(props: MatrixProps): JSX.Element {
+  const { rows, columns, label, active, onActive, onPick } = props;
+  const move = (event: KeyboardEvent) => {
+    const by = { ArrowUp: [-1, 0], ArrowDown: [1, 0], ArrowLeft: [0, -1], ArrowRight: [0, 1] }[event.key];
+    if (event.key === "Enter" && active) onPick?.(active);
+    if (!by || !onActive) return;
+    event.preventDefault();
+    event.stopPropagation(); // the arrows move the cell here, not the step
+    const from = active ?? { row: by[0] < 0 ? rows.length : -1, column: by[1] < 0 ? columns.length : -1 };
+    const within = (value: number, count: number) => Math.min(Math.max(value, 0), count - 1);
+    onActive({ row: within(from.row + by[0], rows.length), column: within(from.column + by[1], columns.length) });
+  };
+  const large = rows.length > DRAWN || columns.length > DRAWN;
+  return (
+    <div
+      class="matrix"
+      tabIndex={0}
+      role="application"
+      aria-roledescription="heat map"
+      aria-label={`${label}. Arrow keys move from cell to cell.`}
+      onKeyDown={move}
+      onPointerLeave={() => onActive?.(null)}
+    >
+      {large ? <Painted {...props} /> : <Drawn {...props} />}
+    </div>
+  );
+}
+
+/** Where things stand, in pixels. */
+export function layout({ rows, columns }: Pick<MatrixProps, "rows" | "columns">, large = false) {
+  const side = large ? Math.max(4, Math.min(10, 900 / columns.length)) : columns.length > 36 ? 18 : columns.length > 22 ? 24 : 34;
+  const widest = (labels: string[]) => Math.max(...labels.map((each) => width(short(visible(each)))), 1);
+  const slanted = widest(columns) > (side > 30 ? 4 : 2);
+  const left = Math.min(widest(rows), 16) * 8.6 + 14;
+  const head = slanted ? Math.min(widest(columns), 16) * 7.2 + 18 : 28;
+  const right = slanted ? Math.min(widest(columns), 16) * 3.5 : 4;
+  return { side, left, head, slanted, width: left + columns.length * side + right, height: head + rows.length * side + 4 };
+}
+
+/** The picture itself, also for export: everything it needs is in its attributes. */
+export function Drawn({ rows, columns, values, top = 1, active, onActive, onPick, label }: MatrixProps): JSX.Element {
+  const at = layout({ rows, columns });
+  const night = dark.value;
+  const text = night ? "#efebe4" : "#1d1b18";
+  return (
+    <svg
+      viewBox={`0 0 ${at.width} ${at.height}`}
+      width={at.width}
+      height={at.height}
+      role="img"
+      aria-label={label}
+      font-family="Charter, 'Noto Serif', Georgia, serif"
+      font-size="15"
+      fill={text}
+    >
+      {columns.map((column, c) => {
+        const x = at.left + (c + 0.5) * at.side;
+        const y = at.head - 9;
+        return (
+          <text
+            key={c}
+            x={x}
+            y={y}
+            text-anchor={at.slanted ? "start" : "middle"}
+            transform={at.slanted ? `rotate(-58 ${x} ${y})` : undefined}
+            unicode-bidi="plaintext"
+            opacity={active && active.column !== c ? 0.45 : 1}
+          >
+            {short(visible(column))}
+          </text>
+        );
+      })}
+      {rows.map((row, r) => (
+        <text
+          key={r}
+          x={at.left - 10}
+          y={at.head + (r + 0.5) * at.side + 5}
+          text-anchor="end"
+          unicode-bidi="plaintext"
+          opacity={active && active.row !== r ? 0.45 : 1}
+        >
+          {short(visible(row))}
+        </text>
+      ))}
+      {values.map((row, r) =>
+        row.map((value, c) => {
+          const on = active?.row === r && active.column === c;
+          const x = at.left + c * at.side;
+          const y = at.head + r * at.side;
+          return (
+            <g
+              key={`${r} ${c}`}
+              data-cell={`${r} ${c}`}
+              onPointerEnter={() => onActive?.({ row: r, column: c })}
+              onClick={() => onPick?.({ row: r, column: c })}
+            >
+              <rect
+                x={x + 0.75}
+                y={y + 0.75}
+                width={at.side - 1.5}
+                height={at.side - 1.5}
+                rx={Math.min(3, at.side / 8)}
+                fill={heat(value / top, night)}
+                stroke={on ? text : "none"}
+                stroke-width={on ? 1.5 : 0}
+              />
+              {at.side >= PRINTED && value >= 0.1 * top ? (
+                <text
+                  x={x + at.side / 2}
+                  y={y + at.side / 2 + 3.6}
+                  text-anchor="middle"
+                  font-size="10.5"
+                  font-family="system-ui, 'Noto Sans', sans-serif"
+                  fill={ink(value / top, night)}
+                  pointer-events="none"
+                >
+                  {value >= 0.995 ? "1" : fixed(value, 2).slice(1)}
+                </text>
+              ) : null}
+            </g>
+          );
+        }),
+      )}
+    </svg>
+  );
+}
+
+/** The same on a canvas: two thousand times as many cells are one picture. */
+function Painted({ rows, columns, values, top = 1, active, onActive, onPick, label }: MatrixProps): JSX.Element {
+  const canvas = useRef<HTMLCanvasElement>(null);
+  const side = Math.max(3, Math.min(10, Math.floor(960 / columns.length)));
+  const night = dark.value;
+  const ratio = Math.min(devicePixelRatio || 1, 2);
+  useEffect(() => {
+    const brush = canvas.current?.getContext("2d");
+    if (!brush) return;
+    brush.setTransform(ratio, 0, 0, ratio, 0, 0);
+    values.forEach((row, r) =>
+      row.forEach((value, c) => {
+        brush.fillStyle = heat(value / top, night);
+        brush.fillRect(c * side, r * side, side - (side > 4 ? 0.5 : 0), side - (side > 4 ? 0.5 : 0));
+      }),
+    );
+    if (active) {
+      brush.strokeStyle = night ? "#efebe4" : "#1d1b18";
+      brush.strokeRect(active.column * side, 0, side, rows.length * side);
+      brush.strokeRect(0, active.row * side, columns.length * side, side);
+    }
+  }, [values, top, night, side, active?.row, active?.column, ratio]);
+  const cell = (event: PointerEvent | MouseEvent): Cell => {
+    const box = canvas.current!.getBoundingClientRect();
+    const place = (from: number, size: number, count: number) =>
+      Math.min(count - 1, Math.max(0, Math.floor((from / size) * count)));
+    return {
+      row: place(event.clientY - box.top, box.height, rows.length),
+      column: place(event.clientX - box.left, box.width, columns.length),
+    };
+  };
+  return (
+    <canvas
+      ref={canvas}
+      width={columns.length * side * ratio}
+      height={rows.length * side * ratio}
+      style={{ width: `${columns.length * side}px`, height: `${rows.length * side}px` }}
+      role="img"
+      aria-label={label}
+      onPointerMove={(event) => onActive?.(cell(event))}
+      onClick={(event) => onPick?.(cell(event))}
+    />
+  );
+}

@@ -1,0 +1,56 @@
+// The table behind every chart: what a picture shows, in numbers, for who cannot or will not look at pictures.
+import type { JSX } from "preact";
+import { useState } from "preact/hooks";
+import { fixed } from "../text";
+import { Token } from "./tokens";
+
+export interface Table {
+  caption: string;
+  columns: string[];
+  rows: { head: string; cells: (number | string | null)[] }[];
+  corner?: string;
+  digits?: number;
+}
+
+/** Closed until it is asked for, and made only then: a long sentence has tens of thousands of cells. */
+export function Numbers(table: Table): JSX.Element {
+  const [open, setOpen] = useState(false);
+  return (
+    <details class="numbers" onToggle={(event) => setOpen(event.currentTarget.open)}>
+      <summary>Numbers</summary>
+      {open ? <Grid {...table} /> : null}
+    </details>
+  );
+}
+
+function Grid({ caption, columns, rows, corner = "", digits = 3 }: Table): JSX.Element {
+  return (
+    <div class="scrolls" tabIndex={0} role="region" aria-label={caption}>
+      <table>
+        <caption>{caption}</caption>
+        <thead>
+          <tr>
+            <th scope="col">{corner}</th>
+            {columns.map((column, c) => (
+              <th scope="col" key={c}>
+                <Token of={column} />
+              </th>
+            ))}
+          </tr>
+        </thead>
+        <tbody>
+          {rows.map(({ head, cells }, r) => (
+            <tr key={r}>
+              <th scope="row">
+                <Token of={head} />
+              </th>
+              {cells.map((cell, c) => (
+                <td key={c}>{typeof cell === "string" ? <Token of={cell} /> : fixed(cell, digits)}</td>
+              ))}
+            </tr>
+          ))}
+        </tbody>
+      </table>
+    </div>
+  );
+}

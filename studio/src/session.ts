@@ -1,0 +1,110 @@
+// What the page holds: the models there are, the sentence, and the answer to it. One question is open at a time; a
+// newer one takes its place.
+import { computed, effect, signal } from "@preact/signals";
+import { number, set, view, word } from "./address";
+import * as api from "./api";
+import type { Part, Trace } from "./trace";
+import { shape, way } from "./trace";
+
+/** A page written by `regarde show --html` carries its model and its trace. */
+interface Enclosed {
+  model: api.Model;
+  trace: Trace;
+}
+
+const element = document.getElementById("enclosed");
+export const enclosed: Enclosed | null = element ? JSON.parse(element.textContent ?? "null") : null;
+
+export const models = signal<api.Model[]>(enclosed ? [enclosed.model] : []);
+export const problem = signal("");
+export const busy = signal(false);
+export const trace = signal<Trace | null>(enclosed?.trace ?? null);
+
+export const model = computed(() => models.value.find(({ name }) => name === word("model")) ?? models.value[0] ?? null);
+export const text = computed(() => word("text"));
+export const beam = computed(() => Math.min(number("beam") ?? 1, 20) || 1);
+
+/** Which hypothesis is looked at, and its steps. */
+export const chosen = computed(() => {
+  const found = trace.value?.hypotheses ?? [];
+  return found[Math.min(number("rank") ?? 0, found.length - 1)] ?? null;
+});
+export const moments = computed(() => (trace.value && chosen.value ? way(trace.value, chosen.value) : []));
+export const parts = computed(() => (trace.value ? shape(trace.value) : { layers: 0, heads: 0 }));
+
+/** The layer and head of the address; with one of each there is nothing to choose. */
+export const part = computed<Part>(() => {
+  const { layers, heads } = parts.value;
+  const within = (name: string, count: number) => {
+    const given = number(name);
+    return count === 1 ? 0 : given !== null && given < count ? given : null;
+  };
+  return { layer: within("layer", layers), head: within("head", heads) };
+});
+
+const TRACED = new Set(["step", "align", "beam"]); // views that read the trace of the one sentence
+const PAUSE = 220; // ms without a key before a sentence is asked for
+
+/** Ask again whenever the question changes, a little after its last change; answers to old questions are dropped. */
+export function follow<Q, A>(
+  asked: () => Q | null,
+  ask: (question: Q, signal: AbortSignal) => Promise<A>,
+  give: (answer: A | null) => void,
+): () => void {
+  const key = computed(() => JSON.stringify(asked())); // the same question in new words is no new question
+  return effect(() => {
+    const question: Q | null = JSON.parse(key.value);
+    if (question === null) {
+      give(null);
+      return undefined;
+    }
+    const stop = new AbortController();
+    const timer = setTimeout(() => void one(question, stop.signal, ask, give), PAUSE);
+    return () => {
+      clearTimeout(timer);
+      stop.abort();
+      busy.value = false;
+    };
+  });
+}
+
+async function one<Q, A>(
+  question: Q,
+  signal: AbortSignal,
+  ask: (question: Q, signal: AbortSignal) => Promise<A>,
+  give: (answer: A | null) => void,
+): Promise<void> {
+  busy.value = true;
+  try {
+    const answer = await ask(question, signal);
+    if (signal.aborted) return;
+    problem.value = "";
+    give(answer);
+  } catch (error) {
+    if (signal.aborted) return;
+    problem.value = error instanceof api.Problem ? error.message : String(error);
+    give(null);
+  }
+  busy.value = false;
+}
+
+/** The question that the address asks; null where there is nothing to ask. */
+export function question(): api.Asked | null {
+  if (!model.value || !text.value.trim()) return null;
+  return { model: model.value.name, text: text.value, beam: beam.value, n_best: Math.min(beam.value, 5) };
+}
+
+export async function start(): Promise<void> {
+  if (enclosed) {
+    if (!TRACED.has(view.peek())) set({});
+    return;
+  }
+  try {
+    models.value = await api.models();
+  } catch (error) {
+    problem.value = (error as Error).message;
+  }
+  follow(() => (TRACED.has(view.value) ? question() : null), api.trace, (found) => {
+    if (found || !text.peek().trim()) trace.value = found;
+  });
+}

@@ -1,0 +1,109 @@
+// The frame of the page: its name, its views, its footer. Views are links, so the browser's own keys work on them.
+import type { FunctionComponent, JSX } from "preact";
+import { useEffect } from "preact/hooks";
+import { go, link, VIEWS, type View, view } from "./address";
+import { choose, type Scheme, scheme } from "./colour";
+import { enclosed } from "./session";
+import { Align } from "./views/align";
+import { Beam } from "./views/beam";
+import { Compare } from "./views/compare";
+import { Step } from "./views/step";
+import { Train } from "./views/train";
+import { Translate } from "./views/translate";
+import { WhatIf } from "./views/whatif";
+
+const PAGES: Record<View, { name: string; show: FunctionComponent }> = {
+  translate: { name: "Translate", show: Translate },
+  step: { name: "Step", show: Step },
+  align: { name: "Align", show: Align },
+  beam: { name: "Beam", show: Beam },
+  whatif: { name: "What if", show: WhatIf },
+  compare: { name: "Compare", show: Compare },
+  train: { name: "Train", show: Train },
+};
+
+const ENCLOSED: View[] = ["step", "align"]; // what a page without a server can show
+const offered: readonly View[] = enclosed ? ENCLOSED : VIEWS;
+
+export function Shell(): JSX.Element {
+  const shown = offered.includes(view.value) ? view.value : offered[0];
+  const Show = PAGES[shown].show;
+  useEffect(() => {
+    document.title = `${PAGES[shown].name} · Regarde`;
+  }, [shown]);
+  useEffect(() => {
+    document.documentElement.style.colorScheme = scheme.value === "auto" ? "light dark" : scheme.value;
+  }, [scheme.value]);
+  useEffect(() => {
+    addEventListener("keydown", byNumber);
+    return () => removeEventListener("keydown", byNumber);
+  }, []);
+  return (
+    <>
+      <a class="skip" href="#main" onClick={skip}>
+        Skip to the view
+      </a>
+      <header class="top">
+        <p class="name">
+          <Mark /> Regarde
+        </p>
+        <nav aria-label="Views">
+          {offered.map((each) => (
+            <a key={each} href={link(each)} aria-current={each === shown ? "page" : undefined} onClick={(event) => follow(event, each)}>
+              {PAGES[each].name}
+            </a>
+          ))}
+        </nav>
+        <SchemeChoice />
+      </header>
+      <main id="main" tabIndex={-1} class={`view ${shown}`}>
+        <h1 class="hidden">{PAGES[shown].name}</h1>
+        <Show />
+      </main>
+    </>
+  );
+}
+
+/** Three lines that meet: what attention does. */
+const Mark = (): JSX.Element => (
+  <svg class="mark" viewBox="0 0 24 24" width="22" height="22" aria-hidden="true">
+    <path d="M3 4 C 12 4, 12 12, 20 12 M3 12 H 20 M3 20 C 12 20, 12 12, 20 12" fill="none" stroke="currentColor" stroke-linecap="round" />
+    <circle cx="20" cy="12" r="3" fill="currentColor" />
+  </svg>
+);
+
+function SchemeChoice(): JSX.Element {
+  const next: Record<Scheme, Scheme> = { auto: "light", light: "dark", dark: "auto" };
+  const sign: Record<Scheme, string> = { auto: "◐", light: "○", dark: "●" };
+  return (
+    <button
+      type="button"
+      class="scheme"
+      aria-label={`Colours: ${scheme.value}. Change to ${next[scheme.value]}.`}
+      title={`Colours: ${scheme.value}`}
+      onClick={() => choose(next[scheme.value])}
+    >
+      {sign[scheme.value]}
+    </button>
+  );
+}
+
+function follow(event: MouseEvent, to: View): void {
+  if (event.metaKey || event.ctrlKey || event.shiftKey || event.button) return; // a new tab is the browser's to open
+  event.preventDefault();
+  go(to);
+}
+
+function skip(event: MouseEvent): void {
+  event.preventDefault(); // the address holds the state, not a place on the page
+  document.getElementById("main")?.focus();
+}
+
+/** Whether a key is meant for a field rather than for the page. */
+export const typing = (event: KeyboardEvent): boolean =>
+  event.ctrlKey || event.metaKey || event.altKey || (event.target as HTMLElement).closest("input, textarea, select") !== null;
+
+function byNumber(event: KeyboardEvent): void {
+  const to = offered[Number(event.key) - 1];
+  if (to && /^[1-9]$/.test(event.key) && !typing(event)) go(to);
+}

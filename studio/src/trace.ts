@@ -1,0 +1,119 @@
+// A search, step by step, as `Trace.as_json()` writes it, and what the views read from it.
+// Axes: L attention layers, N heads, S source tokens, T target tokens, both with their end mark.
+
+export type Fate = "kept" | "finished" | "pruned" | "cut";
+
+export interface Candidate {
+  id: number;
+  token: string;
+  log_probability: number | null;
+}
+
+export interface Branch {
+  parent: number | null;
+  id: number;
+  token: string;
+  score: number | null;
+  energies: (number | null)[][][] | null; // (L, N, S)
+  weights: number[][][]; // (L, N, S)
+  context_norms: number[] | null; // (L,)
+  candidates: Candidate[];
+}
+
+export interface Continuation extends Candidate {
+  branch: number;
+  score: number | null;
+  fate: Fate;
+}
+
+export interface Hypothesis {
+  text: string;
+  ids: number[];
+  tokens: string[];
+  words?: number[]; // the word of each token, -1 for none
+  token_scores: number[];
+  score: number;
+  finished: boolean;
+  path: number[];
+}
+
+export interface Trace {
+  source: string;
+  source_tokens: string[];
+  source_words?: number[];
+  search: Record<string, unknown>;
+  offset: number;
+  steps: { branches: Branch[]; continuations: Continuation[] }[];
+  hypotheses: Hypothesis[];
+}
+
+/** One step on the way of one hypothesis. */
+export interface Moment {
+  branch: Branch;
+  id: number;
+  token: string; // what was said
+  logProbability: number;
+}
+
+/** The steps of one hypothesis, from its first token to its last. */
+export function way(trace: Trace, hypothesis: Hypothesis): Moment[] {
+  return hypothesis.path.map((place, t) => ({
+    branch: trace.steps[t].branches[place],
+    id: hypothesis.ids[t],
+    token: hypothesis.tokens[t],
+    logProbability: hypothesis.token_scores[t],
+  }));
+}
+
+/** Which of the layers and heads: a number, or null for the mean over all. */
+export interface Part {
+  layer: number | null;
+  head: number | null;
+}
+
+/** (L, N, S) -> (S): one head, or the mean. */
+export function taken(weights: number[][][], { layer, head }: Part): number[] {
+  const layers = layer === null || !weights[layer] ? weights : [weights[layer]];
+  const rows = layers.flatMap((heads) => (head === null || !heads[head] ? heads : [heads[head]]));
+  if (rows.length === 1) return rows[0];
+  return (rows[0] ?? []).map((_, s) => rows.reduce((sum, row) => sum + row[s], 0) / rows.length);
+}
+
+/** (T, S): what a hypothesis looked at; row t explains token t where the model's offset is applied. */
+export function attention(trace: Trace, moments: Moment[], part: Part, explained = true): number[][] {
+  const rows = moments.map(({ branch }) => taken(branch.weights, part));
+  if (!explained || !trace.offset) return rows;
+  const none = trace.source_tokens.map(() => 0); // nothing explains the last ones, as nothing was said after them
+  return rows.map((_, t) => rows[t + trace.offset] ?? none);
+}
+
+/** How many layers and heads there are; no layers for a model without attention. */
+export function shape(trace: Trace): { layers: number; heads: number } {
+  const weights = trace.steps[0]?.branches[0]?.weights ?? [];
+  return { layers: weights.length, heads: weights[0]?.length ?? 0 };
+}
+
+export interface Words {
+  labels: string[];
+  of: number[]; // the word of each token, -1 for none
+}
+
+/** Tokens as words, by the word that each belongs to. */
+export function words(tokens: string[], of: number[]): Words {
+  const labels: string[] = [];
+  tokens.forEach((token, i) => {
+    if (of[i] >= 0) labels[of[i]] = (labels[of[i]] ?? "") + token.replace(/^▁/, "");
+  });
+  return { labels, of };
+}
+
+/** Attention between words: pieces of a source word are added, pieces of a target word averaged. */
+export function merged(rows: number[][], source: Words, target: Words): number[][] {
+  const counts = target.labels.map((_, w) => target.of.filter((each) => each === w).length || 1);
+  const sums = target.labels.map(() => source.labels.map(() => 0));
+  rows.forEach((row, t) => {
+    const to = target.of[t];
+    if (to >= 0) row.forEach((weight, s) => source.of[s] >= 0 && (sums[to][source.of[s]] += weight / counts[to]));
+  });
+  return sums;
+}

@@ -1,0 +1,6 @@
+import type { JSX } from "preact";
+import { Ask } from "../ask";
+
+export function Align(): JSX.Element {
+  return <Ask />;
+}

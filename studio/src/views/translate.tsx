@@ -1,0 +1,148 @@
+// Translate: type, and see the translation as it is made, how sure the model was of each token, and what it looked at.
+import { useSignal } from "@preact/signals";
+import type { JSX } from "preact";
+import { useEffect } from "preact/hooks";
+import { go, link, number, set } from "../address";
+import { type Said, translate, type Translation } from "../api";
+import { Ask } from "../ask";
+import { Chip, Line, runsOn, Say, Token } from "../components/tokens";
+import { Numbers } from "../components/numbers";
+import { Examples } from "../examples";
+import { follow, question, text } from "../session";
+import { fixed, percent } from "../text";
+
+type Looked = { side: "source" | "target"; at: number } | null;
+
+export function Translate(): JSX.Element {
+  const found = useSignal<Translation | null>(null);
+  useEffect(() => follow(question, translate, (answer) => {
+    if (answer || !text.peek().trim()) found.value = answer;
+  }), []);
+  return (
+    <>
+      <Ask />
+      {found.value ? <Answer found={found.value} /> : <Examples />}
+    </>
+  );
+}
+
+function Answer({ found }: { found: Translation }): JSX.Element {
+  const looked = useSignal<Looked>(null);
+  const { source_tokens: source, offset } = found;
+  const all: Said[] = [found, ...found.alternatives];
+  const rank = Math.min(number("rank") ?? 0, all.length - 1);
+  const one = all[rank];
+  const rows = one.attention && explained(one.attention, offset);
+  const look = (side: "source" | "target", at: number) => (on: boolean) => (looked.value = on ? { side, at } : null);
+  const tint = (side: "source" | "target", i: number): number | undefined => {
+    const at = looked.value;
+    if (!at || !rows) return undefined;
+    if (at.side === side) return at.at === i ? 0.35 : 0;
+    return side === "source" ? rows[at.at][i] : rows[i][at.at];
+  };
+  return (
+    <article class="answer">
+      <h2>Translation</h2>
+      <Line label="Translation" close={runsOn(one.tokens)}>
+        {one.tokens.map((token, t) => (
+          <Chip
+            key={t}
+            token={token}
+            confidence={Math.exp(one.token_scores[t])}
+            tint={tint("target", t)}
+            label={`${token}, ${percent(Math.exp(one.token_scores[t]))}`}
+            onLook={look("target", t)}
+            onPick={() => go("step", { step: t, rank: rank || null })}
+          />
+        ))}
+      </Line>
+      {rows ? (
+        <>
+          <h2>Source, as the model reads it</h2>
+          <Line label="Source tokens" close={runsOn(source)}>
+            {source.map((token, s) => (
+              <Chip key={s} token={token} tint={tint("source", s)} onLook={look("source", s)} />
+            ))}
+          </Line>
+        </>
+      ) : null}
+      <p class="readout" role="status">
+        <Told one={one} source={source} rows={rows} looked={looked.value} />
+      </p>
+      {all.length > 1 ? <Ranking all={all} rank={rank} /> : null}
+      <p>
+        <a href={link("step", { rank: rank || null })}>See how it was made, step by step</a>
+      </p>
+      <Numbers
+        caption="Each token, how probable it was, and what it looked at most"
+        corner="token"
+        columns={rows ? ["probability", "looks at", "weight"] : ["probability"]}
+        rows={one.tokens.map((token, t) => ({ head: token, cells: [Math.exp(one.token_scores[t]), ...(rows ? strongest(source, rows[t]) : [])] }))}
+      />
+    </article>
+  );
+}
+
+/** Row t speaks of token t: the model's offset applied. */
+const explained = (rows: number[][], offset: number): number[][] =>
+  rows.map((row, t) => rows[t + offset] ?? row.map(() => 0));
+
+function strongest(source: string[], row: number[]): [string, number] {
+  const at = row.indexOf(Math.max(...row));
+  return [source[at], row[at]];
+}
+
+interface ToldProps {
+  one: Said;
+  source: string[];
+  rows: number[][] | null;
+  looked: Looked;
+}
+
+/** What is pointed at, in words. */
+function Told({ one, source, rows, looked }: ToldProps): JSX.Element {
+  if (!looked) {
+    const hint = rows ? "Point at a token to see what it looked at, or who looked at it." : "This model has no attention.";
+    return <span class="quiet">{hint} The redder its line, the less sure the model was.</span>;
+  }
+  const { side, at } = looked;
+  const mine = side === "source" ? source[at] : one.tokens[at];
+  const others = side === "source" ? one.tokens : source;
+  const weights = rows ? (side === "source" ? rows.map((row) => row[at]) : rows[at]) : [];
+  const best = weights
+    .map((weight, i) => ({ weight, token: others[i] }))
+    .sort((a, b) => b.weight - a.weight)
+    .slice(0, 3)
+    .filter(({ weight }) => weight >= 0.01);
+  return (
+    <>
+      <Token of={mine} />
+      {side === "target" ? ` ${percent(Math.exp(one.token_scores[at]))}` : ""}
+      {best.length ? (side === "source" ? ", looked at by" : ", looks at") : ""}
+      {best.map(({ token, weight }, i) => (
+        <span key={i}>
+          {" "}
+          <Token of={token} /> <span class="quiet">{fixed(weight, 2)}</span>
+        </span>
+      ))}
+    </>
+  );
+}
+
+function Ranking({ all, rank }: { all: Said[]; rank: number }): JSX.Element {
+  return (
+    <section>
+      <h2 id="ranking">What else it might have said</h2>
+      <ol class="ranking" aria-labelledby="ranking">
+        {all.map((each, r) => (
+          <li key={r}>
+            <button type="button" aria-pressed={r === rank} onClick={() => set({ rank: r || null })}>
+              <Say>{each.text || "∅"}</Say>
+              <span class="figures quiet">{fixed(each.score, 2)}</span>
+            </button>
+          </li>
+        ))}
+      </ol>
+    </section>
+  );
+}
