@@ -67,6 +67,9 @@ EXTRAS = {
     "jiwer": "evaluate",
     "matplotlib": "plot",
     "tensorboard": "tensorboard",
+    "starlette": "serve",
+    "uvicorn": "serve",
+    "httptools": "serve",
 }
 
 

@@ -53,6 +53,10 @@ class Translation:
         """(T, S): the mean over layers and heads, a row for each token including EOS; None for a model without."""
         return self.heads.mean(axis=(0, 1)) if self.heads.shape[0] else None
 
+    def attention_rows(self) -> list[list[float]] | None:
+        """The same as JSON knows it."""
+        return None if self.attention is None else [[round(w, 6) for w in row] for row in self.attention.tolist()]
+
     @property
     def explained(self) -> Weights | None:
         """Attention moved by the model's own offset, so that row t speaks of token t."""

@@ -36,6 +36,7 @@ ORDER = [
     "visualise",
     "studio",
     "training",
+    "serving",
     "cli",
 ]
 EXEMPT = {"__init__.py", "__main__.py"}  # the public names, which are imported lazily

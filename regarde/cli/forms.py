@@ -136,7 +136,6 @@ def _record(best: Translation) -> dict[str, Any]:
 
 
 def _as_json(translation: Translation) -> dict[str, Any]:
-    attention = translation.attention
     return {
         "source": translation.source,
         "text": translation.text,
@@ -144,7 +143,7 @@ def _as_json(translation: Translation) -> dict[str, Any]:
         "source_tokens": translation.source_tokens,
         "tokens": translation.tokens,
         "token_scores": [round(score, 6) for score in translation.token_scores],
-        "attention": None if attention is None else [[round(float(w), 6) for w in row] for row in attention],
+        "attention": translation.attention_rows(),
         "links": translation.links(),
         "finished": translation.finished,
     }

@@ -24,6 +24,7 @@ from regarde.cli.evaluate import evaluate
 from regarde.cli.inspect import inspect
 from regarde.cli.models import models
 from regarde.cli.quantize import quantize
+from regarde.cli.serve import serve
 from regarde.cli.shortlist import shortlist
 from regarde.cli.show import show
 from regarde.cli.streams import ReaderLeft, abandon, warn
@@ -72,7 +73,8 @@ def _add(command: Callable[..., None]) -> None:
 _COMMANDS: tuple[Callable[..., None], ...] = (
     *(demo, train, translate, show),
     *(align, aer, evaluate, compare, inspect),
-    *(models, data, average, quantize, shortlist, doctor),
+    *(models, data, average, quantize, shortlist),
+    *(serve, doctor),
 )
 for _command in _COMMANDS:
     _add(_command)

@@ -1,0 +1,56 @@
+"""The messages between the server and the process of its models, over a socket: a header, then JSON or bytes of it.
+
+number  8 bytes  which question it belongs to
+kind    1 byte   one of `Kind`
+length  4 bytes  of the body
+"""
+
+from __future__ import annotations
+
+import struct
+from dataclasses import dataclass
+from enum import IntEnum
+
+HEADER = struct.Struct(">QBI")
+LARGEST = 1 << 30  # bytes of a body; both ends are ours, so more is a mistake
+
+
+class Kind(IntEnum):
+    ASK = 0  # server -> models: a JSON object with `verb` and what it needs
+    CANCEL = 1  # nobody waits for this one any more
+    READY = 2  # models -> server: they are loaded, and this is what they are
+    PART = 3  # the answer so far
+    ANSWER = 4  # a JSON value, the last of its number
+    ERROR = 5  # a JSON object with `status` and `error`, the last of its number
+
+
+@dataclass(frozen=True)
+class Frame:
+    number: int
+    kind: Kind
+    body: bytes = b""
+
+    def packed(self) -> bytes:
+        return HEADER.pack(self.number, self.kind, len(self.body)) + self.body
+
+
+class Unpacker:
+    """Bytes as they come in, whole frames out."""
+
+    def __init__(self) -> None:
+        self._held = bytearray()
+
+    def feed(self, data: bytes) -> list[Frame]:
+        self._held += data
+        found, place = [], 0
+        while len(self._held) - place >= HEADER.size:
+            number, kind, length = HEADER.unpack_from(self._held, place)
+            if length > LARGEST:
+                raise ValueError(f"a frame of {length:,} bytes")
+            end = place + HEADER.size + length
+            if end > len(self._held):
+                break
+            found.append(Frame(number, Kind(kind), bytes(self._held[place + HEADER.size : end])))
+            place = end
+        del self._held[:place]
+        return found

@@ -1,0 +1,28 @@
+"""How much may be asked, and the answer to who asks for more."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+
+@dataclass(frozen=True)
+class Limits:
+    """Bounds of a request and of all of them together."""
+
+    body: int = 1 << 20  # bytes
+    characters: int = 20_000  # of all texts of a request
+    sentences: int = 128  # texts, or lines of them, in a request
+    beam: int = 16
+    n_best: int = 16
+    candidates: int = 32  # of each step of a trace
+    queue: int = 256  # sentences accepted and not yet answered
+    deadline: float = 30.0  # seconds for an answer, once accepted
+    patience: float = 10.0  # seconds for a client to send its request
+
+
+class Refusal(Exception):  # noqa: N818  # an answer like any other
+    """A request that is answered with an error."""
+
+    def __init__(self, status: int, message: str, *, retry_after: int | None = None) -> None:
+        super().__init__(message)
+        self.status, self.message, self.retry_after = status, message, retry_after

@@ -1,0 +1,97 @@
+"""A real server on a free port, and requests to it."""
+
+from __future__ import annotations
+
+import json
+import re
+import signal
+import subprocess
+import sys
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from http.client import HTTPConnection
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from regarde.native import library
+from tests.conftest import environment
+
+STARTED = re.compile(r"at (http://[\w.:\[\]]+)$")
+
+
+@dataclass(frozen=True)
+class Reply:
+    status: int
+    headers: dict[str, str]
+    body: bytes
+
+    @property
+    def json(self) -> Any:
+        return json.loads(self.body)
+
+
+@dataclass(frozen=True)
+class Running:
+    """A server that runs."""
+
+    process: subprocess.Popen[str]
+    port: int
+
+    @property
+    def url(self) -> str:
+        return f"http://127.0.0.1:{self.port}"
+
+    def send(self, method: str, path: str, body: bytes | None = None, **headers: str) -> Reply:
+        connection = HTTPConnection("127.0.0.1", self.port, timeout=30)
+        try:
+            named = {name.replace("_", "-"): value for name, value in headers.items()}
+            connection.request(method, path, body, named)
+            answer = connection.getresponse()
+            return Reply(answer.status, {k.lower(): v for k, v in answer.getheaders()}, answer.read())
+        finally:
+            connection.close()
+
+    def get(self, path: str, **headers: str) -> Reply:
+        return self.send("GET", path, **headers)
+
+    def post(self, path: str, question: object, **headers: str) -> Reply:
+        return self.send("POST", path, json.dumps(question).encode(), content_type="application/json", **headers)
+
+    def stop(self) -> int:
+        """SIGTERM; how it ended."""
+        self.process.send_signal(signal.SIGTERM)
+        return self.process.wait(timeout=30)
+
+
+@contextmanager
+def running(*arguments: object) -> Iterator[Running]:
+    """A server with these arguments, which is gone afterwards."""
+    if not library.available():
+        pytest.skip("the server needs the native library")
+    command = [sys.executable, "-m", "regarde", "serve", *map(str, arguments), "--port", "0"]
+    with subprocess.Popen(command, stderr=subprocess.PIPE, env=environment(), text=True) as process:
+        try:
+            assert process.stderr is not None
+            line = process.stderr.readline()
+            found = STARTED.search(line.strip())
+            assert found, line
+            yield Running(process, int(found[1].rpartition(":")[2]))
+        finally:
+            if process.poll() is None:
+                process.kill()
+
+
+@pytest.fixture(scope="session")
+def server(tiny: Path, plain: Path) -> Iterator[Running]:
+    """One for many tests: a model with attention, and one without."""
+    with running(f"tiny={tiny}", f"plain={plain}") as found:
+        yield found
+
+
+@pytest.fixture(scope="session")
+def serve() -> Callable[..., Any]:
+    """To start another: `with serve("tiny=…", "--queue", 2) as server`."""
+    return running
