@@ -18,6 +18,7 @@ from regarde.alignment.links import Link, argmax_links, merge, shift
 from regarde.alignment.unknown import replacements
 from regarde.errors import DataError, UsageError
 from regarde.search import Hypothesis, Search, adjusted
+from regarde.search.interventions import Intervention
 from regarde.search.prefix import NO_PREFIX, Prefix
 from regarde.search.trace import Step, Trace, ids_in
 from regarde.text import EOS, NO_WORD, Text, Tokenizer
@@ -110,6 +111,7 @@ class Engine(Protocol):
         *,
         prefix: Prefix = NO_PREFIX,
         target: Sequence[int] | None = None,
+        interventions: Sequence[Intervention] = (),
     ) -> tuple[tuple[Step, ...], list[Hypothesis]]: ...
 
     def forced(self, sources: Sequence[Sequence[int]], targets: Sequence[Sequence[int]]) -> list[Hypothesis]: ...
@@ -200,22 +202,31 @@ class Translator:
         beam: int | None = None,
         n_best: int = 1,
         search: Search | None = None,
-        prefix: str = "",
-        target: str | None = None,
+        prefix: str | Sequence[int] = "",
+        target: str | Sequence[int] | None = None,
         top_k: int = 8,
+        interventions: Sequence[Intervention] = (),
     ) -> Trace:
         """Every step of a search, with the `top_k` likeliest words at each; of forced decoding where `target` is given.
 
-        The search is chosen as in `translate`; with a `target` nothing is searched.
+        The search is chosen as in `translate`; with a `target` nothing is searched. Prefix and target are text, or ids
+        of tokens as a trace has them: after a prefix of ids any token may follow. Interventions change what attention
+        looks at, and so what is said (regarde.search.interventions).
         """
         if top_k < 1:
             raise UsageError(f"top_k = {top_k}: expected at least 1. Ask for more candidates.")
         chosen = search or adjusted(self.search, beam=beam, n_best=n_best)
-        given, text = self.tokens(sentence, prefix), self.text.target
+        given, text = self.tokens(sentence), self.text.target
         if not given.ids:
             raise UsageError("There is nothing to trace in an empty sentence. Give one with words.")
-        words = None if target is None else [*text.encode(self.text.prepare(target)), EOS]
-        steps, found = self.engine.trace(given.ids, chosen, top_k, prefix=given.prefix, target=words)
+        steps, found = self.engine.trace(
+            given.ids,
+            chosen,
+            top_k,
+            prefix=self._beginning(prefix),
+            target=None if target is None else [*self._whole(target), EOS],
+            interventions=interventions,
+        )
         named = sorted(ids_in(steps))
         return Trace(
             source=given.text,
@@ -226,7 +237,27 @@ class Translator:
             hypotheses=tuple(found),
             texts=tuple(text.decode(hypothesis.ids) for hypothesis in found),
             tokens=dict(zip(named, text.pieces(named), strict=True)),
+            interventions=tuple(interventions),
         )
+
+    def _beginning(self, prefix: str | Sequence[int]) -> Prefix:
+        if isinstance(prefix, str):
+            return self._prefix(prefix) if prefix.strip() else NO_PREFIX
+        return Prefix(self._known(prefix))
+
+    def _whole(self, target: str | Sequence[int]) -> Sequence[int]:
+        return self.text.target.encode(self.text.prepare(target)) if isinstance(target, str) else self._known(target)
+
+    def _known(self, ids: Sequence[int]) -> tuple[int, ...]:
+        """Ids that a caller names, if they are the model's."""
+        if len(ids) > self.longest:
+            raise DataError(f"{len(ids)} tokens are given: expected at most {self.longest}. Give fewer.")
+        for word in ids:
+            if not 0 <= word < len(self.text.target):
+                raise UsageError(
+                    f"Token {word}: this model can say 0 to {len(self.text.target) - 1}. Use ids of a trace of it."
+                )
+        return tuple(ids)
 
     def tokens(self, text: str, prefix: str = "") -> Sentence:
         """text -> tokens; a sentence that is too long is refused."""

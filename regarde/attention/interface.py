@@ -61,6 +61,10 @@ class Attention(nn.Module, ABC):
         return context
 
     @abstractmethod
+    def bring(self, weights: Tensor, memory: Memory) -> Tensor:
+        """What states of these weights bring back.  (B, N, T, S) -> (B, T, D)"""
+
+    @abstractmethod
     def forward(
         self, query: Tensor, memory: Memory, past: Tensor | None = None, allowed: Tensor | None = None
     ) -> tuple[Tensor, Tensor]:
@@ -89,8 +93,11 @@ class OneHead(Attention):
     def forward(
         self, query: Tensor, memory: Memory, past: Tensor | None = None, allowed: Tensor | None = None
     ) -> tuple[Tensor, Tensor]:
-        weights = self.weigh(query, memory, past, both(memory.mask, allowed))
-        return self.dropout(weights) @ memory.values, weights.unsqueeze(1)
+        weights = self.weigh(query, memory, past, both(memory.mask, allowed)).unsqueeze(1)
+        return self.bring(self.dropout(weights), memory), weights
+
+    def bring(self, weights: Tensor, memory: Memory) -> Tensor:
+        return weights.squeeze(1) @ memory.values
 
     @abstractmethod
     def weigh(self, query: Tensor, memory: Memory, past: Tensor | None, allowed: Tensor) -> Tensor:

@@ -74,7 +74,11 @@ class MultiHead(Attention):
         scores = self.score(asked, memory.keys.flatten(0, 1))  # (B N, T, S)
         scores = scores.reshape(len(query), self.heads, *scores.shape[1:])
         weights = self.normalise(scores, both(memory.mask, allowed).unsqueeze(1))
-        return self.W_o(join(self.dropout(weights) @ memory.values)), weights
+        return self.bring(self.dropout(weights), memory), weights
+
+    def bring(self, weights: Tensor, memory: Memory) -> Tensor:
+        context: Tensor = self.W_o(join(weights @ memory.values))
+        return context
 
     def context(self, query: Tensor, memory: Memory, past: Tensor) -> Tensor:
         """Where it can be had, without ever storing the weights."""

@@ -21,6 +21,7 @@ from regarde.errors import ConfigError, UsageError
 from regarde.native import library
 from regarde.precision import Kind
 from regarde.search import Beam, Hypothesis, Sampling, Search
+from regarde.search.interventions import Changes, Intervention
 from regarde.search.prefix import NO_PREFIX, Prefix
 from regarde.search.trace import Step
 from regarde.shortlist import Shortlist
@@ -42,10 +43,10 @@ class Request(ctypes.Structure):
     """As in source/engine/searching.h."""
 
     _fields_ = library.fields(
-        sizes="count kind size n_best min_length max_extra allow_unknown top_k rows threads watched",
+        sizes="count kind size n_best min_length max_extra allow_unknown top_k rows threads watched pins",
         reals="alpha beta max_ratio top_p temperature",
         pointers="starts ids target_starts target_ids dice dice_starts prefix_starts prefix_ids barred_starts "
-        "barred_ids",
+        "barred_ids masked pin_places pinned",
     )
 
 
@@ -174,10 +175,17 @@ class NativeEngine:
         *,
         prefix: Prefix = NO_PREFIX,
         target: Ids | None = None,
+        interventions: Sequence[Intervention] = (),
     ) -> tuple[tuple[Step, ...], list[Hypothesis]]:
         """Each step of a search for one source, or along the words of a target, which is given with EOS."""
         asked = self._asked([source], search, [prefix]) if target is None else self._told([source], [target])
         asked.request.watched = candidates
+        if interventions:
+            own_layers = 0 if self._members else self.layers
+            changes = Changes.of(interventions, own_layers, self.heads, len(source) + 1)
+            asked.request.pins = len(changes.places)
+            arrays: dict[str, NDArray[Any]] = {"masked": changes.masked, "pin_places": changes.places}
+            asked = Asked(asked.request, {**asked.held, **arrays, "pinned": changes.pinned})
         (found,), steps = self._answer(asked)
         return steps, found
 

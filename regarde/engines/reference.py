@@ -14,6 +14,8 @@ from regarde.data.sampling import ordered
 from regarde.models.ensemble import Ensemble
 from regarde.models.interface import Model
 from regarde.search import Hypothesis, Search
+from regarde.search.intervening import Intervening
+from regarde.search.interventions import Intervention
 from regarde.search.prefix import NO_PREFIX, Prefix
 from regarde.search.trace import Step
 from regarde.search.walk import follow
@@ -60,9 +62,11 @@ class TorchEngine:
         *,
         prefix: Prefix = NO_PREFIX,
         target: Sequence[int] | None = None,
+        interventions: Sequence[Intervention] = (),
     ) -> tuple[tuple[Step, ...], list[Hypothesis]]:
         encoding = self.model.encode(collate_source([source]).to(self.device))
-        with Watch(self.model.decoder, candidates) as watch:
+        decoder = self.model.decoder
+        with Watch(decoder, candidates) as watch, Intervening(decoder, interventions, len(source) + 1):
             if target is None:
                 (found,) = search(self.model, encoding, [prefix], watch)
             else:

@@ -26,6 +26,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from regarde.search.hypothesis import Hypothesis
+from regarde.search.interventions import Intervention
 
 Fate = Literal["kept", "finished", "pruned", "cut"]
 Weights = NDArray[np.float32]
@@ -81,6 +82,7 @@ class Trace:
     hypotheses: tuple[Hypothesis, ...]  # best first
     texts: tuple[str, ...]  # of each hypothesis
     tokens: Mapping[int, str]  # every id in here, as text
+    interventions: tuple[Intervention, ...] = ()  # in what attention looks at
 
     def path(self, hypothesis: Hypothesis) -> list[int]:
         """The branch that each word of a hypothesis was said from, step by step."""
@@ -98,6 +100,7 @@ class Trace:
             "source": self.source,
             "source_tokens": list(self.source_tokens),
             "search": dict(self.search),
+            "interventions": [each.as_json() for each in self.interventions],
             "offset": self.offset,
             "steps": [
                 {

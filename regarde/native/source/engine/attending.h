@@ -217,8 +217,10 @@ struct Attention {
       float *weights = model.weights(row, row.t, row.slot, layer), *energies = model.energies(row, layer);
       for (int64_t n = 0; n < N; n++) {
         const float *keys = memory.keys.data() + n * S * score.width;
-        weigh(model, row, layer, q + (i * N + n) * q_apart, kind == local_p ? &placed[i * Q] : nullptr, keys, memory,
+        weigh(model, row, layer, n, q + (i * N + n) * q_apart, kind == local_p ? &placed[i * Q] : nullptr, keys, memory,
               weights + n * S, energies ? energies + n * S : nullptr);
+        if (const Interventions *told = row.sentence->interventions)
+          told->pin(row.t, layer, n, memory.mask, weights + n * S);
         float *to = several ? &found[i * D + n * C] : contexts + i * contexts_apart;
         table->bring(weights + n * S, memory.values.data() + n * S * C, C, S, C, to);
       }
@@ -230,8 +232,8 @@ struct Attention {
   }
 
  private:
-  void weigh(const Model &model, const Row &row, int64_t layer, const float *q, const float *place, const float *keys,
-             const Memory &memory, float *weights, float *energies) const {
+  void weigh(const Model &model, const Row &row, int64_t layer, int64_t head, const float *q, const float *place,
+             const float *keys, const Memory &memory, float *weights, float *energies) const {
     const int64_t S = static_cast<int64_t>(memory.mask.size());
     static thread_local Floats changed;
     static thread_local std::vector<uint8_t> allowed;
@@ -248,6 +250,7 @@ struct Attention {
     score(q, keys, S, weights);
     if (energies)  // as Attention.energies in regarde/attention has them
       for (int64_t s = 0; s < S; s++) energies[s] = weights[s] + (kind == monotonic ? start : 0.0f);
+    if (row.sentence->interventions) row.sentence->interventions->mask(layer, head, S, weights);
     if (kind == monotonic) return stop(model, row, layer, memory, weights);
     float p = 0;
     if (kind == local_m) p = static_cast<float>(std::min(row.t, last_of(memory.mask)));

@@ -13,6 +13,7 @@
 
 #include "crew.h"
 #include "folder.h"
+#include "interventions.h"
 
 namespace engine {
 
@@ -274,6 +275,7 @@ struct Sentence {
   std::vector<Sentence> members;  // of an ensemble, each member's own
   bool watched = false;           // a trace was asked for, and so, of this step alone,
   Floats energies, norms;         // what is weighed (slots x layers x heads x S), lengths of contexts (slots x layers)
+  const Interventions *interventions = nullptr;  // where attention is told where to look
   int64_t S() const { return static_cast<int64_t>(ids.size()); }
 };
 

@@ -14,6 +14,7 @@ enum Control { PAD, UNK, BOS, EOS };  // as in text/vocabulary.py
 struct Request {
   int64_t count, kind, size, n_best, min_length, max_extra, allow_unknown, top_k, rows, threads;
   int64_t watched;  // 0, or a trace is asked for, with so many candidates at each step
+  int64_t pins;     // of attention
   double alpha, beta, max_ratio, top_p, temperature;
   const int64_t *starts, *ids;                // the sources: count + 1, and all tokens without EOS
   const int64_t *target_starts, *target_ids;  // forced decoding: what is said, EOS included
@@ -21,6 +22,9 @@ struct Request {
   const int64_t *dice_starts;                 // count x n_best
   const int64_t *prefix_starts, *prefix_ids;  // null, or how each translation must begin
   const int64_t *barred_starts, *barred_ids;  // and what may not come right after
+  const uint8_t *masked;                      // null, or interventions: as in interventions.h
+  const int64_t *pin_places;
+  const float *pinned;
 };
 enum SearchKind : int64_t { GREEDY, BEAM, SAMPLING, FORCED };
 
@@ -65,6 +69,7 @@ class Search {
   const Table &table;
   const Request &request;
   const Shortlist &shortlist;
+  const Interventions interventions;
   std::atomic<int64_t> next{0};
 
  public:
@@ -72,7 +77,8 @@ class Search {
   std::vector<Record> records;  // of each sentence and sample, where a trace was asked for
 
   Search(const Model &model, const Table &table, const Request &request, const Shortlist &shortlist)
-      : model(model), table(table), request(request), shortlist(shortlist), results(request.count),
+      : model(model), table(table), request(request), shortlist(shortlist),
+        interventions{model.heads, request.pins, request.masked, request.pin_places, request.pinned}, results(request.count),
         records(request.watched ? request.count * samples() : 0) {}
 
   int64_t width() const { return request.kind == BEAM ? request.size : 1; }
@@ -137,6 +143,7 @@ class Search {
       one->sample = number % samples();
       one->sentence.number = source;
       one->sentence.watched = request.watched > 0;
+      if (request.masked) one->sentence.interventions = &interventions;
       one->sentence.ids.assign(request.ids + request.starts[source], request.ids + request.starts[source + 1]);
       one->sentence.ids.push_back(EOS);
       const float most = static_cast<float>(one->sentence.S()) * static_cast<float>(request.max_ratio);
