@@ -52,7 +52,8 @@ def show(
     write([heatmap(chart, width=shutil.get_terminal_size().columns, color=coloured()), "\n"])
     for path in (png, svg, html):
         if path is not None:
-            save(chart, path)
+            for told in save(chart, path):
+                warn(f"warning: {told}")
             warn(f"wrote {path}")
 
 

@@ -10,8 +10,11 @@ from regarde.visualise.heatmap import Heatmap
 __all__ = ["Heatmap", "save"]
 
 
-def save(chart: Heatmap, path: str | Path) -> None:
-    """Write `chart` in the form the suffix names: .svg, .html, .png or .pdf."""
+def save(chart: Heatmap, path: str | Path) -> tuple[str, ...]:
+    """Write `chart` in the form the suffix names: .svg, .html, .png or .pdf.
+
+    What comes back is a sentence for each script that a picture of letters (.png, .pdf) had no font for.
+    """
     path = Path(path)
     suffix = path.suffix.lower()
     try:
@@ -24,12 +27,15 @@ def save(chart: Heatmap, path: str | Path) -> None:
 
             path.write_text(html.page([chart], chart.title), encoding="utf-8", newline="\n")
         elif suffix in (".png", ".pdf"):
-            from regarde.visualise import plot
+            from regarde.visualise import panels
 
-            plot.save(chart, path)
+            picture = panels.draw([panels.Panel(chart)], title=chart.title, values=panels.roomy(chart))
+            picture.save(path)
+            return picture.missing
         else:
             raise UsageError(f"{path}: a picture of this kind is not known. Name it .svg, .html, .png or .pdf.")
     except OSError as error:
         raise DiskError(
             f"{path}: not written ({error.strerror or error}). Choose a folder that can be written."
         ) from None
+    return ()

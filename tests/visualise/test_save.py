@@ -59,8 +59,8 @@ def test_neither_torch_nor_matplotlib_is_needed_to_show() -> None:
         "heat = Heatmap(('a',), ('b',), np.ones((1, 1)))\n"
         "html.page([heat], 't'), svg.heatmap(heat), terminal.heatmap(heat, width=80, color=True)\n"
         "from regarde.errors import RegardeError\n"
-        "from regarde.visualise import plot\n"
-        "try: plot.save(heat, 'x.png')\n"
+        "from regarde.visualise import save\n"
+        "try: save(heat, 'x.png')\n"
         "except RegardeError as error: print(error)\n"
     )
     done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True)

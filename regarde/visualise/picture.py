@@ -1,0 +1,141 @@
+"""A figure that matplotlib has drawn: saved as .svg, .pdf or .png, the same bytes each time.
+
+matplotlib's global state is left alone: no pyplot, no style set, no backend chosen. Letters are outlines in SVG and
+embedded fonts in PDF, so a picture looks the same where the fonts are not installed.
+"""
+
+from __future__ import annotations
+
+import io
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Literal
+
+from regarde.errors import DiskError, RegardeError, UsageError
+from regarde.visualise import fonts
+from regarde.visualise.style import Style
+
+if TYPE_CHECKING:
+    from matplotlib.figure import Figure
+    from matplotlib.text import Text
+    from matplotlib.transforms import Transform
+
+DPI = 200
+KINDS = (".svg", ".pdf", ".png")
+_SETTINGS: dict[Any, Any] = {"svg.hashsalt": "regarde", "svg.fonttype": "path", "pdf.fonttype": 42}
+_UNDATED = {"svg": {"Date": None}, "pdf": {"CreationDate": None}, "png": {}}
+
+
+@dataclass(frozen=True, eq=False)
+class Picture:
+    """A drawn figure, and a sentence for each script it had no font for."""
+
+    figure: Figure
+    missing: tuple[str, ...] = ()
+
+    def save(self, path: str | Path, dpi: int = DPI) -> None:
+        """Write the form that the suffix names; `dpi` is for .png."""
+        path = Path(path)
+        content = self._content(kind(path), dpi)  # drawn whole before a file is begun
+        try:
+            path.write_bytes(content)
+        except OSError as error:
+            told = f"{path}: not written ({error.strerror or error})"
+            raise DiskError(f"{told}. Choose a folder that can be written.") from None
+
+    def svg(self) -> str:
+        """The picture as an SVG element, to stand in a page."""
+        text = self._content("svg", DPI).decode("utf-8")
+        return text[text.index("<svg") :]
+
+    def png(self, dpi: int = DPI) -> bytes:
+        return self._content("png", dpi)
+
+    def _content(self, form: str, dpi: int) -> bytes:
+        from matplotlib import rc_context
+
+        content = io.BytesIO()
+        with rc_context(_SETTINGS):
+            self.figure.savefig(
+                content,
+                format=form,
+                dpi=dpi,
+                facecolor=self.figure.get_facecolor(),
+                bbox_inches="tight",
+                pad_inches=0.08,
+                metadata=_UNDATED[form],
+            )
+        return content.getvalue()
+
+
+def kind(path: Path) -> str:
+    """svg, pdf or png, by the suffix."""
+    if path.suffix.lower() not in KINDS:
+        raise UsageError(f"{path}: a picture of this kind is not known. Name it .svg, .pdf or .png.")
+    return path.suffix.lower().removeprefix(".")
+
+
+@dataclass(frozen=True, eq=False)
+class Canvas:
+    """An empty figure in a style; texts are written through it, so that each gets the fonts it needs."""
+
+    style: Style
+    figure: Figure
+    texts: list[str] = field(default_factory=list)  # all that was written
+
+    @classmethod
+    def empty(cls, style: Style, width: float, height: float) -> Canvas:
+        """So many inches; what stands outside of them makes the picture larger."""
+        try:
+            from matplotlib.figure import Figure
+            from matplotlib.font_manager import FontPath  # noqa: F401  # new in 3.11, which shapes and orders letters
+        except ImportError:
+            raise RegardeError("A picture needs matplotlib 3.11 or later. pip install 'regarde[plot]'.") from None
+        ground = "none" if style.transparent else style.paper
+        return cls(style, Figure(figsize=(width, height), facecolor=ground, edgecolor=ground))
+
+    @property
+    def inches(self) -> Transform:
+        """Inches from the lower left corner, wherever a picture cut to its content moves that."""
+        from matplotlib.transforms import Affine2D
+
+        width, height = self.figure.get_size_inches()
+        return Affine2D().scale(1 / width, 1 / height) + self.figure.transFigure
+
+    def write(
+        self,
+        text: str,
+        x: float,
+        y: float,
+        *,
+        size: float,
+        color: str | None = None,
+        ha: Literal["left", "center", "right"] = "left",
+        va: Literal["top", "center", "baseline", "bottom"] = "baseline",
+        rotation: float = 0.0,
+    ) -> Text:
+        """Put a text at (x, y): inches from the figure's lower left corner; `$` is no mathematics."""
+        self.texts.append(text)
+        lettering = fonts.letter(text)
+        return self.figure.text(
+            *(x, y, lettering.text),
+            fontfamily=list(lettering.families),
+            fontsize=size,
+            color=color or self.style.ink,
+            transform=self.inches,
+            ha=ha,
+            va=va,
+            rotation=rotation,
+            rotation_mode="anchor",
+            parse_math=False,
+        )
+
+    def width(self, text: str, size: float) -> float:
+        """How many inches a text takes."""
+        found = self.write(text, 0.0, 0.0, size=size)
+        box = found.get_window_extent()
+        found.remove()
+        return float(box.width / self.figure.dpi)
+
+    def picture(self) -> Picture:
+        return Picture(self.figure, fonts.missing(self.texts))
