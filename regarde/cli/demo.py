@@ -57,7 +57,7 @@ def demo(
     write([f"{note}\n" for note in prepared.notes])
     path = free_folder(out)
     settle_threads(0, prepared.parameters)
-    with TrainingDisplay(STEPS) as display:
+    with TrainingDisplay() as display:
         run = start(prepared, path, display)
     model = run.load()
 

@@ -13,7 +13,14 @@ from types import TracebackType
 from typing import TYPE_CHECKING, Self, TextIO, cast
 
 from rich.console import Console
-from rich.progress import BarColumn, MofNCompleteColumn, Progress, ProgressColumn, TextColumn, TimeRemainingColumn
+from rich.progress import (
+    BarColumn,
+    Progress,
+    ProgressColumn,
+    TaskProgressColumn,
+    TextColumn,
+    TimeRemainingColumn,
+)
 
 if TYPE_CHECKING:
     from regarde.training.trainer import Progress as TrainingProgress
@@ -23,7 +30,7 @@ if TYPE_CHECKING:
 class _Display:
     """A live line: what it is, how far it is, columns of its own, how long it takes."""
 
-    def __init__(self, name: str, total: int | None, *columns: ProgressColumn) -> None:
+    def __init__(self, name: str, total: float | None, *columns: ProgressColumn) -> None:
         stream = _Steady(sys.stderr) if sys.stderr else io.StringIO()
         self.console = Console(file=cast(TextIO, stream), highlight=False)
         self.bar = Progress(
@@ -51,14 +58,15 @@ _STATE = TextColumn("{task.fields[state]}")
 class TrainingDisplay(_Display):
     """Loss, metric, tokens/s and time left while a model trains; on standard error."""
 
-    def __init__(self, steps: int) -> None:
+    def __init__(self) -> None:
         self.metric = ""
         bar = BarColumn(bar_width=24)
-        super().__init__("training", steps, bar, MofNCompleteColumn(), _STATE, TimeRemainingColumn(compact=True))
+        super().__init__("training", 1.0, bar, TaskProgressColumn(), _STATE, TimeRemainingColumn(compact=True))
 
     def progressed(self, progress: TrainingProgress) -> None:
-        state = f"loss {progress.loss:.4f}  {self.metric}  {progress.tokens_per_second:,.0f} tokens/s"
-        self.bar.update(self.task, completed=progress.step, state=state)
+        speed = f"{progress.tokens_per_second:,.0f} tokens/s"
+        state = f"step {progress.step:,}  loss {progress.loss:.4f}  {self.metric}  {speed}"
+        self.bar.update(self.task, completed=progress.share, state=state)
 
     def validated(self, validation: Validation) -> None:
         self.metric = validation.metric.show(validation.value)

@@ -113,7 +113,7 @@ def train(
                 return
             for note in job.notes:
                 warn(note)
-            with TrainingDisplay(job.trainer.recipe.training.steps) as display:
+            with TrainingDisplay() as display:
                 run = job.train(display)
     best = run.outcome.best
     warn(f"{best.metric.show(best.value)} after {best.step:,} steps, {run.outcome.seconds:.0f} s in all")

@@ -5,7 +5,7 @@ from __future__ import annotations
 from regarde.evaluation.metrics import METRICS
 from regarde.models.interface import Model
 from regarde.training.checkpoint import State
-from regarde.training.recipe import Recipe
+from regarde.training.recipe import Recipe, length
 
 
 def model_card(recipe: Recipe, model: Model, state: State) -> str:
@@ -26,7 +26,7 @@ def model_card(recipe: Recipe, model: Model, state: State) -> str:
 | source tokens | {recipe.text.source.kind} |
 | target tokens | {recipe.text.target.kind} |
 | data | {name} (SHA-256 of the training pairs {data.sha256[:16]}…) |
-| trained | {state.step:,} of {recipe.training.steps:,} steps, seed {recipe.training.seed} |
+| trained | {state.step:,} steps, of {length(recipe.training)}; seed {recipe.training.seed} |
 | validation | {found} |
 
     regarde translate THIS_FOLDER < sentences.txt

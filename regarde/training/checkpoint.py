@@ -58,7 +58,9 @@ class State:
     position: Count = 0  # of the next batch within its epoch
     loss: float = 0.0  # summed over the tokens since the last record
     tokens: Count = 0
-    seconds: float = 0.0
+    seen: Count = 0  # target tokens in all
+    trained: float = 0.0  # seconds spent on updates in all
+    seconds: float = 0.0  # since the first step, validations included
     recorded: Count = 0  # bytes of metrics.jsonl
     without_better: Count = 0  # validations in a row
     best: Judged | None = None

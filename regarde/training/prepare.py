@@ -23,7 +23,7 @@ from regarde.models import parameter_count
 from regarde.text import Text, TokenizerConfig, infer
 from regarde.training import recipe as recipes
 from regarde.training.guided import Guide, digest, read_guide
-from regarde.training.recipe import DataConfig, Recipe
+from regarde.training.recipe import DataConfig, Recipe, length
 
 FEWEST_PAIRS = 2
 SHOWN = 5  # pairs of a batch in a message
@@ -220,6 +220,9 @@ def _lengths(recipe: Recipe, tables: Table, train: EncodedPairs, processes: int,
     training = recipe.training
     batches = len(epoch(recipe, train, 0))
     at_once = training.accumulate * processes
+    if not training.steps and (training.tokens or training.minutes):
+        notes.append(f"training: {length(training)}, epochs of {batches:,} batches")
+        return recipe
     if not training.steps:
         steps = -(-training.epochs * batches // at_once)
         if not _says(tables, "training", "epochs"):
@@ -227,7 +230,7 @@ def _lengths(recipe: Recipe, tables: Table, train: EncodedPairs, processes: int,
         recipe = replace(recipe, training=replace(training, steps=max(1, steps)))
     steps = recipe.training.steps
     epochs = f"{steps * at_once / batches:.1f} epochs of {batches:,} batches"
-    notes.append(f"training: {steps:,} steps, {epochs}{f', {at_once:,} at a time' if at_once > 1 else ''}")
+    notes.append(f"training: {length(recipe.training)}, {epochs}{f', {at_once:,} at a time' if at_once > 1 else ''}")
     return recipe
 
 

@@ -39,8 +39,10 @@ class TrainingConfig:
     """How weights are learned."""
 
     seed: Seed = 1
-    steps: Count = 0  # updates in all; 0: as many as `epochs` need
+    steps: Count = 0  # updates in all; 0: as many as `tokens` or `minutes` allow, or as `epochs` need
     epochs: Count = 10
+    tokens: Count = 0  # of the target that are learned from, padding apart; 0 = no limit
+    minutes: NonNegative = 0.0  # spent on updates, validations apart; 0 = no limit. Schedules end with them
     batch_pairs: Count = 64  # sentences in a batch at most
     batch_tokens: Count = 8000  # padded positions of both sides in a batch at most
     accumulate: Annotated[int, Bound(1, 10_000)] = 1  # batches of an update, for each process
@@ -63,6 +65,14 @@ class TrainingConfig:
     def __post_init__(self) -> None:
         if self.truncate == 1:  # a cell whose state is first read by the next word would never learn
             raise ConfigError("truncate = 1: no gradient would reach the word before. Use 2 or more, or 0 for all.")
+
+
+def length(training: TrainingConfig) -> str:
+    """How long a training may last, in words."""
+    limits = [(training.steps, "steps"), (training.tokens, "target tokens"), (training.minutes, "minutes")]
+    return " or ".join(
+        f"{limit:,g} {unit}" if unit == "minutes" else f"{limit:,} {unit}" for limit, unit in limits if limit
+    )
 
 
 @dataclass(frozen=True)

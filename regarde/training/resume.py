@@ -2,7 +2,7 @@
 
     the data            must be the same pairs, wherever they lie
     the settings        must be the same, but for those that change no number
-    training.steps      may differ; a schedule that ends with the last step is then another one
+    training.steps      may differ, like tokens and minutes; a schedule that ends with them is then another one
     the circumstances   may differ; the last bits of the numbers may then differ too
 
 Under `exact` nothing may differ that could change a number.
@@ -27,7 +27,7 @@ _HARMLESS = {
     *("data.name", "data.source", "data.target", "data.valid", "data.columns", "data.on_error", "data.sha256"),
     *("training.keep", "training.save_every", "training.tensorboard"),
 }
-_LENGTH = {"training.steps", "training.epochs"}
+_LENGTH = {"training.steps", "training.epochs", "training.tokens", "training.minutes"}
 
 
 def last_checkpoint(run: RunFolder, notes: list[str]) -> Checkpoint | None:
@@ -63,7 +63,9 @@ def _check_data(run: Path, before: Circumstances, now: Circumstances) -> None:
 
 
 def _settings(run: Path, checkpoint: Checkpoint, recipe: Recipe) -> Iterator[str]:
-    if recipe.training.steps < checkpoint.state.step:
+    if recipe.training.minutes:
+        yield "how many steps training.minutes allow depends on the machine"
+    if 0 < recipe.training.steps < checkpoint.state.step:
         given = f"training.steps = {recipe.training.steps:,}, but it has come to step {checkpoint.state.step:,} already"
         raise UsageError(f"{run}: {given}. Give at least as many.")
     for found in differences(checkpoint.tables, config.as_table(recipe)):

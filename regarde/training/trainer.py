@@ -17,9 +17,10 @@ from typing import Protocol
 import torch
 
 from regarde import config
-from regarde.errors import RegardeError, Stopped, is_out_of_memory
+from regarde.errors import ConfigError, RegardeError, Stopped, is_out_of_memory
 from regarde.evaluation.metrics import METRICS, Metric
 from regarde.models.interface import Model
+from regarde.training.budget import Budget
 from regarde.training.card import model_card
 from regarde.training.checkpoint import Checkpoint, Judged, Snapshot, State, spread
 from regarde.training.circumstances import circumstances
@@ -40,7 +41,7 @@ class Progress:
     """Where training stands, since the last time it was told."""
 
     step: int
-    steps: int
+    share: float  # of all there is to do
     epoch: int
     loss: float
     rate: float
@@ -92,7 +93,11 @@ class Trainer:
         with seeded(self.recipe.training.seed):
             text = prepared.text
             self.model: Model = self.recipe.model.build(len(text.source), len(text.target)).to(device)
-        self.stepper = Stepper(self.model, self.recipe.training, self.recipe.training.steps, world, prepared.guide)
+        self.budget = Budget.of(self.recipe.training)
+        if self.budget.minutes and world.size > 1:
+            given = f"training.minutes = {self.budget.minutes:g} with {world.size} processes, whose clocks differ"
+            raise ConfigError(f"{given}. Say how long by training.steps or training.tokens.")
+        self.stepper = Stepper(self.model, self.recipe.training, self.budget.total(State()), world, prepared.guide)
         self.validator = Validator(prepared, self.model, device, world)
         self.circumstances = circumstances(prepared, device, world.size)
         if world.size > 1:
@@ -153,6 +158,7 @@ class _Loop:
     def __init__(self, trainer: Trainer, run: Story, watcher: Watcher, signals: Signals) -> None:
         self.trainer = trainer
         self.training = trainer.recipe.training
+        self.budget = trainer.budget
         self.run = run
         self.watcher = watcher
         self.signals = signals
@@ -164,6 +170,8 @@ class _Loop:
         prepared = self.trainer.prepared
         order = Order(prepared.recipe, prepared.train, state.epoch, state.position)
         while not self._finished(state):
+            began = time.perf_counter()
+            self.trainer.stepper.total = self.budget.total(state)
             result = self._update(order.take(self.at_once), state.step)
             state = replace(
                 state,
@@ -172,8 +180,10 @@ class _Loop:
                 position=order.position,
                 loss=state.loss + result.loss * result.tokens,
                 tokens=state.tokens + result.tokens,
+                seen=state.seen + result.tokens,
+                trained=state.trained + time.perf_counter() - began,
             )
-            last = state.step == self.training.steps
+            last = self.budget.share(state) >= 1
             # what several processes do, they have agreed on in the update
             stop = result.stop if self.trainer.world.size > 1 else bool(self.signals.received)
             if last or state.step % RECORD_EVERY == 0:
@@ -196,7 +206,7 @@ class _Loop:
 
     def _finished(self, state: State) -> bool:
         impatient = self.training.patience and state.without_better >= self.training.patience
-        return bool(impatient) or state.step >= self.training.steps
+        return bool(impatient) or self.budget.share(state) >= 1
 
     def _update(self, taken: Sequence[Rows], step: int) -> StepResult:
         """An update on this process's share of the batches; what goes wrong is told with the batch it went wrong on."""
@@ -225,7 +235,7 @@ class _Loop:
         now = time.perf_counter()
         progress = Progress(
             step=state.step,
-            steps=self.training.steps,
+            share=self.budget.share(state),
             epoch=state.epoch,
             loss=state.loss / state.tokens,
             rate=result.rate,
@@ -242,6 +252,7 @@ class _Loop:
                 "norm": progress.norm,
                 "tokens_per_second": round(progress.tokens_per_second, 1),
                 "seconds": round(progress.seconds, 3),
+                "trained": round(state.trained, 3),
             }
         )
         self.watcher.progressed(progress)
@@ -264,7 +275,7 @@ class _Loop:
             without_better=0 if better else state.without_better + 1,
         )
         record: Record = {"step": judged.step, "valid_loss": loss, metric.name: value, "best": int(better)}
-        self.run.record(record | {"seconds": judged.seconds})
+        self.run.record(record | {"seconds": judged.seconds, "trained": round(state.trained, 3)})
         self.run.log(f"step {judged.step}: valid loss {loss:.4f}, {metric.show(value)}")
         self._save(state)
         if better:
