@@ -86,7 +86,7 @@ class Lab:
         folder.load(run)
         kept = [f"checkpoints/{name}/{file}" for name in self.whole(run) for file in SAME]
         records = [json.loads(line) for line in (run / "metrics.jsonl").read_text().splitlines()]
-        told = [{k: v for k, v in r.items() if k not in ("seconds", "tokens_per_second")} for r in records]
+        told = [{k: v for k, v in r.items() if k not in ("seconds", "trained", "tokens_per_second")} for r in records]
         same = {name: (run / name).read_bytes() for name in ("weights.safetensors", "README.md", *kept)}
         return same | {"metrics.jsonl": told}
 

@@ -55,7 +55,7 @@ def trained(lab, run: str, *settings: str, processes: int = 2) -> Path:
 
 def story(run: Path) -> list[dict[str, float]]:
     records = [json.loads(line) for line in (run / "metrics.jsonl").read_text().splitlines()]
-    return [{k: v for k, v in r.items() if k not in ("seconds", "tokens_per_second")} for r in records]
+    return [{k: v for k, v in r.items() if k not in ("seconds", "trained", "tokens_per_second")} for r in records]
 
 
 def test_two_processes_do_what_one_does_with_twice_the_batches(lab) -> None:

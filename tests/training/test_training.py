@@ -89,7 +89,7 @@ def test_the_last_two_checkpoints_are_kept_and_load(run: Run) -> None:
 
 def test_the_model_of_a_run_is_the_best_one(run: Run) -> None:
     best = run.outcome.best.step
-    assert f"{best:,} of 60 steps" in (run.folder / "README.md").read_text()
+    assert f"{best:,} steps, of 60 steps" in (run.folder / "README.md").read_text()
     validations = [record for record in records(run) if "valid_loss" in record]
     assert run.outcome.best.value == max(record["exact_match"] for record in validations)
 
