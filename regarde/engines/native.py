@@ -19,6 +19,7 @@ from numpy.typing import NDArray
 from regarde.engines.records import Reader
 from regarde.errors import ConfigError, UsageError
 from regarde.native import library
+from regarde.native.library import Request
 from regarde.precision import Kind
 from regarde.search import Beam, Hypothesis, Sampling, Search
 from regarde.search.interventions import Changes, Intervention
@@ -37,17 +38,6 @@ FORCED = 3
 
 class Unfit(Exception):  # noqa: N818  # not a failure: the other engine takes over
     """A model that this engine does not know, and why."""
-
-
-class Request(ctypes.Structure):
-    """As in source/engine/searching.h."""
-
-    _fields_ = library.fields(
-        sizes="count kind size n_best min_length max_extra allow_unknown top_k rows threads watched pins",
-        reals="alpha beta max_ratio top_p temperature",
-        pointers="starts ids target_starts target_ids dice dice_starts prefix_starts prefix_ids barred_starts "
-        "barred_ids masked pin_places pinned",
-    )
 
 
 @dataclass(frozen=True)

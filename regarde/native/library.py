@@ -89,7 +89,18 @@ class Dropout(ctypes.Structure):
     _fields_ = fields(sizes="count seed threads", reals="probability", pointers="x y")
 
 
-ARGUMENTS = (Recurrent, Additive, Before, After, Heads, CrossEntropy, Dropout)
+class Request(ctypes.Structure):
+    """What the engine is asked: one or many sentences, and how to search."""
+
+    _fields_ = fields(
+        sizes="count kind size n_best min_length max_extra allow_unknown top_k rows threads watched pins",
+        reals="alpha beta max_ratio top_p temperature",
+        pointers="starts ids target_starts target_ids dice dice_starts prefix_starts prefix_ids barred_starts "
+        "barred_ids masked pin_places pinned",
+    )
+
+
+ARGUMENTS = (Recurrent, Additive, Before, After, Heads, CrossEntropy, Dropout, Request)
 
 
 @functools.cache

@@ -5,6 +5,7 @@
 #include <vector>
 
 #include "arguments.h"
+#include "engine/request.h"
 #include "table.h"
 #if defined(__GLIBC__)
 #include <climits>
@@ -109,9 +110,9 @@ EXPORT int tables_agree(const Table *one, const Table *other) {
 
 // The sizes of the arguments, for the Python side to compare with its own.
 EXPORT int64_t size_of(int64_t which) {
-  const int64_t sizes[] = {sizeof(Recurrent), sizeof(Additive), sizeof(Before),
-                           sizeof(After),     sizeof(Heads),    sizeof(CrossEntropy), sizeof(Dropout)};
-  return which >= 0 && which < 7 ? sizes[which] : -1;
+  const int64_t sizes[] = {sizeof(Recurrent), sizeof(Additive),     sizeof(Before),  sizeof(After),
+                           sizeof(Heads),     sizeof(CrossEntropy), sizeof(Dropout), sizeof(engine::Request)};
+  return which >= 0 && which < 8 ? sizes[which] : -1;
 }
 
 // Keep freed memory for the next step of training instead of giving it back and having it zeroed again, page by page.
