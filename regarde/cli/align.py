@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import itertools
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from contextlib import nullcontext
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -11,13 +11,14 @@ from typing import TYPE_CHECKING, Annotated, Literal
 
 import typer
 
-from regarde.cli import options
+from regarde.cli import options, pictures
 from regarde.cli.options import open_run
 from regarde.cli.streams import warn, write
 from regarde.cli.tables import json_line
 from regarde.errors import DataError, UsageError
 
 if TYPE_CHECKING:
+    from regarde.alignment.gold import Gold
     from regarde.alignment.links import Link, Weights
     from regarde.alignment.reading import Reading
     from regarde.alignment.symmetrise import Method
@@ -65,6 +66,16 @@ def align(
     matrices: Annotated[
         Path | None, typer.Option(metavar="FILE", help="Also write the weights, (target, source), to this .npz.")
     ] = None,
+    picture: pictures.File = None,
+    pair: Annotated[int, typer.Option(min=1, metavar="N", help="Which pair --picture shows, from 1.")] = 1,
+    gold: Annotated[
+        Path | None, typer.Option(metavar="FILE", help="Links that people made, as aer reads them, into --picture.")
+    ] = None,
+    values: pictures.Values = False,
+    heads: pictures.Heads = False,
+    dark: pictures.Dark = False,
+    transparent: pictures.Transparent = False,
+    dpi: pictures.Dpi = pictures.DPI,
     as_json: Annotated[
         bool, typer.Option("--json", metavar="", help="JSON lines with words, links and score, not Pharaoh lines.")
     ] = False,
@@ -78,16 +89,23 @@ def align(
     are what spaces separate; what their pieces look at is merged. Pairs are read and answered as they come.
 
     A Transformer's layers look at different things: try --layer, often the last but one is best. With --reverse,
-    --layer, --head, --threshold and --offset hold for both models, and --matrices for the first.
+    --layer, --head, --threshold and --offset hold for both models, and --matrices and --picture for the first.
 
     Example: regarde align runs/en-fr --data test.tsv --reverse runs/fr-en
     """
+    from regarde.alignment.gold import read_gold
     from regarde.alignment.links import pharaoh
     from regarde.alignment.matrices import Matrices
     from regarde.alignment.reading import Reading
     from regarde.data.corpus import Report
     from regarde.evaluation.testset import Origin
 
+    drawing = pictures.Drawing(picture, values, heads, dark, transparent, dpi)
+    if picture is None and (gold or pair != 1):
+        raise UsageError("--gold and --pair: say what a picture shows, but none is drawn. Add --picture FILE.")
+    if heads and (layer or head):
+        raise UsageError("--heads and --layer or --head: all heads are drawn, or one is chosen. Leave out one.")
+    people = read_gold(gold) if gold else None
     report = Report()
     pairs = Origin(data, source, (target,) if target else (), columns, on_error=on_error).pairs(report)
     reading = Reading(layer, head, offset, threshold, tokens)
@@ -96,12 +114,18 @@ def align(
     other = open_run(reverse, device=device, engine=engine, threads=threads) if reverse else None
     found = _both(translator, other, pairs, reading, symmetrise) if other else _one(translator, pairs, reading)
     with archive or nullcontext():
-        for aligned in found:
+        for number, aligned in enumerate(found, start=1):
+            if picture and number == pair:
+                _draw(drawing, aligned, reading, people.pairs[pair - 1 : pair] if people else ())
             if archive:
                 archive.add(aligned.matrix)
             write([_as_json(aligned, tokens) if as_json else f"{pharaoh(aligned.links)}\n"])
     if report.skipped:
         warn(report.summary())
+    if picture and report.kept < pair:
+        raise DataError(
+            f"--pair {pair:,}: there are {report.kept:,} pairs, so {picture} was not drawn. Choose among them."
+        )
 
 
 @dataclass(frozen=True, eq=False)
@@ -137,14 +161,39 @@ def _both(
         yield replace(one, links=symmetrise(one.links, turned(back.links), method))
 
 
-def _as_json(aligned: _Aligned, tokens: bool) -> str:
+def _draw(drawing: pictures.Drawing, aligned: _Aligned, reading: Reading, gold: Sequence[Gold]) -> None:
+    """The map of a pair, or of each of its heads, with the links of people over it, if there are any."""
+    from regarde.visualise import Heatmap
+    from regarde.visualise.panels import Panel, named
+
     found = aligned.translation
-    words = {
+    words = tuple(_words_of(aligned, reading.tokens).values())
+    L, N = found.heads.shape[:2]
+    chosen = [reading]
+    if drawing.heads:
+        chosen = [replace(reading, layer=l, head=n) for l in range(1, L + 1) for n in range(1, N + 1)]
+    titles = named(L, N) if drawing.heads else [""]
+    maps = [one.matrix(found.heads, found.offset, found.source_words, found.words) for one in chosen]
+    panels = [
+        Panel(Heatmap(tuple(words[0]), tuple(words[1]), matrix, title), *gold)
+        for matrix, title in zip(maps, titles, strict=True)
+    ]
+    drawing.save(panels, f"{found.source} → {found.text}", N if drawing.heads else 0)
+
+
+def _as_json(aligned: _Aligned, tokens: bool) -> str:
+    found, words = aligned.translation, _words_of(aligned, tokens)
+    record = {"source": found.source, "target": found.text, **words, "links": aligned.links, "score": found.score}
+    return json_line(record)
+
+
+def _words_of(aligned: _Aligned, tokens: bool) -> dict[str, list[str]]:
+    """What links count: words, or tokens of the model."""
+    found = aligned.translation
+    return {
         "source_words": list(found.source_tokens[:-1]) if tokens else _words(found.source),
         "target_words": list(found.tokens[:-1]) if tokens else _words(found.text),
     }
-    record = {"source": found.source, "target": found.text, **words, "links": aligned.links, "score": found.score}
-    return json_line(record)
 
 
 def _words(text: str) -> list[str]:

@@ -5,13 +5,19 @@ from __future__ import annotations
 import os
 import shutil
 import sys
+from collections.abc import Sequence
+from dataclasses import replace
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from regarde.cli import pictures
 from regarde.cli.streams import warn, write
 from regarde.errors import UsageError
+
+if TYPE_CHECKING:
+    from regarde.visualise import Heatmap
 
 
 def show(
@@ -21,11 +27,28 @@ def show(
     png: Annotated[Path | None, typer.Option(metavar="FILE", help="Write a bitmap; this needs matplotlib.")] = None,
     svg: Annotated[Path | None, typer.Option(metavar="FILE", help="Write a vector picture.")] = None,
     html: Annotated[Path | None, typer.Option(metavar="FILE", help="Write one web page that works offline.")] = None,
+    picture: pictures.File = None,
+    values: pictures.Values = False,
+    heads: pictures.Heads = False,
+    beside: Annotated[
+        list[Path] | None, typer.Option(metavar="RUN", help="Draw this model's attention beside it; again for several.")
+    ] = None,
+    dark: pictures.Dark = False,
+    transparent: pictures.Transparent = False,
+    dpi: pictures.Dpi = pictures.DPI,
 ) -> None:
     """Translate one sentence and draw what attention looked at.
 
-    Example: regarde show runs/dates "3 mars 1999" --svg dates.svg
+    --svg and --html are for web pages: their letters are text, and cells tell their weight. --picture is for papers
+    and slides: it looks the same everywhere, and can show every head, or several models side by side.
+
+    Example: regarde show runs/dates "3 mars 1999" --picture dates.pdf
     """
+    drawing = pictures.Drawing(picture, values, heads, dark, transparent, dpi)
+    if beside and not picture:
+        raise UsageError(f"--beside {beside[0]}: says what a picture shows, but none is drawn. Add --picture FILE.")
+    if beside and heads:
+        raise UsageError("--beside and --heads: one picture shows models or heads. Leave out one.")
     if not text or text.isspace():
         raise UsageError("TEXT is blank, so there is nothing to translate or to draw. Give a sentence.")
     for path, suffix in ((png, ".png"), (svg, ".svg"), (html, ".html")):
@@ -43,9 +66,9 @@ def show(
     translation = load(run).translate(sentence.text, beam=beam)
     write([f"{translation.text}\n"])
     if translation.attention is None:
-        pictures = [path for path in (png, svg, html) if path]
-        if pictures:
-            raise UsageError(f"{run}: a model without attention, so there is nothing to draw in {pictures[0]}.")
+        asked = [path for path in (png, svg, html, picture) if path]
+        if asked:
+            raise UsageError(f"{run}: a model without attention, so there is nothing to draw in {asked[0]}.")
         warn("this model has no attention to show")
         return
     chart = Heatmap.of(translation)
@@ -55,6 +78,39 @@ def show(
             for told in save(chart, path):
                 warn(f"warning: {told}")
             warn(f"wrote {path}")
+    if heads:
+        from regarde.visualise.panels import by_head
+
+        drawing.save(by_head(chart, translation.heads, translation.offset), chart.title, translation.heads.shape[1])
+    elif picture:
+        others = [_other(path, sentence.text, beam) for path in beside or ()]
+        _draw(drawing, sentence.text, [(run, chart), *others])
+
+
+def _other(run: Path, text: str, beam: int | None) -> tuple[Path, Heatmap]:
+    from regarde.loading import load
+    from regarde.visualise import Heatmap
+
+    translation = load(run).translate(text, beam=beam)
+    if translation.attention is None:
+        raise UsageError(f"--beside {run}: a model without attention, so there is nothing to draw. Leave it out.")
+    return run, Heatmap.of(translation)
+
+
+def _draw(drawing: pictures.Drawing, source: str, charts: Sequence[tuple[Path, Heatmap]]) -> None:
+    """One map under its two sentences, or several under the source, each with the name of its model."""
+    from regarde.visualise.panels import Panel
+
+    if len(charts) == 1:
+        ((_, chart),) = charts
+        drawing.save([Panel(chart)], chart.title)
+    else:
+        names = [run.resolve().name for run, _ in charts]
+        if len(set(names)) < len(names):
+            names = [str(run) for run, _ in charts]
+        drawing.save(
+            [Panel(replace(chart, title=name)) for name, (_, chart) in zip(names, charts, strict=True)], source
+        )
 
 
 def coloured() -> bool:

@@ -12,7 +12,7 @@ from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING
 
 from regarde.alignment.gold import Gold
-from regarde.alignment.links import Weights
+from regarde.alignment.links import Weights, shift
 from regarde.errors import UsageError
 from regarde.visualise.heatmap import Heatmap
 from regarde.visualise.labels import shorten, visible
@@ -28,6 +28,7 @@ _ROOM = 7.0  # inches that the maps of a row may take before cells get smaller
 _LONGEST_LABEL = 24
 _LONGEST_TITLE = 90
 _ANGLE = 50.0  # degrees words lean: steep enough to stand close, flat enough to read
+_FEW = 0.2  # of the source words
 _GAP = 0.28
 _MOST_BESIDE = 4
 _EVERY_CELL = 10_000  # above so many cells a map is one image: as shapes it would be a file of megabytes
@@ -49,20 +50,24 @@ class _Layout:
 
     cell: float
     font: float
-    leaning: bool
+    leaning: frozenset[str]  # source words too wide to stand; where they are few, the others stand
     left: float  # target words
     above: float  # source words
     over: float  # how far the last source words reach beyond their map
     shared: bool  # words are written once, at the left and on top of all
 
 
-def by_head(heat: Heatmap, heads: Weights) -> list[Panel]:
-    """A panel for each layer and head of (L, N, T, S), in this order; N panels a row show it best."""
+def by_head(heat: Heatmap, heads: Weights, offset: int = 0) -> list[Panel]:
+    """A panel for each layer and head of (L, N, T, S), in this order; row t of a head explains word t - offset."""
     L, N = heads.shape[:2]
-    layers = [[f"layer {l + 1}"] * (L > 1) for l in range(L)]  # what there is one of needs no number
-    names = [", ".join([*layer, *[f"head {n + 1}"] * (N > 1)]) for layer in layers for n in range(N)]
-    maps = heads.reshape(L * N, *heads.shape[2:])
-    return [Panel(replace(heat, weights=one, title=name)) for one, name in zip(maps, names, strict=True)]
+    maps = [shift(heads[l, n], offset) for l in range(L) for n in range(N)]
+    return [Panel(replace(heat, weights=one, title=name)) for one, name in zip(maps, named(L, N), strict=True)]
+
+
+def named(L: int, N: int) -> list[str]:
+    """The names of so many layers and heads; what there is one of needs no number."""
+    layers = [[f"layer {l + 1}"] * (L > 1) for l in range(L)]
+    return [", ".join([*layer, *[f"head {n + 1}"] * (N > 1)]) for layer in layers for n in range(N)]
 
 
 def draw(
@@ -120,20 +125,22 @@ def _layout(canvas: Canvas, panels: Sequence[Panel], columns: int, values: bool)
     font = min(10.0, cell * 72 * 0.56)
     source = {label: canvas.width(label, font) for label in {label for h in heats for label in _labels(h.source)}}
     target = [canvas.width(label, font) for label in {label for h in heats for label in _labels(h.target)}]
-    leaning = any(width > cell * 0.95 for width in source.values())
+    wide = {label for label, width in source.items() if width > cell * 0.95}
+    leaning = frozenset(wide if len(wide) <= len(source) * _FEW else source)
     lean = math.radians(_ANGLE)
     reach = [
         (s + 0.5) * cell + source[label] * math.cos(lean) - len(h.source) * cell
         for h in heats
         for s, label in enumerate(_labels(h.source))
+        if label in leaning
     ]
     return _Layout(
         cell=cell,
         font=font,
         leaning=leaning,
         left=max(target, default=0.0) + 0.1,
-        above=max(source.values(), default=0.0) * math.sin(lean) + font / 72 + 0.06 if leaning else font / 72 * 1.6,
-        over=max(*reach, 0.0, 0.0) if leaning else 0.0,
+        above=max((source[label] for label in leaning), default=0.4 * font / 72) * math.sin(lean) + font / 72 + 0.06,
+        over=max(*reach, 0.0, 0.0),
         shared=shared,
     )
 
@@ -174,7 +181,7 @@ def _map(canvas: Canvas, panel: Panel, layout: _Layout, x: float, y: float, top:
 def _source_words(canvas: Canvas, heat: Heatmap, layout: _Layout, x: float, y: float) -> None:
     for s, label in enumerate(_labels(heat.source)):
         middle = x + (s + 0.5) * layout.cell
-        if layout.leaning:
+        if label in layout.leaning:
             foot = middle + layout.font / 72 * 0.3  # the foot of a leaning word, not its edge, stands over the column
             canvas.write(label, foot, y + 0.06, size=layout.font, rotation=_ANGLE)
         else:

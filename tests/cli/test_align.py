@@ -135,3 +135,41 @@ def test_files_that_do_not_belong_together_are_refused(cli, said: Path, tmp_path
     gold.write_text("0?0\n0?0\n")
     assert "no sure links in it" in cli("aer", said, gold).fails(3)
     assert "not readable" in cli("aer", said, tmp_path / "none").fails(3)
+
+
+def test_a_pair_is_drawn_with_the_links_of_people(cli, tiny: Path, pairs: Path, tmp_path: Path) -> None:
+    (tmp_path / "gold").write_text("0-0\n0-0 1?1\n0-0\n")
+    plain = cli("align", tiny, "--data", pairs)
+    for name, options in {
+        "second.svg": ["--pair", "2", "--gold", tmp_path / "gold"],
+        "heads.pdf": ["--heads", "--values"],
+        "tokens.png": ["--tokens", "--dark", "--pair", "3"],
+    }.items():
+        done = cli("align", tiny, "--data", pairs, "--picture", tmp_path / name, *options)
+        assert (done.code, done.error) == (0, f"regarde: wrote {tmp_path / name}\n")
+        assert done.out == plain.out or "--tokens" in options  # the links are printed all the same
+        assert (tmp_path / name).stat().st_size > 1000
+
+
+@pytest.mark.parametrize(
+    ("options", "told", "code"),
+    [
+        (["--pair", "2"], "Add --picture FILE.", 2),
+        (["--picture", "a.svg", "--heads", "--layer", "1"], "Leave out one.", 2),
+        (["--picture", "a.svg", "--pair", "4"], "--pair 4: there are 3 pairs", 3),
+        (["--picture", "a.svg", "--gold", "nowhere"], "nowhere: not readable", 3),
+    ],
+)
+def test_what_makes_no_picture_is_said(
+    cli,
+    tiny: Path,
+    pairs: Path,
+    options: list[str],
+    told: str,
+    code: int,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    assert told in cli("align", tiny, "--data", pairs, *options).fails(code)
+    assert not list(tmp_path.iterdir())

@@ -104,3 +104,37 @@ def test_bidirectional_controls_are_shown_and_change_no_order(cli, tiny: Path, t
     assert r"a\u202eb →" in done.out.decode()
     assert "\u202e" not in done.out.decode()
     assert "\u202e" not in page.read_text()
+
+
+def test_a_picture_for_print_is_drawn_of_one_model_of_its_heads_or_of_several(
+    cli, tiny: Path, wordy: Path, tmp_path: Path
+) -> None:
+    for name, options in {
+        "one.pdf": ["--values"],
+        "dark.png": ["--dark", "--transparent", "--dpi", "50"],
+        "heads.svg": ["--heads"],
+        "models.svg": ["--beside", wordy / "run", "--beside", tiny],
+    }.items():
+        done = cli("show", tiny, "abc", "--picture", tmp_path / name, *options)
+        assert (done.code, done.error) == (0, f"regarde: wrote {tmp_path / name}\n")
+        assert (tmp_path / name).stat().st_size > 1000
+
+
+@pytest.mark.parametrize(
+    ("options", "told"),
+    [
+        (["--values"], "--values: says how a picture is drawn, but none is. Add --picture FILE."),
+        (["--dpi", "300"], "--dpi 300: says how"),
+        (["--beside", "other"], "--beside other: says what"),
+        (["--picture", "a.gif"], "Name it .svg, .pdf or .png."),
+        (["--picture", "a.svg", "--heads", "--beside", "other"], "Leave out one."),
+    ],
+)
+def test_what_makes_no_picture_is_exit_code_2(cli, tiny: Path, options: list[str], told: str) -> None:
+    assert told in cli("show", tiny, "abc", *options).fails(2)
+
+
+def test_a_model_without_attention_cannot_stand_beside(cli, tiny: Path, plain: Path, tmp_path: Path) -> None:
+    told = cli("show", tiny, "abc", "--picture", tmp_path / "a.svg", "--beside", plain).fails(2)
+    assert f"--beside {plain}: a model without attention" in told
+    assert not list(tmp_path.iterdir())

@@ -43,6 +43,17 @@ def test_panels_of_the_same_words_write_them_once(words: Heatmap) -> None:
     assert texts(draw([Panel(words), Panel(other)])).count("European") == 2
 
 
+def test_letters_stand_and_words_lean_and_a_few_words_among_letters_lean_alone() -> None:
+    def leaning(*source: str) -> list[bool]:
+        picture = draw([Panel(Heatmap(source, ("x",), np.ones((1, len(source)))))])
+        turned = {text.get_text(): text.get_rotation() > 0 for text in picture.figure.texts}
+        return [turned[word] for word in source]
+
+    assert leaning(*"abcdef") == [False] * 6
+    assert leaning(*"abcdef", "</s>") == [False] * 6 + [True]
+    assert leaning("the", "European", "Economic", "Area") == [True] * 4
+
+
 def test_numbers_are_there_on_demand_alone(words: Heatmap) -> None:
     number = f"{words.weights[0, 0]:.2f}".removeprefix("0")
     assert number not in texts(draw([Panel(words)]))
