@@ -231,11 +231,13 @@ class Translator:
         return Trace(
             source=given.text,
             source_tokens=tuple(self.text.source.pieces([*given.ids, EOS])),
+            source_words=(*self.text.source.words(given.ids), NO_WORD),
             search=asdict(chosen) if target is None else {"kind": "forced"},
             offset=self.offset,
             steps=steps,
             hypotheses=tuple(found),
             texts=tuple(text.decode(hypothesis.ids) for hypothesis in found),
+            words=tuple(tuple(text.words(hypothesis.ids)) for hypothesis in found),
             tokens=dict(zip(named, text.pieces(named), strict=True)),
             interventions=tuple(interventions),
         )

@@ -76,11 +76,13 @@ class Trace:
 
     source: str
     source_tokens: tuple[str, ...]  # S
+    source_words: tuple[int, ...]  # S word of each token, -1 for none
     search: Mapping[str, Any]  # its settings
     offset: int  # weights of step t explain the word said at step t - offset
     steps: tuple[Step, ...]
     hypotheses: tuple[Hypothesis, ...]  # best first
     texts: tuple[str, ...]  # of each hypothesis
+    words: tuple[tuple[int, ...], ...]  # of each hypothesis: the word of each token, -1 for none
     tokens: Mapping[int, str]  # every id in here, as text
     interventions: tuple[Intervention, ...] = ()  # in what attention looks at
 
@@ -99,6 +101,7 @@ class Trace:
         return {
             "source": self.source,
             "source_tokens": list(self.source_tokens),
+            "source_words": list(self.source_words),
             "search": dict(self.search),
             "interventions": [each.as_json() for each in self.interventions],
             "offset": self.offset,
@@ -109,7 +112,9 @@ class Trace:
                 }
                 for step in self.steps
             ],
-            "hypotheses": [self._hypothesis(*pair) for pair in zip(self.hypotheses, self.texts, strict=True)],
+            "hypotheses": [
+                self._hypothesis(*found) for found in zip(self.hypotheses, self.texts, self.words, strict=True)
+            ],
         }
 
     def _branch(self, branch: Branch) -> dict[str, Any]:
@@ -137,11 +142,12 @@ class Trace:
             "fate": each.fate,
         }
 
-    def _hypothesis(self, hypothesis: Hypothesis, text: str) -> dict[str, Any]:
+    def _hypothesis(self, hypothesis: Hypothesis, text: str, words: tuple[int, ...]) -> dict[str, Any]:
         return {
             "text": text,
             "ids": list(hypothesis.ids),
             "tokens": [self.tokens[i] for i in hypothesis.ids],
+            "words": list(words),
             "token_scores": _lists(hypothesis.token_scores),
             "score": _number(hypothesis.score),
             "finished": hypothesis.finished,

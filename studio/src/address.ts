@@ -46,14 +46,25 @@ export function number(name: string): number | null {
   return /^\d{1,6}$/.test(given) ? Number(given) : null;
 }
 
+const REST = 120; // ms: browsers refuse an address that changes too often, as when a slider is dragged
+let writing = 0;
+
+function write(): void {
+  clearTimeout(writing);
+  if (location.hash !== written(address.peek())) history.replaceState(null, "", written(address.peek()));
+}
+addEventListener("pagehide", write);
+
 /** Change words of the address in place; null or "" takes one away. */
 export function set(changes: Changes): void {
   address.value = changed(address.peek().view, changes);
-  history.replaceState(null, "", written(address.value));
+  clearTimeout(writing);
+  writing = setTimeout(write, REST);
 }
 
 /** Go to a view: a new entry in the browser's history. */
 export function go(to: View, changes: Changes = {}): void {
+  write();
   address.value = changed(to, changes);
   history.pushState(null, "", written(address.value));
 }

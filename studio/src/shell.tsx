@@ -3,6 +3,7 @@ import type { FunctionComponent, JSX } from "preact";
 import { useEffect } from "preact/hooks";
 import { go, link, VIEWS, type View, view } from "./address";
 import { choose, type Scheme, scheme } from "./colour";
+import { typing } from "./keys";
 import { enclosed } from "./session";
 import { Align } from "./views/align";
 import { Beam } from "./views/beam";
@@ -98,10 +99,6 @@ function skip(event: MouseEvent): void {
   event.preventDefault(); // the address holds the state, not a place on the page
   document.getElementById("main")?.focus();
 }
-
-/** Whether a key is meant for a field rather than for the page. */
-export const typing = (event: KeyboardEvent): boolean =>
-  event.ctrlKey || event.metaKey || event.altKey || (event.target as HTMLElement).closest("input, textarea, select") !== null;
 
 function byNumber(event: KeyboardEvent): void {
   const to = offered[Number(event.key) - 1];

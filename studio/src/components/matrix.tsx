@@ -52,20 +52,23 @@ export function Matrix(props: MatrixProps): JSX.Element {
   );
 }
 
-/** Where things stand, in pixels. */
-export function layout({ rows, columns }: Pick<MatrixProps, "rows" | "columns">, large = false) {
-  const side = large ? Math.max(4, Math.min(10, 900 / columns.length)) : columns.length > 36 ? 18 : columns.length > 22 ? 24 : 34;
-  const widest = (labels: string[]) => Math.max(...labels.map((each) => width(short(visible(each)))), 1);
-  const slanted = widest(columns) > (side > 30 ? 4 : 2);
-  const left = Math.min(widest(rows), 16) * 8.6 + 14;
-  const head = slanted ? Math.min(widest(columns), 16) * 7.2 + 18 : 28;
-  const right = slanted ? Math.min(widest(columns), 16) * 3.5 : 4;
+const CONTROL = /^<.*>$/; // </s> and its like: written small, so it needs little room
+
+/** Where things stand, in pixels: cells as large as a wide page allows, labels slanted where they would touch. */
+function layout(rows: string[], columns: string[]) {
+  const side = Math.round(Math.min(38, Math.max(16, 1080 / columns.length)));
+  const widest = (labels: string[]) =>
+    Math.max(...labels.map((each) => (CONTROL.test(each) ? 2.4 : Math.min(width(short(visible(each))), 16))), 1);
+  const slanted = widest(columns) * 9 > side;
+  const left = Math.max(widest(rows) * 9, 30) + 14;
+  const head = slanted ? widest(columns) * 7.4 + 20 : 30;
+  const right = slanted ? widest(columns) * 4 : 6;
   return { side, left, head, slanted, width: left + columns.length * side + right, height: head + rows.length * side + 4 };
 }
 
 /** The picture itself, also for export: everything it needs is in its attributes. */
 export function Drawn({ rows, columns, values, top = 1, active, onActive, onPick, label }: MatrixProps): JSX.Element {
-  const at = layout({ rows, columns });
+  const at = layout(rows, columns);
   const night = dark.value;
   const text = night ? "#efebe4" : "#1d1b18";
   return (
@@ -90,6 +93,7 @@ export function Drawn({ rows, columns, values, top = 1, active, onActive, onPick
             text-anchor={at.slanted ? "start" : "middle"}
             transform={at.slanted ? `rotate(-58 ${x} ${y})` : undefined}
             unicode-bidi="plaintext"
+            font-size={CONTROL.test(column) ? 10 : undefined}
             opacity={active && active.column !== c ? 0.45 : 1}
           >
             {short(visible(column))}
@@ -103,6 +107,7 @@ export function Drawn({ rows, columns, values, top = 1, active, onActive, onPick
           y={at.head + (r + 0.5) * at.side + 5}
           text-anchor="end"
           unicode-bidi="plaintext"
+          font-size={CONTROL.test(row) ? 10 : undefined}
           opacity={active && active.row !== r ? 0.45 : 1}
         >
           {short(visible(row))}

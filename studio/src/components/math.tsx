@@ -1,0 +1,94 @@
+// Formulas as MathML, which browsers draw and screen readers read, written the way one would say them:
+//   m`e_{t,j} = v^⊤ tanh(W s_{t−1} + U h_j)`
+// `_` and `^` with {…}, \frac{…}{…}, \tilde{…}, \sqrt{…}, \sum_{…}. A number put in is a number; a string put in is
+// text, never markup.
+import type { ComponentChild, JSX } from "preact";
+import { fixed, visible } from "../text";
+
+type Given = number | string;
+const FIRST = 0xe000; // values stand in the text as characters that no text uses
+
+export function m(literal: TemplateStringsArray, ...given: Given[]): JSX.Element {
+  const text = literal.raw.reduce((all, part, i) => all + String.fromCodePoint(FIRST + i - 1) + part);
+  return <math>{new Reader(text, given).row()}</math>;
+}
+
+/** The same as its own line. */
+export const Formula = ({ children }: { children: JSX.Element }): JSX.Element => <div class="formula">{children}</div>;
+
+class Reader {
+  private at = 0;
+
+  constructor(
+    private readonly text: string,
+    private readonly given: Given[],
+  ) {}
+
+  /** Everything up to the end, or to the brace that closes the group. */
+  row(): JSX.Element {
+    const parts: ComponentChild[] = [];
+    while (this.at < this.text.length && this.text[this.at] !== "}") {
+      if (/\s/.test(this.text[this.at])) this.at += 1;
+      else parts.push(this.scripted());
+    }
+    return <mrow>{parts}</mrow>;
+  }
+
+  /** One thing with what hangs on it below and above. */
+  private scripted(): JSX.Element {
+    const sum = this.text.startsWith("\\sum", this.at);
+    const base = this.atom();
+    let below: JSX.Element | null = null;
+    let above: JSX.Element | null = null;
+    while (this.text[this.at] === "_" || this.text[this.at] === "^") {
+      const under = this.text[this.at] === "_";
+      this.at += 1;
+      if (under) below = this.atom();
+      else above = this.atom();
+    }
+    if (sum && below) return <munder>{[base, below]}</munder>;
+    if (below && above) return <msubsup>{[base, below, above]}</msubsup>;
+    if (below) return <msub>{[base, below]}</msub>;
+    if (above) return <msup>{[base, above]}</msup>;
+    return base;
+  }
+
+  private group(): JSX.Element {
+    this.at += 1;
+    const inside = this.row();
+    this.at += 1;
+    return inside;
+  }
+
+  private atom(): JSX.Element {
+    const c = this.text[this.at];
+    if (c === "{") return this.group();
+    if (c === "\\") return this.command();
+    const value = this.given[c.charCodeAt(0) - FIRST];
+    if (value !== undefined) {
+      this.at += 1;
+      return typeof value === "number" ? <mn>{fixed(value)}</mn> : <mtext>{visible(value)}</mtext>;
+    }
+    const word = /^(?:[a-zA-Z]{2,}|[\d.]+|.)/u.exec(this.text.slice(this.at))![0];
+    this.at += word.length;
+    if (/^\d/.test(word)) return <mn>{word}</mn>;
+    return /^[\p{L}⊤]/u.test(word) ? <mi>{word}</mi> : <mo>{word}</mo>;
+  }
+
+  private command(): JSX.Element {
+    const name = /^\\([a-z]+)/.exec(this.text.slice(this.at))![1];
+    this.at += name.length + 1;
+    switch (name) {
+      case "frac":
+        return <mfrac>{[this.group(), this.group()]}</mfrac>;
+      case "sqrt":
+        return <msqrt>{this.group()}</msqrt>;
+      case "tilde":
+        return <mover accent={true}>{[this.group(), <mo>~</mo>]}</mover>;
+      case "sum":
+        return <mo>∑</mo>;
+      default:
+        throw new Error(`\\${name} is not known`);
+    }
+  }
+}

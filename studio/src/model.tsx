@@ -1,0 +1,167 @@
+// What a model is, from the [model] table of its configuration: where its attention stands, and what it computes.
+import type { JSX } from "preact";
+import type { Settings } from "./api";
+import { m } from "./components/math";
+
+/** Where attention stands to the step of the decoder. */
+export type Place = "before" | "inside" | "after" | "bottom" | "layers" | "none";
+
+export type Phase = "states" | "state" | "scores" | "softmax" | "context" | "words" | "token";
+
+export interface Plan {
+  place: Place;
+  paper: string;
+  saying: string; // the place, in words
+  phases: Phase[];
+  score: string; // its kind
+  mechanism: string;
+  normaliser: string;
+  window: number;
+}
+
+const PLACES: Record<string, [Place, string, string]> = {
+  bahdanau: ["before", "Bahdanau et al. 2015", "Attention stands before the step: the last state asks, and what it finds enters the next one."],
+  conditional: ["inside", "Sennrich et al. 2017", "Attention stands inside the step, between its two transitions."],
+  luong: ["after", "Luong et al. 2015", "Attention stands after the step: the new state asks, and is mixed with what it finds."],
+  gnmt: ["bottom", "Wu et al. 2016", "The bottom layer asks, and what it finds enters every layer."],
+  transformer: ["layers", "Vaswani et al. 2017", "Every layer looks at the source, with several heads at once."],
+  sutskever: ["none", "Sutskever et al. 2014", "No attention: all that the decoder knows of the source is the state it starts from."],
+  cho: ["none", "Cho et al. 2014", "No attention: one summary of the source enters every step."],
+};
+
+const PHASES: Record<Place, Phase[]> = {
+  before: ["states", "scores", "softmax", "context", "state", "words", "token"],
+  bottom: ["states", "scores", "softmax", "context", "state", "words", "token"],
+  inside: ["states", "state", "scores", "softmax", "context", "words", "token"],
+  after: ["states", "state", "scores", "softmax", "context", "words", "token"],
+  layers: ["states", "state", "scores", "softmax", "context", "words", "token"],
+  none: ["states", "state", "words", "token"],
+};
+
+export const NAMES: Record<Phase, string> = {
+  states: "Encoder states",
+  state: "Decoder state",
+  scores: "Scores",
+  softmax: "Weights",
+  context: "Context",
+  words: "Candidates",
+  token: "Token",
+};
+
+const table = (value: unknown): Record<string, unknown> =>
+  typeof value === "object" && value !== null ? (value as Record<string, unknown>) : {};
+
+export function plan(settings: Settings): Plan {
+  const [place, paper, saying] = PLACES[settings.kind] ?? ["none", "", ""];
+  const attention = table(settings.attention);
+  return {
+    place,
+    paper,
+    saying,
+    phases: PHASES[place],
+    score: String(table(attention.score).kind ?? ""),
+    mechanism: String(attention.kind ?? ""),
+    normaliser: String(attention.normaliser ?? "softmax"),
+    window: Number(attention.window ?? 0),
+  };
+}
+
+/** The score of a query q and a source state h_j, as its paper writes it. */
+export function scoreFormula({ score, mechanism, place }: Plan): JSX.Element {
+  const covered = mechanism === "coverage";
+  switch (score) {
+    case "dot":
+      return m`e_{t,j} = q_t^⊤ h_j`;
+    case "scaled-dot":
+      return place === "layers" || mechanism === "multi-head"
+        ? m`e_{t,j} = \frac{(W_Q x′_t)^⊤ (W_K h_j)}{\sqrt{d}}`
+        : m`e_{t,j} = \frac{q_t^⊤ h_j}{\sqrt{d}}`;
+    case "general":
+      return m`e_{t,j} = q_t^⊤ W h_j`;
+    case "concat":
+      return m`e_{t,j} = v^⊤ tanh(W [q_t ; h_j])`;
+    case "location":
+      return m`e_{t,j} = (W q_t)_j`;
+    case "gaussian":
+      return m`e_{t,j} = − \frac{|q_t − h_j|^2}{2 w^2}`;
+    case "normed-additive":
+      return m`e_{t,j} = g \frac{v^⊤}{|v|} tanh(W q_t + U h_j + b)`;
+    default:
+      return covered
+        ? m`e_{t,j} = v^⊤ tanh(W q_t + U h_j + w \sum_{i<t} α_{i,j})`
+        : m`e_{t,j} = v^⊤ tanh(W q_t + U h_j)`;
+  }
+}
+
+/** Who asks. */
+export function queryFormula({ place }: Plan): JSX.Element {
+  switch (place) {
+    case "inside":
+      return m`q_t = s′_t`;
+    case "after":
+      return m`q_t = h_t`;
+    case "bottom":
+      return m`q_t = h^1_{t−1}`;
+    case "layers":
+      return m`q_t = W_Q x′_t`;
+    default:
+      return m`q_t = s_{t−1}`;
+  }
+}
+
+/** The name of a recurrent cell. */
+const cell = ({ cell: kind }: Settings): string => (kind === "paper" || kind === undefined ? "GRU" : String(kind).toUpperCase());
+
+/** How the decoder's state comes about. */
+export function stateFormula(settings: Settings): JSX.Element {
+  const step = cell(settings);
+  switch (settings.kind) {
+    case "conditional":
+      return m`s_t = ${step}_2(c_t, s′_t)`;
+    case "luong":
+      return settings.feeding === false
+        ? m`h_t = ${step}(y_{t−1}, h_{t−1})`
+        : m`h_t = ${step}([y_{t−1} ; \tilde{h}_{t−1}], h_{t−1})`;
+    case "gnmt":
+      return m`h^l_t = ${step}([h^{l−1}_t ; c_t], h^l_{t−1})`;
+    case "transformer":
+      return m`x′_t = x_t + SelfAttention(x_1 , … , x_t)`;
+    case "cho":
+      return m`s_t = ${step}(y_{t−1}, s_{t−1}, c)`;
+    case "sutskever":
+      return m`s_t = ${step}(y_{t−1}, s_{t−1})`;
+    default:
+      return m`s_t = ${step}([y_{t−1} ; c_t], s_{t−1})`;
+  }
+}
+
+/** How the probabilities of the next word come about. */
+export function outputFormula({ kind, readout }: Settings): JSX.Element {
+  switch (kind) {
+    case "luong":
+      return m`p(y_t) = softmax(W_s tanh(W_c [c_t ; h_t]))`;
+    case "bahdanau":
+      return readout === "current"
+        ? m`p(y_t) = softmax(W_o maxout(U_o s_t + V_o y_{t−1} + C_o c_t))`
+        : m`p(y_t) = softmax(W_o maxout(U_o s_{t−1} + V_o y_{t−1} + C_o c_t))`;
+    case "conditional":
+      return m`p(y_t) = softmax(W_o maxout(U_o s_t + V_o y_{t−1} + C_o c_t))`;
+    case "transformer":
+      return m`p(y_t) = softmax(E x_t)`;
+    case "gnmt":
+      return m`p(y_t) = softmax(W h^L_t)`;
+    case "cho":
+      return m`p(y_t) = softmax(G maxout(O_h s_t + O_y y_{t−1} + O_c c))`;
+    default:
+      return m`p(y_t) = softmax(W s_t)`;
+  }
+}
+
+/** What the encoder makes of each source token. */
+export function encoderFormula(settings: Settings): JSX.Element {
+  const encoder = String(table(settings.encoder).kind ?? "");
+  if (settings.kind === "transformer") return m`h = Encoder(x_1 , … , x_S)`;
+  if (settings.kind === "bahdanau" || encoder.includes("bidirectional"))
+    return m`h_j = [h^→_j ; h^←_j]`;
+  return m`h_j = ${cell(settings)}(x_j, h_{j−1})`;
+}

@@ -1,0 +1,44 @@
+// All heads at a glance: a strip for each, as the source lies; one of them, or their mean, is looked at closely.
+import type { JSX } from "preact";
+import { set } from "../address";
+import { dark, heat } from "../colour";
+import { part, parts } from "../session";
+import { moment } from "./moment";
+
+export function Glance(): JSX.Element | null {
+  const { layers, heads } = parts.value;
+  if (layers * heads < 2 || !moment.value) return null;
+  const { layer, head } = part.value;
+  return (
+    <div class="glance" role="group" aria-label="Layers and heads">
+      {moment.value.branch.weights.map((rows, l) => (
+        <div class="layer" key={l}>
+          <button type="button" class="plain" aria-pressed={layer === l && head === null} onClick={() => set({ layer: l, head: null })}>
+            Layer {l + 1}
+          </button>
+          {rows.map((row, n) => (
+            <button
+              type="button"
+              key={n}
+              class="strip"
+              aria-label={`Layer ${l + 1}, head ${n + 1}`}
+              aria-pressed={layer === l && head === n}
+              style={{ backgroundImage: strip(row) }}
+              onClick={() => set({ layer: l, head: n })}
+            />
+          ))}
+        </div>
+      ))}
+      <button type="button" class="plain" aria-pressed={layer === null && head === null} onClick={() => set({ layer: null, head: null })}>
+        Mean of all
+      </button>
+    </div>
+  );
+}
+
+/** A row of weights as bands of colour. */
+function strip(row: number[]): string {
+  const night = dark.value;
+  const at = (i: number) => `${((100 * i) / row.length).toFixed(2)}%`;
+  return `linear-gradient(to right, ${row.map((weight, j) => `${heat(weight, night)} ${at(j)} ${at(j + 1)}`).join(", ")})`;
+}

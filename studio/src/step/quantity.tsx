@@ -1,0 +1,228 @@
+// A quantity opened: its formula as its paper writes it, and the same with the numbers of this very step.
+import type { ComponentChildren, JSX } from "preact";
+import { Formula, m } from "../components/math";
+import { Say, Token } from "../components/tokens";
+import {
+  encoderFormula,
+  NAMES,
+  outputFormula,
+  type Phase,
+  type Plan,
+  queryFormula,
+  scoreFormula,
+  stateFormula,
+} from "../model";
+import { chosen, model, part, trace } from "../session";
+import { fixed, percent } from "../text";
+import { contextNorm, description, energies, moment, opened, strongest, t, weights } from "./moment";
+
+export function Quantity(): JSX.Element | null {
+  const { phase, j } = opened.value;
+  if (!description.value || !moment.value || !trace.value) return null;
+  const at = j !== null && j < trace.value.source_tokens.length ? j : Math.max(0, strongest.value);
+  const Show = SHOWN[phase];
+  return (
+    <section class="quantity" aria-label="Formula" aria-live="polite">
+      <h2>{NAMES[phase]}</h2>
+      <Show plan={description.value} j={at} />
+    </section>
+  );
+}
+
+interface Props {
+  plan: Plan;
+  j: number; // the source token in question
+}
+
+const Saying = ({ children }: { children: ComponentChildren }): JSX.Element => <p class="saying">{children}</p>;
+const source = (j: number): string => trace.value!.source_tokens[j];
+
+function States({ plan }: Props): JSX.Element {
+  const S = trace.value!.source_tokens.length;
+  return (
+    <>
+      <Saying>
+        The encoder has read all {S} tokens.
+        {plan.place === "none"
+          ? " Only what it ends with goes on."
+          : " It keeps a state for each, and attention chooses among them."}
+      </Saying>
+      <Formula>{encoderFormula(model.value!.settings)}</Formula>
+      <Formula>{m`j = 1 , … , S, S = ${String(S)}`}</Formula>
+    </>
+  );
+}
+
+function State(): JSX.Element {
+  const before = moment.value!.branch.token;
+  return (
+    <>
+      <Saying>
+        {t.value ? (
+          <>
+            The last word was <Token of={before} />.
+          </>
+        ) : (
+          "Nothing has been said yet."
+        )}{" "}
+        What the decoder remembers moves on.
+      </Saying>
+      <Formula>{stateFormula(model.value!.settings)}</Formula>
+      <Formula>{m`t = ${String(t.value + 1)}, y_{t−1} = ${before}`}</Formula>
+    </>
+  );
+}
+
+function Scores({ plan, j }: Props): JSX.Element {
+  const energy = energies.value?.[j];
+  return (
+    <>
+      <Saying>
+        How well does <Token of={source(j)} /> suit what the decoder asks for?
+      </Saying>
+      <Formula>{scoreFormula(plan)}</Formula>
+      <Formula>{queryFormula(plan)}</Formula>
+      {energies.value ? (
+        <Formula>{m`e_{${String(t.value + 1)},${String(j + 1)}} = ${fixed(energy)}`}</Formula>
+      ) : (
+        <Saying>Choose one layer and one head to see its scores: a mean of weights comes from no scores.</Saying>
+      )}
+    </>
+  );
+}
+
+/** Large scores are counted from the highest, which changes nothing and keeps numbers readable. */
+function Weights({ plan, j }: Props): JSX.Element {
+  const [step, place] = [String(t.value + 1), String(j + 1)];
+  const given = energies.value;
+  return (
+    <>
+      <Saying>{WEIGHING[plan.mechanism] ?? WEIGHING.global}</Saying>
+      {plan.mechanism === "monotonic" ? (
+        <Formula>{m`α_{t,j} = 1 if σ(e_{t,j}) ≥ \frac{1}{2}`}</Formula>
+      ) : plan.normaliser === "sparsemax" ? (
+        <Formula>{m`α_{t,j} = max(e_{t,j} − τ, 0), \sum_j α_{t,j} = 1`}</Formula>
+      ) : (
+        <Formula>{m`α_{t,j} = \frac{exp(e_{t,j})}{\sum_i exp(e_{t,i})}`}</Formula>
+      )}
+      {given && given[j] !== null ? <Worked plan={plan} energies={given} j={j} /> : null}
+      {given ? null : (
+        <Formula>{m`α_{${step},${place}} = ${weights.value[j]}`}</Formula>
+      )}
+      <Saying>
+        <Token of={source(j)} /> gets {percent(weights.value[j])} of the attention
+        {part.value.layer === null || part.value.head === null ? ", in the mean" : ""}.
+      </Saying>
+    </>
+  );
+}
+
+const WEIGHING: Record<string, string> = {
+  global: "All scores together become weights that add up to one.",
+  coverage: "All scores together become weights that add up to one; what was looked at before counts in the scores.",
+  "local-m": "Scores within a window that moves on with each step become weights; outside there is no weight.",
+  "local-p": "Scores within a window around a predicted place become weights, less and less towards its edges.",
+  monotonic: "From where it stopped last, attention walks on and stops at the first token that is likely enough.",
+  "multi-head": "Each head makes weights of its own scores; they add up to one.",
+};
+
+function Worked({ plan, energies: given, j }: { plan: Plan; energies: (number | null)[]; j: number }): JSX.Element {
+  const weight = weights.value[j];
+  const e = given[j]!;
+  if (plan.mechanism === "monotonic") return <Formula>{m`σ(${e}) = ${1 / (1 + Math.exp(-e))}, α = ${weight}`}</Formula>;
+  if (plan.normaliser === "sparsemax") return <Formula>{m`${e} − τ = ${weight}`}</Formula>;
+  const open = given.filter((each, i): each is number => each !== null && (weights.value[i] > 0 || i === j));
+  const top = Math.max(...open);
+  const shift = Math.abs(top) > 12 ? top : 0;
+  const sum = open.reduce((all, each) => all + Math.exp(each - shift), 0);
+  const share = Math.exp(e - shift) / sum;
+  if (weight === 0) return <Formula>{m`e = ${e}, α = ${weight}`}</Formula>;
+  const gauss = Math.abs(share - weight) > 2e-3; // a window that fades towards its edges
+  const written = shift ? m`α = \frac{exp(${e} − ${shift})}{${sum}} = ${share}` : m`α = \frac{exp(${e})}{${sum}} = \frac{${Math.exp(e)}}{${sum}} = ${share}`;
+  return (
+    <>
+      <Formula>{written}</Formula>
+      {gauss ? <Formula>{m`${share} × ${weight / share} = ${weight}`}</Formula> : null}
+    </>
+  );
+}
+
+function Context({ plan }: Props): JSX.Element {
+  const best = weights.value
+    .map((weight, j) => ({ weight, j }))
+    .sort((a, b) => b.weight - a.weight)
+    .slice(0, 3);
+  const rest = 1 - best.reduce((sum, { weight }) => sum + weight, 0);
+  const [a, b, c] = [...best, { weight: 0, j: 0 }, { weight: 0, j: 0 }];
+  const [A, B, C] = [a, b, c].map(({ j }) => String(j + 1));
+  return (
+    <>
+      <Saying>What attention brings back: the states it looked at, mixed by their weights.</Saying>
+      <Formula>{plan.place === "layers" ? m`c_t = \sum_j α_{t,j} W_V h_j` : m`c_t = \sum_j α_{t,j} h_j`}</Formula>
+      <Formula>
+        {best.length > 2
+          ? m`c_{${String(t.value + 1)}} = ${a.weight} h_${A} + ${b.weight} h_${B} + ${c.weight} h_${C} + …`
+          : m`c_{${String(t.value + 1)}} = ${a.weight} h_${A} + ${b.weight} h_${B}`}
+      </Formula>
+      {contextNorm.value === null ? null : <Formula>{m`|c_{${String(t.value + 1)}}| = ${contextNorm.value}`}</Formula>}
+      {rest > 0.005 ? <Saying>The other tokens together have {percent(rest)}.</Saying> : null}
+    </>
+  );
+}
+
+function Candidates({ plan }: Props): JSX.Element {
+  const [first, second] = moment.value!.branch.candidates;
+  const p = (each: { log_probability: number | null }) => Math.exp(each.log_probability ?? -Infinity);
+  return (
+    <>
+      <Saying>
+        {plan.place === "none" ? "The state becomes" : "State and context become"} a probability for every word there is.
+      </Saying>
+      <Formula>{outputFormula(model.value!.settings)}</Formula>
+      <Formula>{m`p(${first.token}) = exp(${first.log_probability ?? -Infinity}) = ${p(first)}`}</Formula>
+      {second ? (
+        <Saying>
+          <Token of={first.token} /> is {ratio(p(first) / p(second))} as likely as <Token of={second.token} />.
+        </Saying>
+      ) : null}
+    </>
+  );
+}
+
+function ratio(value: number): string {
+  if (value >= 1000) return "more than a thousand times";
+  return value < 1.1 ? "about" : `${value.toFixed(value < 10 ? 1 : 0)} times`;
+}
+
+function Said(): JSX.Element {
+  const scores = chosen.value!.token_scores;
+  const before = scores.slice(0, t.value).reduce((sum, each) => sum + each, 0);
+  const now = moment.value!.logProbability;
+  const kind = String(trace.value!.search.kind ?? "");
+  return (
+    <>
+      <Saying>
+        {HOW[kind] ?? ""} It says <Say>{moment.value!.token}</Say>.
+      </Saying>
+      <Formula>{m`log p(y_1 , … , y_t) = log p(y_1 , … , y_{t−1}) + log p(y_t)`}</Formula>
+      <Formula>{m`${before + now} = ${before} + (${now})`}</Formula>
+    </>
+  );
+}
+
+const HOW: Record<string, string> = {
+  greedy: "The likeliest word is taken.",
+  beam: "Several beginnings are kept; this is the way of the one that won.",
+  sampling: "A word is drawn by chance, the likelier the more often.",
+  forced: "The word was given.",
+};
+
+const SHOWN: Record<Phase, (props: Props) => JSX.Element> = {
+  states: States,
+  state: State,
+  scores: Scores,
+  softmax: Weights,
+  context: Context,
+  words: Candidates,
+  token: Said,
+};
