@@ -28,6 +28,7 @@ from regarde.cli.serve import serve
 from regarde.cli.shortlist import shortlist
 from regarde.cli.show import show
 from regarde.cli.streams import ReaderLeft, abandon, warn
+from regarde.cli.studio import studio
 from regarde.cli.train import train
 from regarde.cli.translate import translate
 from regarde.errors import DiskError, RegardeError, UsageError, is_out_of_memory, missing_extra
@@ -74,7 +75,7 @@ _COMMANDS: tuple[Callable[..., None], ...] = (
     *(demo, train, translate, show),
     *(align, aer, evaluate, compare, inspect),
     *(models, data, average, quantize, shortlist),
-    *(serve, doctor),
+    *(serve, studio, doctor),
 )
 for _command in _COMMANDS:
     _add(_command)

@@ -31,9 +31,9 @@ class Service:
     def model(self, name: str | None) -> str:
         """The model of that name, from the list and from nowhere else; the first one where none is named."""
         names = [model["name"] for model in self.link.models]
-        if name is None:
+        if name is None and names:
             return str(names[0])
-        if name not in names:
+        if name is None or name not in names:
             raise Refusal(NOT_FOUND, "No model of that name. See GET /v1/models.")
         return name
 

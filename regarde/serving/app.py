@@ -14,10 +14,10 @@ from regarde.serving.limits import Refusal
 from regarde.serving.security import Guard, Policy
 
 
-def create(service: Service, policy: Policy, *, with_studio: bool = False) -> Starlette:
+def create(service: Service, policy: Policy, shown: studio.Shown | None = None) -> Starlette:
     """The application; with the studio's page and what it asks, or without."""
     return Starlette(
-        routes=[*api.routes(service), *(studio.routes(service) if with_studio else [])],
+        routes=[*api.routes(service), *(studio.routes(service, shown) if shown else [])],
         middleware=[Middleware(Guard, policy=policy)],
         exception_handlers={Refusal: _refused, HTTPException: _known},
     )

@@ -16,6 +16,7 @@ from regarde.serving.app import create
 from regarde.serving.limits import Limits
 from regarde.serving.link import Link
 from regarde.serving.security import Policy
+from regarde.serving.studio import Shown
 
 BACKLOG = 1024  # connections that wait to be accepted
 
@@ -30,7 +31,7 @@ class Settings:
     threads: int = 1  # of each model
     limits: Limits = field(default_factory=Limits)
     policy: Policy = field(default_factory=Policy)
-    with_studio: bool = False
+    studio: Shown | None = None  # with its page, where it is wanted
 
 
 def serve(settings: Settings, ready: Callable[[str], None]) -> None:
@@ -42,7 +43,7 @@ def serve(settings: Settings, ready: Callable[[str], None]) -> None:
 async def _serve(settings: Settings, listener: socket.socket, ready: Callable[[str], None]) -> None:
     link = Link(settings.models, settings.threads)
     await link.start()
-    app = create(Service(link, settings.limits), settings.policy, with_studio=settings.with_studio)
+    app = create(Service(link, settings.limits), settings.policy, settings.studio)
     config = uvicorn.Config(
         app, log_config=None, access_log=False, server_header=False, lifespan="off", ws="none", backlog=BACKLOG
     )

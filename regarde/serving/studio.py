@@ -2,17 +2,71 @@
 
 from __future__ import annotations
 
+import asyncio
+from collections.abc import Mapping
+from dataclasses import dataclass, field
 from pathlib import Path
 
-from starlette.routing import BaseRoute, Mount
+from starlette.requests import Request
+from starlette.responses import Response
+from starlette.routing import BaseRoute, Mount, Route
 from starlette.staticfiles import StaticFiles
 
-import regarde
-from regarde.serving.api import Service
+from regarde.data.corpus import repair
+from regarde.errors import RegardeError
+from regarde.serving import runs
+from regarde.serving.api import NOT_FOUND, UNPROCESSABLE, Service, answer
+from regarde.serving.limits import Refusal
+from regarde.studio import STATIC
 
-STATIC = Path(regarde.__file__).parent / "studio" / "static"
+
+@dataclass(frozen=True)
+class Shown:
+    """What the studio shows beside the models that are served."""
+
+    runs: Mapping[str, Path] = field(default_factory=dict)  # by name, trained or in training
 
 
-def routes(service: Service) -> list[BaseRoute]:
+def routes(service: Service, shown: Shown) -> list[BaseRoute]:
     """The page is last: it answers at every path that nobody else has."""
-    return [Mount("/", StaticFiles(directory=STATIC, html=True, check_dir=False))]
+
+    def folder(request: Request) -> Path:
+        name = request.path_params["name"]
+        if name not in shown.runs:
+            raise Refusal(NOT_FOUND, "No run of that name. See GET /studio/runs.")
+        return shown.runs[name]
+
+    async def listed(request: Request) -> Response:
+        return answer({"runs": [runs.described(name, path) for name, path in shown.runs.items()]})
+
+    async def figures(request: Request) -> Response:
+        start = _whole(request, "start", 1 << 40)
+        return answer(runs.figures(folder(request), start))
+
+    async def sample(request: Request) -> Response:
+        text = repair(request.query_params.get("text", "")).text
+        if len(text) > service.limits.characters:
+            raise Refusal(UNPROCESSABLE, f"text: more than {service.limits.characters:,} characters. Send less.")
+        step = _whole(request, "step", 10**12)
+        where = folder(request)
+        if step not in runs.steps(where):
+            raise Refusal(NOT_FOUND, f"No checkpoint of step {step}. It may have been replaced by a newer one.")
+        try:
+            return answer(await asyncio.to_thread(runs.sample, where, step, text))
+        except (RegardeError, OSError):
+            raise Refusal(NOT_FOUND, f"The checkpoint of step {step} cannot be read. It may be gone.") from None
+
+    return [
+        Route("/studio/runs", listed),
+        Route("/studio/runs/{name}/figures", figures),
+        Route("/studio/runs/{name}/sample", sample),
+        Mount("/", StaticFiles(directory=STATIC, html=True, check_dir=False)),
+    ]
+
+
+def _whole(request: Request, name: str, most: int) -> int:
+    """A whole number of the query; 0 where it is not given."""
+    given = request.query_params.get(name, "0")
+    if not (given.isascii() and given.isdigit() and len(given) <= 15 and int(given) <= most):
+        raise Refusal(UNPROCESSABLE, f"{name}: expected a whole number from 0 to {most}.")
+    return int(given)

@@ -79,6 +79,7 @@ def _described(name: str, folder: Path, translator: Translator) -> dict[str, Any
         "longest": translator.longest,
         "search": config.as_table(translator.search),
         "text": config.as_table(stated.text),
+        "data": str(tables.get("data", {}).get("name", "")),  # the embedded set it was trained on
         "settings": tables["model"],
     }
 

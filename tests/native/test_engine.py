@@ -207,6 +207,8 @@ def test_a_trace_is_json_and_leads_to_what_was_said(run: Path) -> None:
         said = json.loads(json.dumps(trace.as_json(), allow_nan=False))
         translation = model.translate("abc", beam=3, n_best=2)
         assert said["source_tokens"] == list(translation.source_tokens)
+        assert said["source_words"] == list(translation.source_words)
+        assert list(translation.words) in [h["words"] for h in said["hypotheses"]]
         assert {h["text"] for h in said["hypotheses"]} == {translation.text, translation.alternatives[0].text}
         for hypothesis in said["hypotheses"]:
             path = zip(hypothesis["path"], said["steps"], hypothesis["ids"], strict=False)

@@ -1,0 +1,59 @@
+"""`regarde studio` as a command, and what it says of run folders."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+
+from regarde.serving.runs import described, figures, is_run, sample, steps, with_model
+
+
+def test_without_runs_there_is_nothing_to_open(cli, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    assert "there is none in runs/" in cli("studio", "--no-open").fails(2)
+
+
+def test_a_folder_that_is_no_run_is_exit_code_2(cli, tmp_path: Path) -> None:
+    assert "no run" in cli("studio", tmp_path, "--no-open").fails(2)
+
+
+def test_a_run_is_described_by_what_lies_in_it(tiny: Path) -> None:
+    found = described("tiny", tiny)
+    assert (found["name"], found["model"], found["figures"]) == ("tiny", True, True)
+    assert found["checkpoints"] == steps(tiny) != []
+
+
+def test_a_run_that_has_just_begun_has_figures_and_no_model(tmp_path: Path) -> None:
+    (tmp_path / "metrics.jsonl").write_text("")
+    assert is_run(tmp_path)
+    assert not with_model(tmp_path)
+    assert described("new", tmp_path)["checkpoints"] == []
+
+
+def test_figures_are_told_from_where_they_were_left(tmp_path: Path) -> None:
+    path = tmp_path / "metrics.jsonl"
+    path.write_text('{"step": 1, "loss": 2.5}\n{"step": 2, "lo')
+    first = figures(tmp_path, 0)
+    assert first == {"rows": [{"step": 1, "loss": 2.5}], "start": 0, "next": 25}
+    path.write_text('{"step": 1, "loss": 2.5}\n{"step": 2, "loss": NaN}\nno json\n[]\n')
+    second = figures(tmp_path, first["next"])
+    assert second["rows"] == [{"step": 2}]
+    assert second["next"] == path.stat().st_size
+
+
+def test_figures_that_were_cut_back_are_told_from_the_beginning(tmp_path: Path) -> None:
+    (tmp_path / "metrics.jsonl").write_text('{"step": 1}\n')
+    assert figures(tmp_path, 500) == {"rows": [{"step": 1}], "start": 0, "next": 12}
+
+
+def test_no_figures_are_no_error(tmp_path: Path) -> None:
+    assert figures(tmp_path, 0)["rows"] == []
+
+
+def test_a_checkpoint_translates(tiny: Path) -> None:
+    found = sample(tiny, steps(tiny)[-1], "abc")
+    assert found["source_tokens"] == ("a", "b", "c", "</s>")
+    assert len(found["attention"]) == len(found["tokens"])
+    json.dumps(found)
