@@ -64,8 +64,9 @@ def train(
     """Train a model on pairs of text.
 
     Tokenizers, split and sizes are inferred unless you say them, and printed. The files of pairs are .tsv, .txt or
-    without a suffix (source TAB target), .jsonl (with the keys source and target), or any of them with .gz. For a
-    file that is called like an embedded data set, write ./dates.
+    without a suffix (source TAB target), .jsonl (with the keys source and target), or any of them with .gz. Lines of
+    source ||| target, as fast_align reads them, are recognised in a file of any name. For a file that is called like
+    an embedded data set, write ./dates.
 
     A run that was stopped, by Ctrl-C or by a crash, goes on exactly where it was with regarde train --resume RUN.
 

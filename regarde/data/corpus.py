@@ -8,6 +8,8 @@ included, is data. What cannot be a pair stops the reading with file, line and r
     name.jsonl            {"source": "…", "target": "…"}, other keys are ignored
     name.….gz             the same, compressed
     name, -               a file without a suffix, and standard input: as .tsv
+    any but .jsonl        source ||| target, as fast_align reads them: the first line that has a TAB or such bars, these
+                          as a word of their own, says which of the two the whole file is
 """
 
 from __future__ import annotations
@@ -37,6 +39,7 @@ _SAMPLE = 24  # characters of a cell shown in a message
 _MOST_SHOWN = 8  # columns shown in a message
 _SURROGATE = re.compile("[\ud800-\udfff]")
 _UNTRANSLATABLE = re.compile("[\0\ud800-\udfff]")
+_BARS = re.compile(r"(?:^| +)\|\|\|(?: +|$)")
 _REMEDY = "Repair the line, or leave such lines out with --on-error skip."
 
 
@@ -235,6 +238,35 @@ class _Table:
         return f"{_name(self.file)}: {_columns(len(cells))} ({shown}{', …' if len(cells) > _MOST_SHOWN else ''})"
 
 
+class _Bars:
+    """source ||| target, for fast_align and its kin."""
+
+    def pair(self, text: str) -> Pair:
+        if not text or text.isspace():
+            raise _LineError("blank line", "the line is blank")
+        sides = _BARS.split(text)
+        if len(sides) != 2:
+            raise _LineError("wrong number of |||", f"{len(sides) - 1} times |||, expected source ||| target")
+        if "\t" in text:
+            raise _LineError("TAB", "a TAB in a line of source ||| target, expected spaces")
+        return Pair(*sides)
+
+
+class _Text:
+    """A table of two columns, or source ||| target: whichever its first line shows that shows either."""
+
+    def __init__(self, file: File) -> None:
+        self.table = _Table(file, None)
+        self.decided: _Format | None = None
+
+    def pair(self, text: str) -> Pair:
+        if self.decided is None and "\t" in text:
+            self.decided = self.table
+        elif self.decided is None and _BARS.search(text):
+            self.decided = _Bars()
+        return (self.decided or self.table).pair(text)
+
+
 class _Several:
     """A source and all its targets, TAB-separated."""
 
@@ -265,14 +297,23 @@ class _Records:
 def _format(file: File, columns: _Columns | None) -> _Format:
     match "" if file == "-" else Path(file.name.removesuffix(".gz")).suffix:
         case ".tsv" | ".txt" | "":
-            return _Table(file, columns)
+            return _Table(file, columns) if columns else _Text(file)
         case ".jsonl" if columns is None:
             return _Records()
         case ".jsonl":
             raise UsageError(f"{file}: JSON lines have keys, not columns. Leave out --columns.")
-    raise DataError(
-        f"{file}: unknown format, expected .tsv, .txt, .jsonl or no suffix, also with .gz. Convert or rename the file."
-    )
+    if columns is None and file != "-" and _begins_with_bars(file):  # fast_align's are called text.fr-en and the like
+        return _Bars()
+    expected = ".tsv, .txt, .jsonl or no suffix, also with .gz, or lines of source ||| target"
+    raise DataError(f"{file}: unknown format, expected {expected}. Convert or rename the file.")
+
+
+def _begins_with_bars(file: Path) -> bool:
+    """Whether the first line that is not blank is one of fast_align's; of what is no regular file, nothing is read."""
+    if not file.is_file():
+        return False
+    first = next((line.body for line in _lines(file) if line.body.strip()), b"")
+    return bool(_BARS.search(first.decode("utf-8", errors="replace")))
 
 
 def _parse_columns(columns: str) -> _Columns:

@@ -23,8 +23,8 @@ from regarde.visualise.style import LIGHT, Style
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
-_CELL, _LEAST_CELL, _NUMBERED_CELL = 0.3, 0.085, 0.27  # inches
-_ROOM = 7.0  # inches that the maps of a row may take before cells get smaller
+_CELL, _LEAST_CELL, _NUMBERED_CELL = 0.3, 0.1, 0.27  # inches
+_ROOM = 9.0  # inches that the maps of a row may take before cells get smaller
 _LONGEST_LABEL = 24
 _LONGEST_TITLE = 90
 _ANGLE = 50.0  # degrees words lean: steep enough to stand close, flat enough to read

@@ -42,6 +42,11 @@ def test_tokens_and_words_are_counted_each_by_themselves(cli, tiny: Path, pairs:
     assert [{link.target for link in links} for links in tokens] == [set(range(3)), set(range(5)), set(range(3))]
 
 
+def test_pairs_of_fast_align_are_pairs_like_others(cli, tiny: Path, pairs: Path) -> None:
+    (pairs.parent / "text.a-b").write_text(pairs.read_text().replace("\t", " ||| "))
+    assert cli("align", tiny, "--data", pairs.parent / "text.a-b").out == cli("align", tiny, "--data", pairs).out
+
+
 def test_both_directions_are_symmetrised(cli, tiny: Path, pairs: Path) -> None:
     texts = [line.split("\t") for line in pairs.read_text().splitlines()]
     (pairs.parent / "turned.tsv").write_text("".join(f"{t}\t{s}\n" for s, t in texts))

@@ -73,6 +73,57 @@ def test_files_follow_one_another(tmp_path: Path) -> None:
     assert list(read_pairs(files, report=Report())) == [("a", "b"), ("c", "d")]
 
 
+# fast_align's source ||| target
+
+
+@pytest.mark.parametrize("name", ["text.fr-en", "a.txt", "a.tsv", "a", "text.fr-en.gz", "a.fast_align"])
+def test_bars_make_pairs_in_a_file_of_any_name(name: str, tmp_path: Path) -> None:
+    content = "un chat ||| a cat\nl' été  |||  summer | ||\nx|||y ||| z\n".encode()
+    pairs, _ = read(tmp_path / name, content)
+    assert pairs == [("un chat", "a cat"), ("l' été", "summer | ||"), ("x|||y", "z")]
+
+
+def test_bars_come_through_a_pipe(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("sys.stdin", io.TextIOWrapper(io.BytesIO(b"a b ||| c\n")))
+    assert list(read_pairs(["-"], report=Report())) == [("a b", "c")]
+
+
+def test_a_table_may_hold_bars(tmp_path: Path) -> None:
+    assert read(tmp_path / "a.tsv", b"a ||| b\tc\nd\te ||| f\n")[0] == [("a ||| b", "c"), ("d", "e ||| f")]
+    assert read(tmp_path / "a.tsv", b"a ||| b\tc\tx\n", columns="1:3")[0] == [("a ||| b", "x")]
+
+
+@pytest.mark.parametrize(
+    ("line", "told"),
+    [
+        ("a b", "0 times |||, expected source ||| target"),
+        ("0 ||| a ||| b", "2 times |||"),
+        ("a ||| ", "the target is blank"),
+        (" ||| a", "the source is blank"),
+        ("|||", "the source is blank"),
+        ("a\t||| b", "0 times |||"),
+        ("a\tb ||| c", "a TAB in a line of source ||| target"),
+        ("", "the line is blank"),
+    ],
+)
+def test_a_bad_line_among_bars_is_named_by_its_number(line: str, told: str, tmp_path: Path) -> None:
+    content = f"a ||| b\n{line}\nc ||| d\n".encode()
+    message = complaint(tmp_path / "text.fr-en", content)
+    assert f"text.fr-en, line 2: {told}" in message
+    pairs, report = read(tmp_path / "text.fr-en", content, on_error="skip")
+    assert (pairs, report.skipped.total()) == ([("a", "b"), ("c", "d")], 1)
+
+
+def test_the_first_line_that_shows_a_format_decides(tmp_path: Path) -> None:
+    assert read(tmp_path / "a.txt", b"\nnothing\na ||| b\n", on_error="skip")[0] == [("a", "b")]
+    assert "line 2: 1 column, expected 2" in complaint(tmp_path / "a.txt", b"a\tb\nc ||| d\n")
+
+
+def test_another_suffix_without_bars_is_refused_with_what_is_known(tmp_path: Path) -> None:
+    assert "or lines of source ||| target" in complaint(tmp_path / "a.csv", b"a,b\n")
+    assert "unknown format" in complaint(tmp_path / "a.csv", b"")
+
+
 # Lines
 
 
