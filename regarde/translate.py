@@ -293,10 +293,14 @@ class Translator:
         prefixes = (sentence.prefix for sentence in begun)
         found = self.engine.decode((sentence.ids for sentence in asked), search, prefixes)
         for sentence in waiting:
-            hypotheses = next(found) if sentence.ids else [_SILENCE]
-            whole_first = sorted(hypotheses, key=lambda h: not h.finished)  # nobody wants to read half an answer first
-            best, *others = [self._finish(sentence, hypothesis) for hypothesis in whole_first]
-            yield replace(best, alternatives=tuple(others))
+            yield self.finish(sentence, next(found) if sentence.ids else [])
+
+    def finish(self, sentence: Sentence, hypotheses: Sequence[Hypothesis]) -> Translation:
+        """hypotheses -> text, the best with the others as its alternatives; none for a sentence that says nothing."""
+        # nobody wants to read half an answer first
+        whole_first = sorted(hypotheses or [_SILENCE], key=lambda hypothesis: not hypothesis.finished)
+        best, *others = [self._finish(sentence, hypothesis) for hypothesis in whole_first]
+        return replace(best, alternatives=tuple(others))
 
     def score(self, pairs: Iterable[tuple[str, str]]) -> Iterator[Translation]:
         """What the model thinks of given translations, and what it looks at while saying them: forced decoding.

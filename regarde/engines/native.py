@@ -47,6 +47,10 @@ class Asked:
     request: Request
     held: Mapping[str, NDArray[Any]]
 
+    def __post_init__(self) -> None:
+        for name, array in self.held.items():
+            setattr(self.request, name, array.ctypes.data)
+
 
 class NativeEngine:
     """A model ready to decode: `rows` hypotheses side by side in each of `threads`.
@@ -84,7 +88,7 @@ class NativeEngine:
         held = [np.ascontiguousarray(array) for array in (shortlist.frequent, shortlist.starts, shortlist.ids)]
         frequent, starts, ids = (ctypes.c_void_p(array.ctypes.data) for array in held)
         count = ctypes.c_int64(len(shortlist.frequent))
-        if self._call("engine_shortlist", ctypes.c_char_p)(self._pointer, frequent, count, starts, ids):
+        if self.call("engine_shortlist", ctypes.c_char_p)(self.pointer, frequent, count, starts, ids):
             raise UsageError("This shortlist speaks of words that the model does not have. Learn it anew.")
         self.shortlist = shortlist
 
@@ -96,8 +100,8 @@ class NativeEngine:
         made._new()
         handles = (ctypes.c_void_p * len(made._members))(*(member._handle for member in made._members))
         numbers = (ctypes.c_int64 * len(offsets))(*offsets)
-        problem = made._call("engine_join", ctypes.c_char_p)(
-            made._pointer, handles, numbers, ctypes.c_int64(len(offsets))
+        problem = made.call("engine_join", ctypes.c_char_p)(
+            made.pointer, handles, numbers, ctypes.c_int64(len(offsets))
         )
         if problem:
             raise UsageError(f"The native engine does not know {problem.decode()}. Use models of one vocabulary.")
@@ -107,30 +111,30 @@ class NativeEngine:
         return made
 
     def _new(self) -> None:
-        self._handle: int | None = self._call("engine_new", ctypes.c_void_p)(int(library.simd() == "avx2"))
+        self._handle: int | None = self.call("engine_new", ctypes.c_void_p)(int(library.simd() == "avx2"))
 
     def _measure(self) -> None:
         layers, heads = ctypes.c_int64(), ctypes.c_int64()
-        self._call("engine_shape")(self._pointer, ctypes.byref(layers), ctypes.byref(heads))
+        self.call("engine_shape")(self.pointer, ctypes.byref(layers), ctypes.byref(heads))
         self.layers, self.heads = layers.value, heads.value
 
     def _build(self, settings: Mapping[str, str], kinds: Mapping[str, Kind], addresses: Mapping[str, int]) -> None:
         self._new()
         for path, value in settings.items():
-            self._call("engine_setting")(self._pointer, path.encode(), value.encode())
+            self.call("engine_setting")(self.pointer, path.encode(), value.encode())
         for name, kind in kinds.items():
             axes, shape = len(kind.shape), (ctypes.c_int64 * len(kind.shape))(*kind.shape)
             where = ctypes.c_void_p(addresses.get(name))
-            self._call("engine_tensor")(
-                self._pointer, name.encode(), int(kind.in_bytes), where, ctypes.c_int64(axes), shape
+            self.call("engine_tensor")(
+                self.pointer, name.encode(), int(kind.in_bytes), where, ctypes.c_int64(axes), shape
             )
-        if problem := self._call("engine_build", ctypes.c_char_p)(self._pointer):
+        if problem := self.call("engine_build", ctypes.c_char_p)(self.pointer):
             raise Unfit(problem.decode())
         self._measure()
 
     def __del__(self) -> None:
         if getattr(self, "_handle", None):
-            self._call("engine_free")(self._pointer)
+            self.call("engine_free")(self.pointer)
             self._handle = None
 
     def decode(
@@ -144,14 +148,14 @@ class NativeEngine:
         for source, prefix in zip(sources, given, strict=False):
             window.append(source)
             openings.append(prefix)
-            cost += self._cost(source, search, prefix)
+            cost += self.cost(source, search, prefix)
             if len(window) == WINDOW or cost > MOST_NUMBERS:
-                yield from self._answer(self._asked(window, search, openings))[0]
+                yield from self._answer(self.asked(window, search, openings))[0]
                 window, openings, cost = [], [], 0
         if window:
-            yield from self._answer(self._asked(window, search, openings))[0]
+            yield from self._answer(self.asked(window, search, openings))[0]
 
-    def _cost(self, source: Ids, search: Search, prefix: Prefix) -> int:
+    def cost(self, source: Ids, search: Search, prefix: Prefix) -> int:
         """Numbers that the answers to a sentence hold at most: their attention, and a die for each word."""
         S = len(source) + 1
         answers = search.n_best * _longest(source, search, prefix) * (1 + self.layers * self.heads * S)
@@ -168,7 +172,7 @@ class NativeEngine:
         interventions: Sequence[Intervention] = (),
     ) -> tuple[tuple[Step, ...], list[Hypothesis]]:
         """Each step of a search for one source, or along the words of a target, which is given with EOS."""
-        asked = self._asked([source], search, [prefix]) if target is None else self._told([source], [target])
+        asked = self.asked([source], search, [prefix]) if target is None else self._told([source], [target])
         asked.request.watched = candidates
         if interventions:
             own_layers = 0 if self._members else self.layers
@@ -179,7 +183,8 @@ class NativeEngine:
         (found,), steps = self._answer(asked)
         return steps, found
 
-    def _asked(self, sources: Sequence[Ids], search: Search, prefixes: Sequence[Prefix]) -> Asked:
+    def asked(self, sources: Sequence[Ids], search: Search, prefixes: Sequence[Prefix]) -> Asked:
+        """The question as the library reads it."""
         if search.kind == "beam" and search.beta and not self.layers:
             given = f"search.beta = {search.beta:g}: the coverage penalty reads attention, and this model has none"
             raise ConfigError(f"{given}. Set search.beta to 0.")
@@ -220,29 +225,32 @@ class NativeEngine:
     def _answer(self, asked: Asked) -> tuple[list[list[Hypothesis]], tuple[Step, ...]]:
         """The hypotheses of each sentence, and the steps of the only one where they were asked for."""
         request = asked.request
-        for name, array in asked.held.items():
-            setattr(request, name, array.ctypes.data)
-        answer = self._call("engine_decode", ctypes.c_void_p)(self._pointer, ctypes.byref(request))
-        held = ctypes.c_void_p(answer)
-        try:
-            if problem := self._call("answer_error", ctypes.c_char_p)(held):
-                raise RuntimeError(f"the native engine: {problem.decode()}")
-            numbers = self._array("answer_numbers", held, ctypes.c_int64)
-            reals = self._array("answer_reals", held, ctypes.c_float)
-        finally:
-            self._call("answer_free")(held)
-        reader = Reader(numbers, reals, self.layers, self.heads, energies=not self._members)
+        reader = self.reader(self.call("engine_decode", ctypes.c_void_p)(self.pointer, ctypes.byref(request)))
         everything = [reader.hypotheses() for _ in range(request.count)]
         if not request.watched:
             return everything, ()
         S = everything[0][0].heads.shape[3]
         return everything, reader.steps(S, request.n_best if request.kind == KINDS["sampling"] else 1)
 
+    def reader(self, answer: int) -> Reader:
+        """What the library answered, to be read; it is freed there."""
+        return Reader(*self.streams(answer), self.layers, self.heads, energies=not self._members)
+
+    def streams(self, answer: int) -> tuple[NDArray[np.int64], NDArray[np.float32]]:
+        held = ctypes.c_void_p(answer)
+        try:
+            if problem := self.call("answer_error", ctypes.c_char_p)(held):
+                raise RuntimeError(f"the native engine: {problem.decode()}")
+            numbers = self._array("answer_numbers", held, ctypes.c_int64)
+            return numbers, self._array("answer_reals", held, ctypes.c_float)
+        finally:
+            self.call("answer_free")(held)
+
     @property
-    def _pointer(self) -> ctypes.c_void_p:
+    def pointer(self) -> ctypes.c_void_p:
         return ctypes.c_void_p(self._handle)
 
-    def _call(self, name: str, result: Any = None) -> Any:
+    def call(self, name: str, result: Any = None) -> Any:
         function = self._library[name]
         function.restype = result
         return function
@@ -250,7 +258,7 @@ class NativeEngine:
     def _array(self, name: str, held: ctypes.c_void_p, kind: Any) -> NDArray[Any]:
         """A copy of what an answer holds."""
         count = ctypes.c_int64()
-        first = self._call(name, ctypes.POINTER(kind))(held, ctypes.byref(count))
+        first = self.call(name, ctypes.POINTER(kind))(held, ctypes.byref(count))
         return np.ctypeslib.as_array(first, (count.value,)).copy() if count.value else np.zeros(0, dtype=kind)
 
 

@@ -7,20 +7,55 @@ from starlette.exceptions import HTTPException
 from starlette.middleware import Middleware
 from starlette.requests import Request
 from starlette.responses import Response
+from starlette.routing import BaseRoute, Route
 
-from regarde.serving import api, studio
-from regarde.serving.api import Service
+from regarde.serving import api, documentation, health, libretranslate, studio
+from regarde.serving.door import Door, Routes
 from regarde.serving.limits import Refusal
-from regarde.serving.security import Guard, Policy
+from regarde.serving.service import Gone, Service
+
+OPEN = frozenset(
+    {
+        "/",
+        "/languages",
+        "/frontend/settings",
+        "/health",
+        "/health/live",
+        "/health/ready",
+        "/docs",
+        "/docs.css",
+        "/openapi.json",
+    }
+)
+OWN_KEYS = frozenset({"/translate", "/detect"})  # they look for a key in more places than the header
 
 
-def create(service: Service, policy: Policy, shown: studio.Shown | None = None) -> Starlette:
+def create(service: Service, shown: studio.Shown | None = None) -> Starlette:
     """The application; with the studio's page and what it asks, or without."""
-    return Starlette(
-        routes=[*api.routes(service), *(studio.routes(service, shown) if shown else [])],
-        middleware=[Middleware(Guard, policy=policy)],
-        exception_handlers={Refusal: _refused, HTTPException: _known},
+    routes = [
+        *api.routes(service),
+        *libretranslate.routes(service),
+        *health.routes(service),
+        *documentation.routes(service),
+        *(studio.routes(service, shown) if shown else []),
+    ]
+    door = Middleware(
+        Door,
+        routes=_known(routes),
+        policy=service.policy,
+        limits=service.limits,
+        gate=service.gate,
+        metrics=service.metrics,
+        journal=service.journal,
     )
+    handlers = {Refusal: _refused, HTTPException: _unknown, Gone: _gone}
+    return Starlette(routes=routes, middleware=[door], exception_handlers=handlers)
+
+
+def _known(routes: list[BaseRoute]) -> Routes:
+    paths = {route.path: route for route in routes if isinstance(route, Route)}
+    asking = frozenset(path for path, route in paths.items() if "POST" in (route.methods or ()))
+    return Routes(frozenset(paths), asking, OPEN | OWN_KEYS)
 
 
 async def _refused(request: Request, error: Exception) -> Response:
@@ -31,9 +66,14 @@ async def _refused(request: Request, error: Exception) -> Response:
     return told
 
 
-async def _known(request: Request, error: Exception) -> Response:
+async def _unknown(request: Request, error: Exception) -> Response:
     """No such route, no such method."""
     assert isinstance(error, HTTPException)
-    told = api.answer({"error": error.detail}, error.status_code)
+    told = api.answer({"error": f"{error.detail}. See /docs."}, error.status_code)
     told.headers.update(error.headers or {})
     return told
+
+
+async def _gone(request: Request, error: Exception) -> Response:
+    """Nobody reads this; the log does, as others write it."""
+    return Response(status_code=499)

@@ -7,17 +7,21 @@ from dataclasses import dataclass
 
 @dataclass(frozen=True)
 class Limits:
-    """Bounds of a request and of all of them together."""
+    """Bounds of a request, and of all of them together."""
 
     body: int = 1 << 20  # bytes
+    head: int = 16 << 10  # bytes of address and headers
     characters: int = 20_000  # of all texts of a request
     sentences: int = 128  # texts, or lines of them, in a request
+    tokens: int = 250  # of a sentence
     beam: int = 16
     n_best: int = 16
     candidates: int = 32  # of each step of a trace
+    connections: int = 1024
     queue: int = 256  # sentences accepted and not yet answered
     deadline: float = 30.0  # seconds for an answer, once accepted
     patience: float = 10.0  # seconds for a client to send its request
+    rate: int = 0  # requests that one client may send in a minute; 0: as many as it likes
 
 
 class Refusal(Exception):  # noqa: N818  # an answer like any other

@@ -1,4 +1,4 @@
-"""The server's end of the line to the process of the models."""
+"""The server's end of the line to the process of the models, which is started again should it ever end."""
 
 from __future__ import annotations
 
@@ -10,92 +10,145 @@ import socket
 import subprocess
 import sys
 from collections.abc import AsyncGenerator, Mapping
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 from regarde.errors import DataError, RegardeError, UsageError
 from regarde.serving.frames import Frame, Kind, Unpacker
+from regarde.serving.journal import Journal
 from regarde.serving.limits import Refusal
+from regarde.serving.metrics import Metrics
 
 UNPROCESSABLE, UNAVAILABLE = 422, 503
+LONGEST_PAUSE = 30.0  # seconds before the process is started once more
 _EXPECTED = {UsageError.exit_code, DataError.exit_code}  # what a question may be wrong in; all else is our fault
+
+
+@dataclass(frozen=True)
+class Line:
+    """One process, for as long as it lives."""
+
+    process: subprocess.Popen[bytes]
+    reader: asyncio.StreamReader
+    writer: asyncio.StreamWriter
 
 
 class Link:
     """Questions out, answers in, told apart by number."""
 
-    def __init__(self, models: Mapping[str, Path], threads: int) -> None:
+    def __init__(self, models: Mapping[str, Path], threads: int, metrics: Metrics, journal: Journal) -> None:
         self._folders, self._threads = models, threads
+        self._metrics, self._journal = metrics, journal
         self._numbers = itertools.count(1)
         self._waiting: dict[int, asyncio.Queue[Frame]] = {}
-        self._frames = Unpacker()
+        self._line: Line | None = None
         self.models: tuple[Mapping[str, Any], ...] = ()  # as the worker describes them
 
+    @property
+    def ready(self) -> bool:
+        return self._line is not None
+
     async def start(self) -> None:
-        """Start the process and let it load the models; whatever it cannot load is said as `regarde translate` does."""
-        ours, theirs = socket.socketpair()
-        command = [sys.executable, "-m", "regarde.serving.worker", str(theirs.fileno())]
-        with theirs:
-            self._process = subprocess.Popen(command, pass_fds=[theirs.fileno()], stdin=subprocess.DEVNULL)
-        self._reader, self._writer = await asyncio.open_connection(sock=ours)
-        self._listening = asyncio.create_task(self._listen())
+        """Start the process and let it load the models; what it cannot load is said as `regarde translate` says it."""
+        line = await _started()
+        self._metrics.starts += 1
+        try:
+            self.models = await self._loaded(line)
+        except BaseException:
+            line.writer.close()
+            raise
+        self._line = line
+        self._listening = asyncio.create_task(self._listen(line))
+
+    async def stop(self) -> None:
+        if self._line is not None:
+            self._listening.cancel()
+            self._line.writer.close()
+            await asyncio.to_thread(self._line.process.wait)
+
+    async def ask(self, model: str, verb: str, question: Mapping[str, Any]) -> bytes:
+        """The answer to one of regarde.serving.verbs, or to `translate`, as JSON."""
+        async with contextlib.aclosing(self.asked(model, verb, question)) as frames:
+            async for frame in frames:
+                if frame.kind is Kind.ANSWER:
+                    return frame.body
+        raise AssertionError("a question without an answer")
+
+    async def asked(self, model: str, verb: str, question: Mapping[str, Any]) -> AsyncGenerator[Frame, None]:
+        """Parts of the answer as they come, then the answer; an error is a refusal.
+
+        Whoever stops before the end has lost interest, and the worker is told.
+        """
+        if self._line is None:
+            raise Refusal(UNAVAILABLE, "The models are being loaded.", retry_after=1)
+        number, answers, last = next(self._numbers), asyncio.Queue[Frame](), False
+        self._waiting[number] = answers
+        body = json.dumps({"model": model, "verb": verb, **question}, ensure_ascii=False).encode()
+        self._line.writer.write(Frame(number, Kind.ASK, body).packed())
+        try:
+            while not last:
+                frame = await answers.get()
+                last = frame.kind is not Kind.PART
+                if frame.kind is Kind.ERROR:
+                    raise self._refusal(json.loads(frame.body))
+                yield frame
+        finally:
+            del self._waiting[number]
+            if not last and self._line is not None:
+                self._line.writer.write(Frame(number, Kind.CANCEL).packed())
+
+    async def _loaded(self, line: Line) -> tuple[Mapping[str, Any], ...]:
         folders = {name: str(folder) for name, folder in self._folders.items()}
-        async with contextlib.aclosing(
-            self._asked({"verb": "load", "models": folders, "threads": self._threads})
-        ) as told:
-            async for frame in told:
+        question = {"verb": "load", "models": folders, "threads": self._threads}
+        line.writer.write(Frame(0, Kind.ASK, json.dumps(question).encode()).packed())
+        frames = Unpacker()
+        while data := await line.reader.read(1 << 18):
+            for frame in frames.feed(data):
                 said = json.loads(frame.body)
                 if frame.kind is Kind.ERROR:
                     error = RegardeError(said["error"])
                     error.exit_code = said["exit_code"]
                     raise error
-                self.models = tuple(said)
+                return tuple(said)
+        raise RegardeError("The process of the models ended while it loaded them.")
 
-    async def stop(self) -> None:
-        self._writer.close()
-        await asyncio.to_thread(self._process.wait)
-
-    async def ask(self, model: str, verb: str, question: Mapping[str, Any]) -> bytes:
-        """The answer to one of regarde.serving.verbs, as JSON."""
-        async with contextlib.aclosing(self._asked({"model": model, "verb": verb, **question})) as answers:
-            async for frame in answers:
-                if frame.kind is Kind.ANSWER:
-                    return frame.body
-                if frame.kind is Kind.ERROR:
-                    raise _refusal(json.loads(frame.body))
-        raise Refusal(UNAVAILABLE, "The models have gone.", retry_after=1)
-
-    async def _asked(self, question: Mapping[str, Any]) -> AsyncGenerator[Frame, None]:
-        """Every frame that comes back; whoever stops before the last one has lost interest, and the worker is told."""
-        number = next(self._numbers)
-        answers: asyncio.Queue[Frame] = asyncio.Queue()
-        self._waiting[number] = answers
-        last = False
-        try:
-            self._send(Frame(number, Kind.ASK, json.dumps(question, ensure_ascii=False).encode()))
-            while not last:
-                frame = await answers.get()
-                last = frame.kind is not Kind.PART
-                yield frame
-        finally:
-            del self._waiting[number]
-            if not last:
-                self._send(Frame(number, Kind.CANCEL))
-
-    def _send(self, frame: Frame) -> None:
-        self._writer.write(frame.packed())
-
-    async def _listen(self) -> None:
-        while data := await self._reader.read(1 << 16):
-            for frame in self._frames.feed(data):
-                if answers := self._waiting.get(frame.number):
-                    answers.put_nowait(frame)
-        gone = json.dumps({"exit_code": 1, "error": "the models have gone"}).encode()
+    async def _listen(self, line: Line) -> None:
+        frames = Unpacker()
+        with contextlib.suppress(ConnectionError):
+            while data := await line.reader.read(1 << 18):
+                for frame in frames.feed(data):
+                    if answers := self._waiting.get(frame.number):
+                        answers.put_nowait(frame)
+        self._line = None
+        line.writer.close()
+        code = await asyncio.to_thread(line.process.wait)
+        self._journal.trouble(f"the process of the models ended ({code}) and is started again")
         for number, answers in self._waiting.items():
-            answers.put_nowait(Frame(number, Kind.ERROR, gone))
+            answers.put_nowait(Frame(number, Kind.ERROR, json.dumps({"busy": True}).encode()))
+        await self._again()
+
+    async def _again(self) -> None:
+        for pause in itertools.chain((0.0, 0.5, 1, 2, 4, 8, 16), itertools.repeat(LONGEST_PAUSE)):
+            await asyncio.sleep(pause)
+            try:
+                return await self.start()
+            except (RegardeError, OSError) as error:
+                self._journal.trouble(str(error))
+        return None
+
+    def _refusal(self, said: Mapping[str, Any]) -> Refusal:
+        if "busy" in said:
+            return Refusal(UNAVAILABLE, "The models cannot take more at the moment. Try again soon.", retry_after=1)
+        if said["exit_code"] in _EXPECTED:
+            return Refusal(UNPROCESSABLE, said["error"])
+        self._journal.trouble(said["error"])
+        return Refusal(UNAVAILABLE, "The models could not answer this.", retry_after=1)
 
 
-def _refusal(said: Mapping[str, Any]) -> Refusal:
-    if said["exit_code"] in _EXPECTED:
-        return Refusal(UNPROCESSABLE, said["error"])
-    return Refusal(UNAVAILABLE, "The models could not answer this.", retry_after=1)
+async def _started() -> Line:
+    ours, theirs = socket.socketpair()
+    command = [sys.executable, "-m", "regarde.serving.worker", str(theirs.fileno())]
+    with theirs:
+        process = subprocess.Popen(command, pass_fds=[theirs.fileno()], stdin=subprocess.DEVNULL)
+    return Line(process, *await asyncio.open_connection(sock=ours))

@@ -1,4 +1,4 @@
-"""Who may ask: Host and Origin on every request, and the headers that every answer has.
+"""Who may ask: Host and Origin on every request, keys where there are any, and the headers that every answer has.
 
 A page elsewhere can let a browser send requests to this server, under the server's own address or under a name that
 somebody points to it (DNS rebinding). Both show in headers that a page cannot set.
@@ -6,15 +6,16 @@ somebody points to it (DNS rebinding). Both show in headers that a page cannot s
 
 from __future__ import annotations
 
-import json
 from collections.abc import Iterable
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 from starlette.datastructures import Headers, MutableHeaders
-from starlette.types import ASGIApp, Message, Receive, Scope, Send
+
+from regarde.serving.keys import Keys
+from regarde.serving.limits import Refusal
 
 LOOPBACK = frozenset({"localhost", "127.0.0.1", "[::1]"})
-MISDIRECTED, FORBIDDEN = 421, 403
+UNAUTHORISED, FORBIDDEN, MISDIRECTED = 401, 403, 421
 ALWAYS = {
     "content-security-policy": "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self' data: blob:; "
     "font-src 'self'; connect-src 'self'; base-uri 'none'; form-action 'none'; frame-ancestors 'none'",
@@ -23,59 +24,49 @@ ALWAYS = {
     "referrer-policy": "no-referrer",
     "x-content-type-options": "nosniff",
     "x-frame-options": "DENY",
+    "cache-control": "no-store",
 }
 
 
 @dataclass(frozen=True)
 class Policy:
-    """Under which names the server answers, and to pages of which origins beside its own."""
+    """Under which names the server answers, to pages of which origins beside its own, and to whom."""
 
     hosts: frozenset[str] = LOOPBACK
     origins: frozenset[str] = frozenset()
+    keys: Keys = field(default_factory=Keys)
 
-    def problem(self, headers: Headers) -> tuple[int, str] | None:
+    def check_names(self, headers: Headers) -> None:
+        """Refuse a request under another name, and one that a page of another origin has sent."""
         hosts = headers.getlist("host")
-        if len(hosts) != 1 or _name(hosts[0]) not in self.hosts:
-            return MISDIRECTED, "This server does not answer under that name. Start it with --allow-host NAME."
+        if len(hosts) != 1 or without_port(hosts[0]) not in self.hosts:
+            raise Refusal(MISDIRECTED, "This server does not answer under that name. See --allow-host.")
         for origin in headers.getlist("origin"):
             if origin not in self.origins and origin.partition("://")[2].lower() != hosts[0].lower():
-                return FORBIDDEN, "Pages of that origin may not ask here. Start the server with --allow-origin URL."
-        return None
+                raise Refusal(FORBIDDEN, "Pages of that origin may not ask here. See --allow-origin.")
+
+    def check_key(self, headers: Headers) -> None:
+        """Refuse a request without a key in its header."""
+        if self.keys.hashes and not self.bears_key(headers):
+            raise Refusal(UNAUTHORISED, "A key is needed: Authorization: Bearer KEY.")
+
+    def bears_key(self, headers: Headers) -> bool:
+        scheme, _, key = headers.get("authorization", "").partition(" ")
+        return scheme.lower() == "bearer" and self.keys.allow(key.strip())
+
+    def headers_for(self, origin: str | None) -> dict[str, str]:
+        """What an answer tells a browser; a page of an allowed origin may read it."""
+        if origin not in self.origins:
+            return ALWAYS
+        shared = {"access-control-allow-origin": str(origin), "vary": "origin"}
+        return ALWAYS | shared | {"cross-origin-resource-policy": "cross-origin"}
 
 
-class Guard:
-    """Lets requests through that the policy allows, and no answer without its headers."""
-
-    def __init__(self, app: ASGIApp, policy: Policy) -> None:
-        self._app, self._policy = app, policy
-
-    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        if scope["type"] != "http":
-            return await self._app(scope, receive, send)
-
-        async def guarded(message: Message) -> None:
-            if message["type"] == "http.response.start":
-                headers = MutableHeaders(scope=message)
-                for name, value in ALWAYS.items():
-                    headers.setdefault(name, value)
-                headers.setdefault("cache-control", "no-store")
-            await send(message)
-
-        if problem := self._policy.problem(Headers(scope=scope)):
-            return await refuse(guarded, *problem)
-        return await self._app(scope, receive, guarded)
+def complete(headers: MutableHeaders, stated: Iterable[tuple[str, str]]) -> None:
+    for name, value in stated:
+        headers.setdefault(name, value)
 
 
-async def refuse(send: Send, status: int, message: str, more: Iterable[tuple[str, str]] = ()) -> None:
-    """An error without anybody having read the body."""
-    content = json.dumps({"error": message}).encode()
-    headers = {"content-type": "application/json", "content-length": str(len(content)), "connection": "close"}
-    pairs = [(name.encode(), value.encode()) for name, value in (headers | dict(more)).items()]
-    await send({"type": "http.response.start", "status": status, "headers": pairs})
-    await send({"type": "http.response.body", "body": content})
-
-
-def _name(host: str) -> str:
-    """Without the port."""
+def without_port(host: str) -> str:
     name, colon, port = host.rpartition(":")
     return (name if colon and port.isdigit() else host).lower()

@@ -1,29 +1,42 @@
-"""From the first connection to the last answer."""
+"""From the first connection to the last answer.
+
+Told to stop (SIGTERM, Ctrl-C), the server says that it is not ready, and after a moment in which others can notice it
+lets nobody in. Who was let in is answered. Then it ends, at the latest after its grace; a second signal ends it at
+once.
+"""
 
 from __future__ import annotations
 
 import asyncio
+import contextlib
+import signal
 import socket
-from collections.abc import Callable, Mapping
+import time
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 
 import uvicorn
 
-from regarde.errors import UsageError
-from regarde.serving.api import Service
+from regarde.errors import Stopped, UsageError
 from regarde.serving.app import create
+from regarde.serving.gate import Gate
+from regarde.serving.journal import Journal
 from regarde.serving.limits import Limits
 from regarde.serving.link import Link
+from regarde.serving.metrics import Metrics
+from regarde.serving.protocol import bounded
 from regarde.serving.security import Policy
+from regarde.serving.service import Service
 from regarde.serving.studio import Shown
 
 BACKLOG = 1024  # connections that wait to be accepted
+QUIET = 0.05  # seconds in which connections that were made before the end are accepted
 
 
 @dataclass(frozen=True)
 class Settings:
-    """Where to listen, what to serve."""
+    """Where to listen, what to serve, for whom."""
 
     models: Mapping[str, Path]
     host: str = "127.0.0.1"
@@ -31,29 +44,89 @@ class Settings:
     threads: int = 1  # of each model
     limits: Limits = field(default_factory=Limits)
     policy: Policy = field(default_factory=Policy)
+    journal: Journal = field(default_factory=Journal)
+    notice: float = 0.0  # seconds between not being ready and letting nobody in
+    grace: float = 30.0  # seconds between the signal and the end
     studio: Shown | None = None  # with its page, where it is wanted
 
 
 def serve(settings: Settings, ready: Callable[[str], None]) -> None:
     """Serve until told to stop; `ready` is called with the address once everything is there."""
-    listener = _listener(settings.host, settings.port)
-    asyncio.run(_serve(settings, listener, ready))
+    with contextlib.closing(_listener(settings.host, settings.port)) as listener:
+        asyncio.run(_serve(settings, listener, ready))
 
 
 async def _serve(settings: Settings, listener: socket.socket, ready: Callable[[str], None]) -> None:
-    link = Link(settings.models, settings.threads)
+    metrics, gate = Metrics(), Gate(settings.limits)
+    link = Link(settings.models, settings.threads, metrics, settings.journal)
+    service = Service(link, settings.limits, settings.policy, gate, metrics, settings.journal)
     await link.start()
-    app = create(Service(link, settings.limits), settings.policy, settings.studio)
-    config = uvicorn.Config(
-        app, log_config=None, access_log=False, server_header=False, lifespan="off", ws="none", backlog=BACKLOG
-    )
-    server = uvicorn.Server(config)
-    address, port = listener.getsockname()[:2]
-    ready(f"http://{f'[{address}]' if ':' in address else address}:{port}")
     try:
+        server = Server(settings, create(service, settings.studio), gate)
+        address, port = listener.getsockname()[:2]
+        ready(f"http://{f'[{address}]' if ':' in address else address}:{port}")
         await server.serve([listener])
     finally:
         await link.stop()
+    if server.told:
+        name = "interrupted" if server.told == signal.SIGINT else "terminated"
+        raise Stopped(f"{name}, and {server.left or 'no'} requests were left without an answer.", server.told)
+
+
+class Server(uvicorn.Server):
+    """uvicorn's server with an end in the right order."""
+
+    def __init__(self, settings: Settings, app: object, gate: Gate) -> None:
+        self._settings, self._gate = settings, gate
+        self.told = 0  # the signal
+        self.left = 0  # requests that nobody had time to answer
+        super().__init__(
+            uvicorn.Config(
+                app,  # type: ignore[arg-type]
+                http=bounded(settings.limits),
+                ws="none",
+                lifespan="off",
+                log_config=None,
+                access_log=False,
+                server_header=False,
+                proxy_headers=False,
+                backlog=BACKLOG,
+            )
+        )
+
+    @contextlib.contextmanager
+    def capture_signals(self) -> Iterator[None]:
+        """Unlike uvicorn's: a signal that was obeyed is not raised once more."""
+        before = {number: signal.signal(number, self.handle_exit) for number in (signal.SIGINT, signal.SIGTERM)}
+        try:
+            yield
+        finally:
+            for number, handler in before.items():
+                signal.signal(number, handler)
+
+    def handle_exit(self, sig: int, frame: object) -> None:
+        self.force_exit = self.should_exit
+        self.should_exit, self.told = True, self.told or sig
+        self._gate.ready = False
+
+    async def shutdown(self, sockets: list[socket.socket] | None = None) -> None:
+        end = time.monotonic() + self._settings.grace
+        await self._until(lambda: False, min(end, time.monotonic() + self._settings.notice))
+        self._gate.open = False
+        await self._until(lambda: not self._gate.under_way, end)
+        await asyncio.sleep(QUIET)  # whoever is connected already gets an answer, if only this one
+        for server in self.servers:
+            server.close()
+        for connection in list(self.server_state.connections):
+            connection.shutdown()
+        await self._until(lambda: not self.server_state.tasks and not self.server_state.connections, end)
+        self.left = len(self.server_state.tasks)
+        for task in self.server_state.tasks:
+            task.cancel()
+
+    async def _until(self, done: Callable[[], bool], end: float) -> None:
+        while not done() and not self.force_exit and time.monotonic() < end:
+            await asyncio.sleep(0.01)
 
 
 def _listener(host: str, port: int) -> socket.socket:

@@ -15,8 +15,9 @@ from starlette.staticfiles import StaticFiles
 from regarde.data.corpus import repair
 from regarde.errors import RegardeError
 from regarde.serving import runs
-from regarde.serving.api import NOT_FOUND, UNPROCESSABLE, Service, answer
+from regarde.serving.api import UNPROCESSABLE, answer
 from regarde.serving.limits import Refusal
+from regarde.serving.service import NOT_FOUND, Service
 from regarde.studio import STATIC
 
 

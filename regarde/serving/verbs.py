@@ -1,6 +1,7 @@
-"""What the process of the models can be asked: a translator and a question in, something JSON can say out.
+"""What the process of the models can be asked beside plain translations: a translator and a question in, JSON out.
 
-A new verb is a function here, and is asked by `Link.ask(model, verb, question)`.
+A new verb is a function here, and is asked by `Link.ask(model, verb, question)`. One is done at a time, in a thread of
+its own, while sentences are translated.
 """
 
 from __future__ import annotations
@@ -14,29 +15,19 @@ Question = dict[str, Any]
 Verb = Callable[[Translator, Question], object]
 
 
-def translate(translator: Translator, question: Question) -> list[dict[str, Any]]:
-    """Translations of `texts`, each with its alternatives; with `candidates`, each with its trace."""
-    texts: list[str] = question["texts"]
-    found = translator.translate(texts, beam=question["beam"], n_best=question["n_best"], prefix=question["prefix"])
-    records = [record(each, attention=question["attention"]) for each in found]
-    if question["candidates"]:
-        for said, text in zip(records, texts, strict=True):
-            said["trace"] = trace(translator, question | {"text": text}) if said["source"].strip() else None
-    return records
+def trace(translator: Translator, question: Question) -> list[dict[str, Any]]:
+    """Translations of `texts`, each with its `trace`, as search/trace.py has it."""
+    found = []
+    for text in question["texts"]:
+        search = {"beam": question["beam"], "n_best": question["n_best"], "prefix": question["prefix"]}
+        said = record(translator.translate(text, **search), attention=question["attention"])
+        blank = not said["source"].strip()
+        said["trace"] = None if blank else translator.trace(text, **search, top_k=question["candidates"]).as_json()
+        found.append(said)
+    return found
 
 
-def trace(translator: Translator, question: Question) -> dict[str, Any]:
-    """The search for one `text`, step by step, as search/trace.py has it."""
-    return translator.trace(
-        question["text"],
-        beam=question["beam"],
-        n_best=question["n_best"],
-        prefix=question["prefix"],
-        top_k=question["candidates"],
-    ).as_json()
-
-
-VERBS: Mapping[str, Verb] = {"translate": translate, "trace": trace}
+VERBS: Mapping[str, Verb] = {"trace": trace}
 
 
 def record(found: Translation, *, attention: bool) -> dict[str, Any]:

@@ -1,72 +1,183 @@
 """The process of the models: `python -m regarde.serving.worker FD`, with one end of a socket pair.
 
-It reads frames, answers them, and ends when the server does. Signals are the server's business.
+One thread reads questions and writes answers; the models' own threads (C++) translate in between, the sentences of all
+questions side by side. Whatever cannot share a batch, such as a trace, is done by one thread more. The process ends
+when the server does; signals are the server's business.
 """
 
 from __future__ import annotations
 
 import json
+import selectors
 import signal
 import socket
 import sys
-from collections.abc import Mapping
+import threading
+from concurrent.futures import Future, ThreadPoolExecutor
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
 from regarde import config
+from regarde.engines.continuous import Continuous, Part
+from regarde.engines.native import NativeEngine
 from regarde.errors import RegardeError
 from regarde.loading import Frame as Stated
 from regarde.loading import load
 from regarde.manifest import CONFIG
 from regarde.serving.frames import Frame, Kind, Unpacker
-from regarde.serving.verbs import VERBS
+from regarde.serving.jobs import MOST_NUMBERS, Job, begun
+from regarde.serving.verbs import VERBS, Question
 from regarde.translate import Translator
+
+SWITCH = 0.0005  # seconds until the thread of traces lets the others go on
 
 
 def main(handle: int) -> None:
     for number in (signal.SIGINT, signal.SIGTERM):  # a terminal or a supervisor tells the whole group
         signal.signal(number, signal.SIG_IGN)
+    sys.setswitchinterval(SWITCH)
     with socket.socket(fileno=handle) as line:
         Worker(line).run()
 
 
+@dataclass
+class Model:
+    """A model at work."""
+
+    translator: Translator
+    engine: NativeEngine
+    continuous: Continuous
+    jobs: dict[int, tuple[int, Job]] = field(default_factory=dict)  # by the engine's number: the server's, the job
+
+
 class Worker:
+    """Answers frames until there are no more."""
+
     def __init__(self, line: socket.socket) -> None:
-        self._line = line
-        self._translators: dict[str, Translator] = {}
+        self._line, self._frames = line, Unpacker()
+        self._writing = threading.Lock()
+        self._models: dict[str, Model] = {}
+        self._places: dict[int, tuple[Model, int]] = {}  # by the server's number: where a job is
+        self._tracing = ThreadPoolExecutor(1)
+        self._traces: dict[int, Future[None]] = {}
+        self._cost = 0  # of all jobs there are
+        self._selector = selectors.DefaultSelector()
+        self._selector.register(line, selectors.EVENT_READ)
 
     def run(self) -> None:
-        frames = Unpacker()
-        while data := self._line.recv(1 << 16):
-            for frame in frames.feed(data):
-                self._take(frame)
+        while True:
+            for key, _ in self._selector.select():
+                if key.data is not None:
+                    self._collect(key.data)
+                    continue
+                data = self._line.recv(1 << 18)
+                if not data:
+                    return self._end()
+                for frame in self._frames.feed(data):
+                    self._take(frame)
+
+    def _end(self) -> None:
+        self._tracing.shutdown(cancel_futures=True)
+        for model in self._models.values():
+            model.continuous.close()
 
     def _take(self, frame: Frame) -> None:
-        if frame.kind is not Kind.ASK:
-            return
+        if frame.kind is Kind.CANCEL:
+            return self._cancel(frame.number)
         question = json.loads(frame.body)
         try:
             if question["verb"] == "load":
                 self._send(frame.number, Kind.READY, self._load(question))
+            elif question["verb"] == "translate":
+                self._translate(frame.number, question)
             else:
-                translator = self._translators[question["model"]]
-                self._send(frame.number, Kind.ANSWER, VERBS[question["verb"]](translator, question))
-        except RegardeError as error:
-            self._send(frame.number, Kind.ERROR, {"exit_code": error.exit_code, "error": str(error)})
+                self._traces[frame.number] = self._tracing.submit(self._do, frame.number, question)
         except Exception as error:
-            self._send(frame.number, Kind.ERROR, {"exit_code": 1, "error": f"unexpected {type(error).__name__}"})
+            self._fail(frame.number, error)
+        return None
 
-    def _load(self, question: Mapping[str, Any]) -> list[dict[str, Any]]:
+    def _load(self, question: Question) -> list[dict[str, Any]]:
+        described = []
         for name, folder in question["models"].items():
-            self._translators[name] = load(folder, engine="native", threads=question["threads"])
-        return [_described(name, Path(folder), self._translators[name]) for name, folder in question["models"].items()]
+            translator = load(folder, engine="native")
+            engine = translator.engine
+            assert isinstance(engine, NativeEngine)  # that is what was asked for
+            self._models[name] = Model(translator, engine, Continuous(engine, threads=question["threads"]))
+            self._selector.register(self._models[name].continuous.heard, selectors.EVENT_READ, self._models[name])
+            described.append(_described(name, Path(folder), self._models[name]))
+        return described
+
+    def _translate(self, number: int, question: Question) -> None:
+        model = self._models[question["model"]]
+        job = begun(question, model.translator, model.engine)
+        sentences = job.sentences
+        if not sentences:
+            return self._send(number, Kind.ANSWER, job.answer([]))
+        if self._cost + job.cost > 4 * MOST_NUMBERS:
+            return self._send(number, Kind.ERROR, {"busy": True})
+        place = model.continuous.ask(
+            [sentence.ids for sentence in sentences],
+            job.search,
+            [sentence.prefix for sentence in sentences],
+            followed=question["followed"],
+        )
+        model.jobs[place] = number, job
+        self._places[number] = model, place
+        self._cost += job.cost
+        return None
+
+    def _cancel(self, number: int) -> None:
+        if number in self._places:
+            model, place = self._places[number]
+            model.continuous.cancel(place)
+        if trace := self._traces.pop(number, None):
+            trace.cancel()
+
+    def _collect(self, model: Model) -> None:
+        parts: dict[tuple[int, int], Part] = {}  # the latest of each sentence: whoever is slow may leave out some
+        for event in model.continuous.collect():
+            if isinstance(event, Part):
+                parts[event.number, event.sentence] = event
+                continue
+            number, job = model.jobs.pop(event.number)
+            del self._places[number]
+            self._cost -= job.cost
+            if event.problem:
+                self._fail(number, RuntimeError(event.problem))
+            elif event.hypotheses:
+                self._send(number, Kind.ANSWER, job.answer(event.hypotheses))
+        for part in parts.values():
+            if part.number not in model.jobs:
+                continue
+            number, _ = model.jobs[part.number]
+            target = model.translator.text.target
+            said = {"text": target.decode(part.ids), "tokens": target.pieces(part.ids)}
+            self._send(number, Kind.PART, {"sentence": part.sentence, **said})
+
+    def _do(self, number: int, question: Question) -> None:
+        """Any other verb, in the thread of its own."""
+        try:
+            translator = self._models[question["model"]].translator
+            self._send(number, Kind.ANSWER, VERBS[question["verb"]](translator, question))
+        except Exception as error:
+            self._fail(number, error)
+        finally:
+            self._traces.pop(number, None)
+
+    def _fail(self, number: int, error: Exception) -> None:
+        if isinstance(error, RegardeError):
+            self._send(number, Kind.ERROR, {"exit_code": error.exit_code, "error": str(error)})
+        else:
+            self._send(number, Kind.ERROR, {"exit_code": 1, "error": f"unexpected {type(error).__name__}: {error}"})
 
     def _send(self, number: int, kind: Kind, value: object) -> None:
         body = json.dumps(value, ensure_ascii=False, separators=(",", ":")).encode()
-        self._line.sendall(Frame(number, kind, body).packed())
+        with self._writing:
+            self._line.sendall(Frame(number, kind, body).packed())
 
 
-def _described(name: str, folder: Path, translator: Translator) -> dict[str, Any]:
+def _described(name: str, folder: Path, model: Model) -> dict[str, Any]:
     tables = config.read(folder / CONFIG)
     stated = config.parse(Stated, {key: tables[key] for key in tables.keys() & Stated.__dataclass_fields__.keys()})
     return {
@@ -74,10 +185,9 @@ def _described(name: str, folder: Path, translator: Translator) -> dict[str, Any
         "kind": tables["model"]["kind"],
         "source_language": stated.source_language,
         "target_language": stated.target_language,
-        "layers": translator.engine.layers,  # type: ignore[attr-defined]  # the native engine has them
-        "heads": translator.engine.heads,  # type: ignore[attr-defined]
-        "longest": translator.longest,
-        "search": config.as_table(translator.search),
+        "layers": model.engine.layers,
+        "heads": model.engine.heads,
+        "search": config.as_table(model.translator.search),
         "text": config.as_table(stated.text),
         "data": str(tables.get("data", {}).get("name", "")),  # the embedded set it was trained on
         "settings": tables["model"],

@@ -5,8 +5,8 @@
 #include <system_error>
 #include <thread>
 
+#include "engine/continuous.h"
 #include "engine/ensemble.h"
-#include "engine/searching.h"
 #include "engine/transformer.h"
 
 #define EXPORT extern "C" __attribute__((visibility("default")))
@@ -20,12 +20,7 @@ struct Engine {
   std::string error;
 };
 
-struct Answer {
-  std::vector<int64_t> numbers;  // of each sentence how many; of each hypothesis T, S, finished, its ids
-  std::vector<float> reals;      // of each hypothesis its score, token scores, attention
-  // then, where a trace was asked for, the records of engine/tracing.h
-  std::string error;
-};
+using engine::Answer;
 
 std::unique_ptr<engine::Model> build(const engine::Folder &folder) {
   const std::string kind = folder.word("model.kind");
@@ -139,7 +134,7 @@ EXPORT void *engine_decode(void *handle, const engine::Request *request) {
     engine::Search search(*made->model, *made->folder.table, *request, made->shortlist);
     std::vector<std::thread> others;
     std::vector<std::exception_ptr> problems(std::max<int64_t>(1, request->threads));
-    const int64_t tasks = request->count * search.samples(), workers = std::min(request->threads, tasks);
+    const int64_t workers = std::min(request->threads, search.tasks());
     // threads left over help those who have a sentence, as far as there are cores for them
     const int64_t cores = std::max<int64_t>(1, std::thread::hardware_concurrency());
     const int64_t each = workers ? std::min(request->threads, cores) / workers : 1;
@@ -147,7 +142,7 @@ EXPORT void *engine_decode(void *handle, const engine::Request *request) {
       try {
         std::unique_ptr<engine::Crew> helpers = each > 1 ? std::make_unique<engine::Crew>(each) : nullptr;
         engine::crew() = helpers.get();
-        search.work();
+        engine::work(search, *made->model, request->rows);
       } catch (...) {
         problems[i] = std::current_exception();
       }
@@ -162,22 +157,7 @@ EXPORT void *engine_decode(void *handle, const engine::Request *request) {
     for (std::thread &other : others) other.join();
     for (const auto &problem : problems)
       if (problem) std::rethrow_exception(problem);
-    for (auto &hypotheses : search.results) {
-      answer->numbers.push_back(static_cast<int64_t>(hypotheses.size()));
-      for (const auto &h : hypotheses) {
-        answer->numbers.insert(answer->numbers.end(), {static_cast<int64_t>(h.ids.size()), h.S, h.finished});
-        answer->numbers.insert(answer->numbers.end(), h.ids.begin(), h.ids.end());
-        answer->reals.push_back(h.score);
-        answer->reals.insert(answer->reals.end(), h.token_scores.begin(), h.token_scores.end());
-        answer->reals.insert(answer->reals.end(), h.heads.begin(), h.heads.end());
-      }
-      std::vector<engine::Hypothesis>().swap(hypotheses);  // it is in the answer now
-    }
-    for (const engine::Record &record : search.records) {
-      answer->numbers.push_back(record.steps);
-      answer->numbers.insert(answer->numbers.end(), record.numbers.begin(), record.numbers.end());
-      answer->reals.insert(answer->reals.end(), record.reals.begin(), record.reals.end());
-    }
+    answer->take(search);
   } catch (const std::exception &problem) {
     answer->error = problem.what();
   }
@@ -199,6 +179,30 @@ EXPORT const float *answer_reals(const void *handle, int64_t *count) {
   return answer->reals.data();
 }
 EXPORT void answer_free(void *handle) { delete static_cast<Answer *>(handle); }
+
+// Requests while others are answered; the engine must live as long as this does. Null where there are no threads to be had.
+EXPORT void *continuous_new(void *handle, int64_t rows, int64_t threads, int64_t told) {
+  const auto *made = static_cast<Engine *>(handle);
+  try {
+    return new engine::Continuous(*made->model, *made->folder.table, made->shortlist, rows, threads, static_cast<int>(told));
+  } catch (const std::exception &) {
+    return nullptr;
+  }
+}
+EXPORT void continuous_free(void *handle) { delete static_cast<engine::Continuous *>(handle); }
+EXPORT void continuous_submit(void *handle, int64_t number, const engine::Request *request, int64_t followed) {
+  static_cast<engine::Continuous *>(handle)->submit(number, *request, followed != 0);
+}
+EXPORT void continuous_cancel(void *handle, int64_t number) {
+  static_cast<engine::Continuous *>(handle)->cancel(number);
+}
+// The next event as an answer, which the caller frees; null: none yet.
+EXPORT void *continuous_next(void *handle, int64_t *number, int64_t *kind) {
+  engine::Event event{};
+  if (!static_cast<engine::Continuous *>(handle)->next(event)) return nullptr;
+  *number = event.number, *kind = event.kind;
+  return event.answer.release();
+}
 
 EXPORT void engine_shape(void *handle, int64_t *layers, int64_t *heads) {
   const auto *made = static_cast<Engine *>(handle);

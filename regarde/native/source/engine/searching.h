@@ -1,8 +1,10 @@
-// Greedy, beam, sampling and forced decoding, as regarde/search has them, over a batch that sentences enter and leave.
+// Greedy, beam, sampling and forced decoding, as regarde/search has them, of one sentence after the other: what enters
+// a batch (batch.h), and what becomes of it there.
 #pragma once
 #include <algorithm>
 #include <atomic>
 #include <functional>
+#include <memory>
 #include <mutex>
 
 #include "request.h"
@@ -38,8 +40,11 @@ struct Hypothesis {
   bool finished;
 };
 
+class Search;
+
 // A sentence being searched: its beams, and what they have said.
 struct Active {
+  Search *search = nullptr;  // whose it is
   Sentence sentence;
   int64_t t = 0, live = 1, longest = 0, sample = 0;
   std::vector<int64_t> path, words;  // (live, t)
@@ -51,7 +56,7 @@ struct Active {
 class Search {
   const Model &model;
   const Table &table;
-  const Request &request;
+  const Request request;
   const Shortlist &shortlist;
   const Interventions interventions;
   std::atomic<int64_t> next{0};
@@ -68,90 +73,32 @@ class Search {
   int64_t width() const { return request.kind == BEAM ? request.size : 1; }
   int64_t samples() const { return request.kind == SAMPLING ? request.n_best : 1; }
 
-  // One worker: takes sentences as places become free, until there are none.
-  void work() {
-    std::vector<std::unique_ptr<Active>> active;
-    Floats states, moved, logits;
-    std::vector<Row> rows;
-    std::vector<int64_t> previous, parents, following;
-    while (true) {
-      admit(active, states, previous);
-      if (active.empty()) return;
-      rows.clear();
-      for (auto &one : active) {
-        model.make_room(one->sentence, one->live);
-        for (int64_t slot = 0; slot < one->live; slot++)
-          rows.push_back({&one->sentence, slot, one->t, one->path.data() + slot * one->t});
-      }
-      const int64_t M = static_cast<int64_t>(rows.size());
-      logits.resize(M * model.V);
-      model.step(rows, previous.data(), states.data(), logits.data());
-      parents.clear(), following.clear();
-      int64_t row = 0;
-      std::vector<std::unique_ptr<Active>> staying;
-      for (auto &one : active) {
-        const int64_t live = one->live;
-        std::vector<Candidate> going = advance(*one, &logits[row * model.V]);
-        for (const Candidate &candidate : going) {
-          parents.push_back(row + candidate.row);
-          following.push_back(candidate.word);
-        }
-        row += live;
-        if (going.empty()) finish(*one);
-        else staying.push_back(std::move(one));
-      }
-      moved.resize(parents.size() * model.state_width);
-      for (size_t i = 0; i < parents.size(); i++)
-        std::copy_n(states.data() + parents[i] * model.state_width, model.state_width,
-                    moved.data() + i * model.state_width);  // which may be nothing
-      states.swap(moved);
-      states.resize(parents.size() * model.state_width);
-      previous.swap(following);
-      active.swap(staying);
-    }
-  }
+  int64_t tasks() const { return request.count * samples(); }
 
- private:
-  // New sentences, as many as there is room for; they are encoded together.
-  void admit(std::vector<std::unique_ptr<Active>> &active, Floats &states, std::vector<int64_t> &previous) {
-    const int64_t room = request.rows / width() - static_cast<int64_t>(active.size());
-    const int64_t capacity = std::max<int64_t>(1, request.rows / width());
-    // a few at a time: encoding one alone would be slow, waiting for many would leave places empty
-    if (!active.empty() && room < std::max<int64_t>(1, capacity / 4)) return;
-    std::vector<std::unique_ptr<Active>> fresh;
-    for (int64_t i = 0; i < std::max<int64_t>(room, active.empty() ? 1 : 0); i++) {
-      const int64_t number = next++;
-      if (number >= request.count * samples()) break;
-      auto one = std::make_unique<Active>();
-      const int64_t source = number / samples();
-      one->sample = number % samples();
-      one->sentence.number = source;
-      one->sentence.watched = request.watched > 0;
-      if (request.masked) one->sentence.interventions = &interventions;
-      one->sentence.ids.assign(request.ids + request.starts[source], request.ids + request.starts[source + 1]);
-      one->sentence.ids.push_back(EOS);
-      const float most = static_cast<float>(one->sentence.S()) * static_cast<float>(request.max_ratio);
-      one->longest = static_cast<int64_t>(most) + request.max_extra;
-      if (prefix_length(source)) one->longest = std::max(one->longest, prefix_length(source) + 1);
-      if (request.kind == FORCED) one->longest = request.target_starts[source + 1] - request.target_starts[source];
-      one->scores = {0.0f};
-      if (!shortlist.empty() && request.kind != FORCED) {
-        const int64_t length = prefix_length(source);
-        for (int64_t t = 0; t < length; t++) known(prefix(source)[t]);
-        one->sentence.words = shortlist.words(one->sentence.ids, length ? prefix(source) : nullptr, length);
-      }
-      fresh.push_back(std::move(one));
+  // The next sentence that nobody has taken; null: there are no more.
+  std::unique_ptr<Active> take() {
+    const int64_t number = next++;
+    if (number >= tasks()) return nullptr;
+    auto one = std::make_unique<Active>();
+    const int64_t source = number / samples();
+    one->search = this;
+    one->sample = number % samples();
+    one->sentence.number = source;
+    one->sentence.watched = request.watched > 0;
+    if (request.masked) one->sentence.interventions = &interventions;
+    one->sentence.ids.assign(request.ids + request.starts[source], request.ids + request.starts[source + 1]);
+    one->sentence.ids.push_back(EOS);
+    const float most = static_cast<float>(one->sentence.S()) * static_cast<float>(request.max_ratio);
+    one->longest = static_cast<int64_t>(most) + request.max_extra;
+    if (prefix_length(source)) one->longest = std::max(one->longest, prefix_length(source) + 1);
+    if (request.kind == FORCED) one->longest = request.target_starts[source + 1] - request.target_starts[source];
+    one->scores = {0.0f};
+    if (!shortlist.empty() && request.kind != FORCED) {
+      const int64_t length = prefix_length(source);
+      for (int64_t t = 0; t < length; t++) known(prefix(source)[t]);
+      one->sentence.words = shortlist.words(one->sentence.ids, length ? prefix(source) : nullptr, length);
     }
-    if (fresh.empty()) return;
-    std::vector<Sentence *> sentences;
-    for (auto &one : fresh) sentences.push_back(&one->sentence);
-    const size_t before = states.size();
-    states.resize(before + fresh.size() * model.state_width);
-    model.encode(sentences, states.data() + before);
-    for (auto &one : fresh) {
-      previous.push_back(BOS);
-      active.push_back(std::move(one));
-    }
+    return one;
   }
 
   // The continuations that go on; none: the sentence is done. Rows of candidates are the sentence's own slots.
@@ -197,6 +144,37 @@ class Search {
     return going ? extend(one, open) : std::vector<Candidate>{};
   }
 
+  // What the sentence found is the answer to it.
+  void finish(Active &one) {
+    auto &all = results[one.sentence.number];
+    if (one.sentence.watched) records[one.sentence.number * samples() + one.sample] = std::move(one.record);
+    auto by_score = [](const Hypothesis &a, const Hypothesis &b) { return a.score > b.score; };
+    if (request.kind == BEAM) {
+      std::stable_sort(one.found.begin(), one.found.end(), [](const Hypothesis &a, const Hypothesis &b) {
+        return a.finished != b.finished ? a.finished : a.score > b.score;
+      });
+      if (static_cast<int64_t>(one.found.size()) > request.n_best) one.found.resize(request.n_best);
+      std::stable_sort(one.found.begin(), one.found.end(), by_score);
+      all = std::move(one.found);
+      return;
+    }
+    if (request.kind != SAMPLING) {
+      all = std::move(one.found);
+      return;
+    }
+    std::lock_guard<std::mutex> hold(mutex);  // the samples of a sentence may come from several workers
+    for (Hypothesis &h : one.found) {
+      samples_of.resize(request.count);
+      samples_of[one.sentence.number].emplace_back(one.sample, std::move(h));
+    }
+    auto &own = samples_of[one.sentence.number];
+    if (static_cast<int64_t>(own.size()) < samples()) return;
+    std::sort(own.begin(), own.end(), [](const auto &a, const auto &b) { return a.first < b.first; });
+    for (auto &pair : own) all.push_back(std::move(pair.second));
+    std::stable_sort(all.begin(), all.end(), by_score);
+  }
+
+ private:
   int64_t prefix_length(int64_t number) const {
     return request.prefix_starts ? request.prefix_starts[number + 1] - request.prefix_starts[number] : 0;
   }
@@ -381,35 +359,6 @@ class Search {
       total += request.beta * std::log(std::min(std::max(covered / static_cast<double>(LN), 1e-6), 1.0));
     }
     return total;
-  }
-
-  void finish(Active &one) {
-    auto &all = results[one.sentence.number];
-    if (one.sentence.watched) records[one.sentence.number * samples() + one.sample] = std::move(one.record);
-    auto by_score = [](const Hypothesis &a, const Hypothesis &b) { return a.score > b.score; };
-    if (request.kind == BEAM) {
-      std::stable_sort(one.found.begin(), one.found.end(), [](const Hypothesis &a, const Hypothesis &b) {
-        return a.finished != b.finished ? a.finished : a.score > b.score;
-      });
-      if (static_cast<int64_t>(one.found.size()) > request.n_best) one.found.resize(request.n_best);
-      std::stable_sort(one.found.begin(), one.found.end(), by_score);
-      all = std::move(one.found);
-      return;
-    }
-    if (request.kind != SAMPLING) {
-      all = std::move(one.found);
-      return;
-    }
-    std::lock_guard<std::mutex> hold(mutex);  // the samples of a sentence may come from several workers
-    for (Hypothesis &h : one.found) {
-      samples_of.resize(request.count);
-      samples_of[one.sentence.number].emplace_back(one.sample, std::move(h));
-    }
-    auto &own = samples_of[one.sentence.number];
-    if (static_cast<int64_t>(own.size()) < samples()) return;
-    std::sort(own.begin(), own.end(), [](const auto &a, const auto &b) { return a.first < b.first; });
-    for (auto &pair : own) all.push_back(std::move(pair.second));
-    std::stable_sort(all.begin(), all.end(), by_score);
   }
 
   std::mutex mutex;

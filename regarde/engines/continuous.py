@@ -1,0 +1,102 @@
+"""The native engine while it answers: questions may come at any time, and share a batch with those there are."""
+
+from __future__ import annotations
+
+import ctypes
+import itertools
+import os
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+
+from regarde.engines.native import Asked, Ids, NativeEngine
+from regarde.search import Hypothesis, Search
+from regarde.search.prefix import Prefix
+
+PART, DONE = 0, 1  # and 2: given up; as in source/engine/continuous.h
+
+
+@dataclass(frozen=True)
+class Part:
+    """The best beginning so far of one sentence of a question."""
+
+    number: int
+    sentence: int
+    ids: tuple[int, ...]
+
+
+@dataclass(frozen=True)
+class Done:
+    """A question's hypotheses, sentence by sentence; nothing where it was cancelled or the engine failed."""
+
+    number: int
+    hypotheses: list[list[Hypothesis]]
+    problem: str = ""
+
+
+class Continuous:
+    """Takes questions and gives answers, in the order in which they are ready.
+
+    `heard` is a file handle that can be read from when there is something to collect.
+    """
+
+    def __init__(self, engine: NativeEngine, *, threads: int = 1) -> None:
+        self._engine = engine
+        self._numbers = itertools.count(1)
+        self._asked: dict[int, Asked] = {}  # the engine reads from their arrays until it is done with them
+        self.heard, self._told = os.pipe()
+        for handle in (self.heard, self._told):
+            os.set_blocking(handle, False)
+        self._handle: int | None = engine.call("continuous_new", ctypes.c_void_p)(
+            engine.pointer, *map(ctypes.c_int64, (engine.rows, threads, self._told))
+        )
+        if not self._handle:
+            raise MemoryError("no thread to be had")
+
+    def ask(self, sources: Sequence[Ids], search: Search, prefixes: Sequence[Prefix], *, followed: bool = False) -> int:
+        """The number of the question, by which its answer is known; `followed`, each word is told as it is said."""
+        asked, number = self._engine.asked(sources, search, prefixes), next(self._numbers)
+        self._asked[number] = asked
+        self._call("continuous_submit", ctypes.c_int64(number), ctypes.byref(asked.request), ctypes.c_int64(followed))
+        return number
+
+    def cancel(self, number: int) -> None:
+        """Nobody waits for it any more."""
+        self._call("continuous_cancel", ctypes.c_int64(number))
+
+    def collect(self) -> Iterator[Part | Done]:
+        """What there is to be told by now."""
+        try:
+            os.read(self.heard, 1 << 10)
+        except BlockingIOError:
+            return
+        number, kind = ctypes.c_int64(), ctypes.c_int64()
+        take = self._engine.call("continuous_next", ctypes.c_void_p)
+        while answer := take(ctypes.c_void_p(self._handle), ctypes.byref(number), ctypes.byref(kind)):
+            if kind.value == PART:
+                sentence, *ids = self._engine.streams(answer)[0].tolist()
+                yield Part(number.value, sentence, tuple(ids))
+                continue
+            asked = self._asked.pop(number.value)
+            try:
+                reader = self._engine.reader(answer)
+            except RuntimeError as error:  # that of one question; the others' answers are still to come
+                yield Done(number.value, [], str(error))
+                continue
+            count = asked.request.count if kind.value == DONE else 0
+            yield Done(number.value, [reader.hypotheses() for _ in range(count)])
+
+    def close(self) -> None:
+        """Stop at once; questions without an answer get none."""
+        if self._handle:
+            self._call("continuous_free")
+            self._handle = None
+            self._asked.clear()
+            os.close(self.heard)
+            os.close(self._told)
+
+    def __del__(self) -> None:
+        if getattr(self, "_handle", None):
+            self.close()
+
+    def _call(self, name: str, *arguments: object) -> None:
+        self._engine.call(name)(ctypes.c_void_p(self._handle), *arguments)

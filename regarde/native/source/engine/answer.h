@@ -1,0 +1,34 @@
+// What a search found, as two streams: engines/records.py reads them side by side.
+#pragma once
+#include "searching.h"
+
+namespace engine {
+
+struct Answer {
+  std::vector<int64_t> numbers;  // of each sentence how many; of each hypothesis T, S, finished, its ids
+  std::vector<float> reals;      // of each hypothesis its score, token scores, attention
+  // then, where a trace was asked for, the records of tracing.h
+  std::string error;
+
+  // Everything that the search holds; it holds it no longer.
+  void take(Search &search) {
+    for (auto &hypotheses : search.results) {
+      numbers.push_back(static_cast<int64_t>(hypotheses.size()));
+      for (const auto &h : hypotheses) {
+        numbers.insert(numbers.end(), {static_cast<int64_t>(h.ids.size()), h.S, h.finished});
+        numbers.insert(numbers.end(), h.ids.begin(), h.ids.end());
+        reals.push_back(h.score);
+        reals.insert(reals.end(), h.token_scores.begin(), h.token_scores.end());
+        reals.insert(reals.end(), h.heads.begin(), h.heads.end());
+      }
+      std::vector<Hypothesis>().swap(hypotheses);
+    }
+    for (const Record &record : search.records) {
+      numbers.push_back(record.steps);
+      numbers.insert(numbers.end(), record.numbers.begin(), record.numbers.end());
+      reals.insert(reals.end(), record.reals.begin(), record.reals.end());
+    }
+  }
+};
+
+}  // namespace engine

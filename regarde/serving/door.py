@@ -1,0 +1,93 @@
+"""What every request goes through before a route sees it, and every answer before it leaves."""
+
+from __future__ import annotations
+
+import json
+import math
+import time
+from dataclasses import dataclass
+
+from starlette.datastructures import Headers, MutableHeaders
+from starlette.types import ASGIApp, Message, Receive, Scope, Send
+
+from regarde.serving.gate import Gate
+from regarde.serving.journal import Journal
+from regarde.serving.limits import Limits, Refusal
+from regarde.serving.metrics import Metrics
+from regarde.serving.security import Policy, complete
+
+TOO_LARGE = 413
+METHODS = frozenset({"GET", "HEAD", "POST", "OPTIONS", "PUT", "DELETE", "PATCH"})
+ELSEWHERE = "other"  # the route of whatever is none
+
+
+@dataclass(frozen=True)
+class Routes:
+    """Which addresses there are, and what they are for."""
+
+    known: frozenset[str]
+    asking: frozenset[str]  # that give the models something to do
+    open: frozenset[str]  # that need no key in the header; all others do, where there are keys
+
+
+@dataclass(frozen=True)
+class Door:
+    """Refuses what can be refused by the head of a request alone, and writes down how each was answered."""
+
+    app: ASGIApp
+    routes: Routes
+    policy: Policy
+    limits: Limits
+    gate: Gate
+    metrics: Metrics
+    journal: Journal
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        if scope["type"] != "http":
+            return await self.app(scope, receive, send)
+        began, headers = time.perf_counter(), Headers(scope=scope)
+        origin = headers.get("origin")
+        status = 0
+
+        async def answered(message: Message) -> None:
+            nonlocal status
+            if message["type"] == "http.response.start":
+                status = message["status"]
+                complete(MutableHeaders(scope=message), self.policy.headers_for(origin).items())
+            await send(message)
+
+        try:
+            self._check(scope, headers)
+        except Refusal as refusal:
+            await _refuse(answered, refusal)
+        else:
+            await self.app(scope, receive, answered)
+        seconds = time.perf_counter() - began
+        route = scope["path"] if scope["path"] in self.routes.known else ELSEWHERE
+        self.metrics.answered(route, status, seconds)
+        method = scope["method"] if scope["method"] in METHODS else ELSEWHERE
+        return self.journal.request(method, route, status, seconds)
+
+    def _check(self, scope: Scope, headers: Headers) -> None:
+        self.policy.check_names(headers)
+        if scope["path"] not in self.routes.open:
+            self.policy.check_key(headers)
+        length = headers.get("content-length", "0")
+        if len(length) > 18 or int(length) > self.limits.body:
+            raise Refusal(TOO_LARGE, f"A body of more than {self.limits.body:,} bytes. Send less at once.")
+        if scope["path"] in self.routes.asking and scope["method"] == "POST":
+            self.gate.look()
+            self.gate.counted(headers.get("authorization") or str((scope.get("client") or [""])[0]))
+
+
+async def _refuse(send: Send, refusal: Refusal) -> None:
+    """Nobody has read the body, and nobody will."""
+    content = json.dumps({"error": refusal.message}).encode()
+    headers = {"content-type": "application/json", "content-length": str(len(content)), "connection": "close"}
+    if refusal.retry_after is not None:
+        headers["retry-after"] = str(math.ceil(refusal.retry_after))
+    if refusal.status == 401:
+        headers["www-authenticate"] = "Bearer"
+    pairs = [(name.encode(), value.encode()) for name, value in headers.items()]
+    await send({"type": "http.response.start", "status": refusal.status, "headers": pairs})
+    await send({"type": "http.response.body", "body": content})

@@ -1,0 +1,114 @@
+"""What every route works with: the models, and the rules under which they are asked."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+from collections.abc import AsyncGenerator, Awaitable, Sequence
+from contextlib import aclosing
+from dataclasses import dataclass
+from typing import Any, TypeVar
+
+from starlette.requests import Request
+
+from regarde.data.corpus import repair
+from regarde.serving.frames import Frame
+from regarde.serving.gate import Gate
+from regarde.serving.journal import Journal
+from regarde.serving.limits import Limits, Refusal
+from regarde.serving.link import Link
+from regarde.serving.metrics import Metrics
+from regarde.serving.security import Policy
+
+NOT_FOUND, UNAVAILABLE = 404, 503
+Answer = TypeVar("Answer")
+
+
+class Gone(Exception):  # noqa: N818  # nobody is left to be told of an error
+    """The client did not wait."""
+
+
+@dataclass(frozen=True)
+class Asked:
+    """A question to a model: a verb, and how many sentences it is about."""
+
+    model: str
+    verb: str
+    question: dict[str, Any]
+    sentences: int
+
+
+@dataclass(frozen=True)
+class Service:
+    """The models, and the rules under which they are asked."""
+
+    link: Link
+    limits: Limits
+    policy: Policy
+    gate: Gate
+    metrics: Metrics
+    journal: Journal
+
+    def model(self, name: str | None) -> str:
+        """The model of that name, from the list and from nowhere else; the first one where none is named."""
+        names = [model["name"] for model in self.link.models]
+        if name is None and names:
+            return str(names[0])
+        if name is None or name not in names:
+            raise Refusal(NOT_FOUND, "No model of that name. See GET /v1/models.")
+        return name
+
+    def text(self, texts: Sequence[str]) -> list[str]:
+        """Texts as models take them: what is no text is replaced, and counted."""
+        found = [repair(text) for text in texts]
+        self.metrics.repaired += sum(each.replaced for each in found)
+        self.journal.said([each.text for each in found])
+        return [each.text for each in found]
+
+    async def ask(self, request: Request, asked: Asked) -> bytes:
+        """The answer as JSON; in time, and only as long as somebody waits for it."""
+        with self.gate.entered(asked.sentences):
+            answer = await self._while_there(request, self.link.ask(asked.model, asked.verb, asked.question))
+        self.metrics.sentences[asked.model] += asked.sentences
+        return answer
+
+    async def follow(self, asked: Asked) -> AsyncGenerator[Frame, None]:
+        """The same bit by bit."""
+        with self.gate.entered(asked.sentences):
+            async with (
+                asyncio.timeout(self.limits.deadline),
+                aclosing(self.link.asked(asked.model, asked.verb, asked.question)) as frames,
+            ):
+                async for frame in frames:
+                    yield frame
+        self.metrics.sentences[asked.model] += asked.sentences
+
+    async def _while_there(self, request: Request, answer: Awaitable[Answer]) -> Answer:
+        answering = asyncio.ensure_future(answer)
+        leaving = asyncio.ensure_future(_left(request))
+        try:
+            await asyncio.wait((answering, leaving), timeout=self.limits.deadline, return_when=asyncio.FIRST_COMPLETED)
+            if answering.done():
+                return answering.result()
+            if leaving.done():
+                self.metrics.left += 1
+                raise Gone
+            raise late(self.limits)
+        finally:
+            leaving.cancel()
+            if answering.cancel():
+                await asyncio.wait((answering,))  # the slot is free when the worker has been told
+
+
+def late(limits: Limits) -> Refusal:
+    return Refusal(UNAVAILABLE, f"No answer within {limits.deadline:g} seconds. Send less at once.", retry_after=1)
+
+
+def parsed(answer: bytes) -> Any:
+    return json.loads(answer)
+
+
+async def _left(request: Request) -> None:
+    """Until the client has left; its body has been read."""
+    while (await request.receive())["type"] != "http.disconnect":
+        pass

@@ -1,0 +1,130 @@
+"""Questions that come while others are answered: each gets the answer that it would get alone."""
+
+from __future__ import annotations
+
+import random
+import select
+import time
+from collections.abc import Iterator
+
+import numpy as np
+import pytest
+
+from regarde import config as configs
+from regarde.engines.continuous import Continuous, Done, Part
+from regarde.engines.native import NativeEngine, flattened
+from regarde.models import BahdanauConfig, ModelConfig, TransformerConfig
+from regarde.native import library
+from regarde.search import Beam, Greedy, Hypothesis, Rules, Sampling, Search
+from regarde.search.prefix import NO_PREFIX, Prefix
+from regarde.training.step import seeded
+
+pytestmark = pytest.mark.skipif(not library.available(), reason="the native library was not built")
+
+SIZES = {"source": 9, "target": 11}
+MODELS: dict[str, ModelConfig] = {
+    "bahdanau": BahdanauConfig(embedding=5, hidden=6, maxout=4),
+    "transformer": TransformerConfig(size=8, layers=2, heads=2, feed_forward=10, tying="two-way"),
+}
+RULES = Rules(max_ratio=2.0, max_extra=8)
+SEARCHES: list[Search] = [
+    Greedy(rules=RULES),
+    Beam(size=3, n_best=2, rules=RULES),
+    Beam(size=70, rules=RULES),  # more than there are rows
+    Sampling(n_best=2, rules=RULES),
+]
+
+
+@pytest.fixture(params=MODELS)
+def engine(request: pytest.FixtureRequest) -> NativeEngine:
+    config = MODELS[request.param]
+    with seeded(3):
+        model = config.build(*SIZES.values())
+    settings = flattened({"model": configs.as_table(config), "vocabulary": SIZES})
+    return NativeEngine(settings, {key: tensor.numpy() for key, tensor in model.state_dict().items()})
+
+
+def collected(continuous: Continuous, wanted: int) -> Iterator[Part | Done]:
+    """Everything up to so many answers."""
+    limit = time.monotonic() + 60
+    while wanted:
+        assert select.select([continuous.heard], [], [], limit - time.monotonic())[0], "no answer"
+        for event in continuous.collect():
+            yield event
+            wanted -= isinstance(event, Done)
+
+
+def same(found: list[list[Hypothesis]], expected: list[list[Hypothesis]]) -> None:
+    assert [[h.ids for h in hypotheses] for hypotheses in found] == [[h.ids for h in hs] for hs in expected]
+    for one, other in zip(found, expected, strict=True):
+        for mine, theirs in zip(one, other, strict=True):
+            np.testing.assert_allclose(mine.heads, theirs.heads, atol=1e-5)
+            assert mine.score == pytest.approx(theirs.score, abs=1e-5)
+
+
+@pytest.mark.parametrize("threads", [1, 3])
+def test_questions_of_all_kinds_side_by_side_get_their_own_answers(engine: NativeEngine, threads: int) -> None:
+    draw = random.Random(1)
+    asked, found = {}, {}
+    continuous = Continuous(engine, threads=threads)
+    for _ in range(60):
+        sources = [[draw.randrange(4, 9) for _ in range(draw.randrange(1, 9))] for _ in range(draw.randrange(1, 5))]
+        search, prefix = draw.choice(SEARCHES), draw.choice([NO_PREFIX, Prefix((5, 6))])
+        number = continuous.ask(sources, search, [prefix] * len(sources))
+        asked[number] = sources, search, prefix
+        if draw.random() < 0.3:
+            found |= {event.number: event for event in continuous.collect()}
+    found |= {event.number: event for event in collected(continuous, len(asked) - len(found))}
+    continuous.close()
+    assert found.keys() == asked.keys()
+    for number, (sources, search, prefix) in asked.items():
+        event = found[number]
+        assert isinstance(event, Done)
+        same(event.hypotheses, list(engine.decode(sources, search, [prefix] * len(sources))))
+
+
+def test_a_long_question_does_not_hold_up_a_short_one(engine: NativeEngine) -> None:
+    continuous = Continuous(engine)
+    search = Greedy(rules=Rules(min_length=30, max_ratio=1.0, max_extra=40))
+    long = continuous.ask([[4, 5, 6]] * 2000, search, [NO_PREFIX] * 2000)
+    short = continuous.ask([[4]], Greedy(rules=RULES), [NO_PREFIX])
+    order = [event.number for event in collected(continuous, 2)]
+    continuous.close()
+    assert order == [short, long]
+
+
+def test_a_question_that_nobody_waits_for_leaves(engine: NativeEngine) -> None:
+    continuous = Continuous(engine)
+    endless = Beam(size=5, rules=Rules(min_length=10**6, max_ratio=1.0, max_extra=60_000))
+    alone, several = (continuous.ask([[4, 5]] * count, endless, [NO_PREFIX] * count) for count in (1, 500))
+    for number in (alone, several, 10**9):
+        continuous.cancel(number)
+    given_up = {event.number: event for event in collected(continuous, 2)}
+    assert {number: event.hypotheses for number, event in given_up.items() if isinstance(event, Done)} == {
+        alone: [],
+        several: [],
+    }
+    after = continuous.ask([[4]], Greedy(rules=RULES), [NO_PREFIX])
+    assert [event.number for event in collected(continuous, 1)] == [after]
+    continuous.close()
+
+
+def test_who_follows_hears_every_word_of_a_greedy_answer(engine: NativeEngine) -> None:
+    continuous = Continuous(engine)
+    continuous.ask([[4, 5, 6], [7]], Greedy(rules=Rules(min_length=3, max_extra=8)), [NO_PREFIX] * 2, followed=True)
+    *parts, done = collected(continuous, 1)
+    continuous.close()
+    assert isinstance(done, Done)
+    for sentence, (hypothesis,) in enumerate(done.hypotheses):
+        told = [part.ids for part in parts if isinstance(part, Part) and part.sentence == sentence]
+        assert told == [hypothesis.ids[:length] for length in range(1, len(hypothesis.ids))]
+
+
+def test_closing_waits_for_nobody(engine: NativeEngine) -> None:
+    continuous = Continuous(engine, threads=2)
+    endless = Greedy(rules=Rules(min_length=10**6, max_ratio=1.0, max_extra=60_000))
+    for _ in range(10):
+        continuous.ask([[4, 5]] * 20, endless, [NO_PREFIX] * 20)
+    began = time.monotonic()
+    continuous.close()
+    assert time.monotonic() - began < 20
