@@ -40,6 +40,9 @@ def serve(
     deadline: Annotated[
         float, typer.Option(min=0.1, max=3600, metavar="S", help="Seconds for an answer; then 503.")
     ] = 30.0,
+    patience: Annotated[
+        float, typer.Option(min=0.1, max=3600, metavar="S", help="Seconds for a client to send its request; then 408.")
+    ] = 10.0,
     rate: Annotated[
         int, typer.Option(min=0, max=1_000_000, metavar="N", help="Requests of a client in a minute; 0: any number.")
     ] = 0,
@@ -79,7 +82,7 @@ def serve(
         host=host,
         port=port,
         threads=threads or max(1, cores() - 1),
-        limits=Limits(queue=queue, deadline=deadline, rate=rate),
+        limits=Limits(queue=queue, deadline=deadline, patience=patience, rate=rate),
         policy=Policy(
             hosts=LOOPBACK | {named.lower()} | {name.lower() for name in allow_host or ()},
             origins=frozenset(allow_origin or ()),

@@ -110,7 +110,8 @@ def _library() -> ctypes.CDLL | None:
         try:
             library = ctypes.CDLL(str(path))
             library.size_of.argtypes, library.size_of.restype = [ctypes.c_int64], ctypes.c_int64
-            if all(library.size_of(i) == ctypes.sizeof(kind) for i, kind in enumerate(ARGUMENTS)):
+            same = all(library.size_of(i) == ctypes.sizeof(kind) for i, kind in enumerate(ARGUMENTS))
+            if same and hasattr(library, "continuous_new"):  # the newest there is
                 return library
         except (OSError, AttributeError):
             continue

@@ -16,7 +16,7 @@ from regarde.serving.limits import Limits, Refusal
 from regarde.serving.metrics import Metrics
 from regarde.serving.security import Policy, complete
 
-TOO_LARGE = 413
+NO_CONTENT, UNAUTHORISED, TOO_LARGE = 204, 401, 413
 METHODS = frozenset({"GET", "HEAD", "POST", "OPTIONS", "PUT", "DELETE", "PATCH"})
 ELSEWHERE = "other"  # the route of whatever is none
 
@@ -57,11 +57,14 @@ class Door:
             await send(message)
 
         try:
-            self._check(scope, headers)
-        except Refusal as refusal:
+            self.policy.check_names(headers)
+            if scope["method"] == "OPTIONS" and origin in self.policy.origins:
+                await _permit(answered)
+            else:
+                self._check(scope, headers)
+                await self.app(scope, receive, answered)
+        except Refusal as refusal:  # a route's own never come this far
             await _refuse(answered, refusal)
-        else:
-            await self.app(scope, receive, answered)
         seconds = time.perf_counter() - began
         route = scope["path"] if scope["path"] in self.routes.known else ELSEWHERE
         self.metrics.answered(route, status, seconds)
@@ -69,7 +72,7 @@ class Door:
         return self.journal.request(method, route, status, seconds)
 
     def _check(self, scope: Scope, headers: Headers) -> None:
-        self.policy.check_names(headers)
+        """By its head alone."""
         if scope["path"] not in self.routes.open:
             self.policy.check_key(headers)
         length = headers.get("content-length", "0")
@@ -77,7 +80,18 @@ class Door:
             raise Refusal(TOO_LARGE, f"A body of more than {self.limits.body:,} bytes. Send less at once.")
         if scope["path"] in self.routes.asking and scope["method"] == "POST":
             self.gate.look()
-            self.gate.counted(headers.get("authorization") or str((scope.get("client") or [""])[0]))
+            self.gate.counted(headers.get("authorization") or scope["client"][0])
+
+
+async def _permit(send: Send) -> None:
+    """What a browser asks on behalf of an allowed page, before the page's own request."""
+    allowed = {
+        "access-control-allow-methods": "GET, POST",
+        "access-control-allow-headers": "authorization, content-type",
+    }
+    pairs = [(name.encode(), value.encode()) for name, value in allowed.items()]
+    await send({"type": "http.response.start", "status": NO_CONTENT, "headers": pairs})
+    await send({"type": "http.response.body", "body": b""})
 
 
 async def _refuse(send: Send, refusal: Refusal) -> None:
@@ -86,7 +100,7 @@ async def _refuse(send: Send, refusal: Refusal) -> None:
     headers = {"content-type": "application/json", "content-length": str(len(content)), "connection": "close"}
     if refusal.retry_after is not None:
         headers["retry-after"] = str(math.ceil(refusal.retry_after))
-    if refusal.status == 401:
+    if refusal.status == UNAUTHORISED:
         headers["www-authenticate"] = "Bearer"
     pairs = [(name.encode(), value.encode()) for name, value in headers.items()]
     await send({"type": "http.response.start", "status": refusal.status, "headers": pairs})

@@ -88,9 +88,9 @@ def routes(service: Service) -> list[BaseRoute]:
         given: Detect = fields.taken(detected, Detect, await _given(request, service, detected))
         _check_key(request, service, given.api_key)
         sources = {languages.source(model) for model in service.link.models}
-        if len(sources) > 1:
+        if len(sources) != 1:
             raise Refusal(
-                BAD, "This server has models of several languages and cannot tell them apart. Name the source."
+                BAD, "Only models of one language would tell: this server cannot detect any. Name the source."
             )
         return answer([{"confidence": SURE, "language": sources.pop()}])
 
@@ -103,8 +103,11 @@ def routes(service: Service) -> list[BaseRoute]:
         )
 
     async def settings(request: Request) -> Response:
-        first = service.link.models[0]
-        codes = {"source": languages.source(first), "target": languages.target(first)}
+        first = service.link.models[:1]
+        codes = {
+            "source": languages.source(first[0]) if first else languages.UNSTATED,
+            "target": languages.target(first[0]) if first else languages.UNSTATED,
+        }
         return answer(
             {
                 "apiKeys": bool(service.policy.keys.hashes),
@@ -135,7 +138,7 @@ async def _translated(
     if len(lines) > service.limits.sentences:
         raise Refusal(422, f"q: {len(lines):,} lines, expected at most {service.limits.sentences}. Send fewer.")
     question = {
-        "texts": [line.removesuffix("\r") for line in lines],
+        "texts": [line.strip() for line in lines],
         "beam": None,
         "n_best": given.alternatives + 1,
         "prefix": "",
@@ -158,8 +161,10 @@ async def _translated(
 
 
 def _mirrored(line: str, row: list[str], rank: int) -> str:
-    """A line that has no such rank says its best again; one that ended in CR does so again."""
-    return row[min(rank, len(row) - 1)] + ("\r" if line.endswith("\r") else "")
+    """A line's translation with the spaces that the line has at its edges; its last one where it has no such rank."""
+    text = line.strip()
+    before, _, after = line.partition(text) if text else (line, "", "")
+    return f"{before}{row[min(rank, len(row) - 1)]}{after}"
 
 
 async def _given(request: Request, service: Service, known: Mapping[str, Field]) -> dict[str, Any]:

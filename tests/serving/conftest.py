@@ -4,9 +4,12 @@ from __future__ import annotations
 
 import json
 import re
+import shutil
 import signal
 import subprocess
 import sys
+import threading
+import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -16,6 +19,8 @@ from typing import Any
 
 import pytest
 
+from regarde import config
+from regarde.manifest import CONFIG, add_file
 from regarde.native import library
 from tests.conftest import environment
 
@@ -39,6 +44,7 @@ class Running:
 
     process: subprocess.Popen[str]
     port: int
+    lines: list[str]  # of its standard error
 
     @property
     def url(self) -> str:
@@ -60,6 +66,11 @@ class Running:
     def post(self, path: str, question: object, **headers: str) -> Reply:
         return self.send("POST", path, json.dumps(question).encode(), content_type="application/json", **headers)
 
+    def heard(self) -> list[str]:
+        """What it has logged by now."""
+        time.sleep(0.3)
+        return list(self.lines)
+
     def stop(self) -> int:
         """SIGTERM; how it ended."""
         self.process.send_signal(signal.SIGTERM)
@@ -78,7 +89,9 @@ def running(*arguments: object) -> Iterator[Running]:
             line = process.stderr.readline()
             found = STARTED.search(line.strip())
             assert found, line
-            yield Running(process, int(found[1].rpartition(":")[2]))
+            lines: list[str] = []
+            threading.Thread(target=lines.extend, args=(process.stderr,), daemon=True).start()
+            yield Running(process, int(found[1].rpartition(":")[2]), lines)
         finally:
             if process.poll() is None:
                 process.kill()
@@ -88,6 +101,22 @@ def running(*arguments: object) -> Iterator[Running]:
 def server(tiny: Path, plain: Path) -> Iterator[Running]:
     """One for many tests: a model with attention, and one without."""
     with running(f"tiny={tiny}", f"plain={plain}") as found:
+        yield found
+
+
+@pytest.fixture(scope="session")
+def german(tiny: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The same model, which says that it translates German into English."""
+    folder = Path(shutil.copytree(tiny, tmp_path_factory.mktemp("german") / "run"))
+    stated = config.read(folder / CONFIG) | {"source_language": "de", "target_language": "en"}
+    add_file(folder, CONFIG, config.as_text(stated).encode())
+    return folder
+
+
+@pytest.fixture(scope="session")
+def libre(german: Path) -> Iterator[Running]:
+    """A server as LibreTranslate's clients expect it."""
+    with running(f"de-en={german}") as found:
         yield found
 
 
