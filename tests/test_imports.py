@@ -37,6 +37,7 @@ ORDER = [
     "studio",
     "training",
     "serving",
+    "lab",
     "cli",
 ]
 EXEMPT = {"__init__.py", "__main__.py"}  # the public names, which are imported lazily

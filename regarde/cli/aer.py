@@ -2,10 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import astuple
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import Annotated
 
 import typer
 
@@ -13,10 +11,6 @@ from regarde.cli import options
 from regarde.cli.streams import write
 from regarde.cli.tables import json_line, table
 from regarde.errors import DataError
-
-if TYPE_CHECKING:
-    from regarde.alignment.error import Agreement
-    from regarde.evaluation.bootstrap import Interval
 
 
 def aer(
@@ -42,6 +36,8 @@ def aer(
     """
     from regarde.alignment.error import agreement, total
     from regarde.alignment.gold import paired, read_gold
+    from regarde.evaluation.attention import error_interval
+    from regarde.evaluation.bootstrap import Bootstrap
 
     found, wanted = paired(read_gold(hypothesis), read_gold(gold, first=int(one_based)))
     if turn:
@@ -50,7 +46,7 @@ def aer(
     whole = total(each)
     if not whole.sure:
         raise DataError(f"{gold}: no sure links in it, so none can be missed. Give a file with sure links.")
-    sure = _interval(each, samples, seed) if samples else None
+    sure = error_interval(each, Bootstrap(samples, seed)) if samples else None
     values = {"aer": whole.error_rate, "precision": whole.precision, "recall": whole.recall}
     possible = sum(len(pair.possible) for pair in wanted)
     if as_json:
@@ -63,17 +59,3 @@ def aer(
     write(table(["", "value", "95% interval"], rows))
     counted = f"{whole.links:,} links; {whole.sure:,} sure and {possible:,} possible ones in {gold}"
     write([f"{len(each):,} pairs, {counted}\n"])
-
-
-def _interval(each: Sequence[Agreement], samples: int, seed: int) -> Interval:
-    import numpy as np
-
-    from regarde.alignment.error import Agreement
-    from regarde.evaluation.bootstrap import Bootstrap, interval
-    from regarde.evaluation.metrics import Counts, Rows
-
-    def value_of(sums: Rows) -> float:
-        return Agreement(*(int(number) for number in sums)).error_rate
-
-    counts = Counts(np.array([astuple(one) for one in each], dtype=np.float64), value_of)
-    return interval(Bootstrap(samples, seed).values([counts])[:, 0])

@@ -31,7 +31,7 @@ class _Display:
     """A live line: what it is, how far it is, columns of its own, how long it takes."""
 
     def __init__(self, name: str, total: float | None, *columns: ProgressColumn) -> None:
-        stream = _Steady(sys.stderr) if sys.stderr else io.StringIO()
+        stream = Steady(sys.stderr) if sys.stderr else io.StringIO()
         self.console = Console(file=cast(TextIO, stream), highlight=False)
         self.bar = Progress(
             TextColumn("{task.description}"),
@@ -94,7 +94,7 @@ class TranslationDisplay(_Display):
         self.bar.update(self.task, completed=read, state=f"{lines:,} lines  {rate:,.0f} lines/s")
 
 
-class _Steady(io.TextIOBase):
+class Steady(io.TextIOBase):
     """A stream whose end nobody needs to notice."""
 
     def __init__(self, stream: TextIO) -> None:

@@ -22,6 +22,7 @@ from regarde.cli.demo import demo
 from regarde.cli.doctor import doctor
 from regarde.cli.evaluate import evaluate
 from regarde.cli.inspect import inspect
+from regarde.cli.lab import lab
 from regarde.cli.models import models
 from regarde.cli.quantize import quantize
 from regarde.cli.serve import serve
@@ -73,7 +74,7 @@ def _add(command: Callable[..., None]) -> None:
 
 _COMMANDS: tuple[Callable[..., None], ...] = (
     *(demo, train, translate, show),
-    *(align, aer, evaluate, compare, inspect),
+    *(align, aer, evaluate, compare, lab, inspect),
     *(models, data, average, quantize, shortlist),
     *(serve, studio, doctor),
 )

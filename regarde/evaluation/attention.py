@@ -1,11 +1,16 @@
-"""Does attention look where it should? Its mass on gold links, over a whole test set."""
+"""Does attention look where it should? Its mass on gold links, and how sure an error rate is, over a whole test set."""
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
+from dataclasses import astuple, dataclass
 
+import numpy as np
+
+from regarde.alignment.error import Agreement
 from regarde.alignment.links import Link, gold_mass
+from regarde.evaluation.bootstrap import Bootstrap, Interval, interval
+from regarde.evaluation.metrics import Counts, Rows
 from regarde.translate import Translation
 
 
@@ -28,3 +33,13 @@ def attention_quality(translations: Sequence[Translation], gold: Sequence[Iterab
         total += found.share * found.rows
         tokens += found.rows
     return AttentionQuality(mass=total / tokens if tokens else 0.0, tokens=tokens)
+
+
+def error_interval(each: Sequence[Agreement], bootstrap: Bootstrap) -> Interval:
+    """Where the alignment error rate lies on samples of the pairs."""
+    counts = Counts(np.array([astuple(one) for one in each], dtype=np.float64), _error_rate)
+    return interval(bootstrap.values([counts])[:, 0])
+
+
+def _error_rate(sums: Rows) -> float:
+    return Agreement(*(int(number) for number in sums)).error_rate

@@ -1,0 +1,94 @@
+"""The report as Markdown: the same figures, with the pictures beside it."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+
+from regarde.evaluation.compare import Example
+from regarde.lab.pictures import FOLDER, Drawn
+from regarde.lab.report import Report, Step
+from regarde.lab.tables import columns, differences, summary
+from regarde.visualise.labels import visible
+
+
+def markdown(report: Report, drawn: Sequence[Drawn]) -> str:
+    """All of it."""
+    return "\n".join(_lines(report, drawn)) + "\n"
+
+
+def _lines(report: Report, drawn: Sequence[Drawn]) -> Iterator[str]:
+    yield f"# Lab: {_text(report.data)}"
+    yield ""
+    yield f"{len(report.entries)} models, {report.budget} of training each, beam of {report.beam}."
+    yield f"{summary(report)} {report.pairs:,} test pairs: {_text(report.test)}."
+    yield ""
+    yield from _table(report)
+    for picture in drawn:
+        yield ""
+        yield f"## {_text(picture.caption)}"
+        yield ""
+        yield f"![{_text(picture.caption)}]({FOLDER}/{picture.name}.png)"
+    for step in report.steps:
+        yield from _step(step)
+    yield from _method(report)
+
+
+def _table(report: Report) -> Iterator[str]:
+    chosen = columns(report)
+    yield f"| model | {' | '.join(column.name for column in chosen)} |"
+    yield f"|---|{'---:|' * len(chosen)}"
+    best = [column.best(report) for column in chosen]
+    for entry in report.entries:
+        cells = [
+            f"**{column.write(entry)}**" if entry.name in names else column.write(entry)
+            for column, names in zip(chosen, best, strict=True)
+        ]
+        yield f"| {entry.name} | {' | '.join(cells)} |"
+
+
+def _step(step: Step) -> Iterator[str]:
+    yield ""
+    yield f"## {step.second} after {step.first}"
+    yield ""
+    for metric, difference in differences(step):
+        yield f"- {metric.label}: {difference}"
+    yield f"- by chrF ahead on {step.ahead:,} pairs, behind on {step.behind:,}"
+    for name, words in (("gained", step.words.gained), ("lost", step.words.lost)):
+        if words:
+            told = ", ".join(f"{_text(w.word)} ({w.before} → {w.after} of {w.count})" for w in words)
+            yield f"- words {name}: {told}"
+    for which, examples in (("ahead", step.better), ("behind", step.worse)):
+        for example in examples:
+            yield from _example(example, step, which)
+
+
+def _example(example: Example, step: Step, which: str) -> Iterator[str]:
+    yield ""
+    yield f"Pair {example.number:,}, {step.second} {which}:"
+    yield ""
+    yield f"- source: {_text(example.source)}"
+    for reference in example.references:
+        yield f"- reference: {_text(reference)}"
+    for name, said, score in zip((step.first, step.second), example.said, example.scores, strict=True):
+        yield f"- {name} ({score:.1f}): {_text(said)}"
+
+
+def _method(report: Report) -> Iterator[str]:
+    yield ""
+    yield "## How it was measured"
+    yield ""
+    for column in columns(report):
+        yield f"- {column.name}: {column.meaning}"
+    for entry in report.entries:
+        if entry.layers:
+            told = ", ".join(f"{number}: {rate:.1%}" for number, rate in enumerate(entry.layers, start=1))
+            yield f"- AER of {entry.name} by layer: {told}"
+    for name, signature in report.signatures.items():
+        yield f"- {name}: {signature}"
+    yield f"- {', '.join(f'{key} {value}' for key, value in report.circumstances.items())}"
+
+
+def _text(text: str) -> str:
+    """Text of others: seen, and no markup."""
+    shown = visible(text).replace("␣", " ") if text else "∅"
+    return "".join(f"\\{c}" if c in "\\`*_{}[]<>|#$" else c for c in shown)

@@ -1,0 +1,187 @@
+"""The report as one HTML page that works offline and can do nothing: no script, no file from elsewhere.
+
+Charts are images in it, for light and for dark; maps of attention are SVG, and each chart has its numbers below.
+"""
+
+from __future__ import annotations
+
+import base64
+import hashlib
+from collections.abc import Callable, Sequence
+from html import escape
+
+from regarde.evaluation.compare import Example
+from regarde.evaluation.words import Word
+from regarde.lab.pictures import Drawn, maps
+from regarde.lab.report import Entry, Point, Report, Step
+from regarde.lab.sheet import STYLE
+from regarde.lab.tables import Column, columns, differences, summary
+from regarde.visualise import svg
+from regarde.visualise.heatmap import Heatmap
+from regarde.visualise.labels import sentence
+from regarde.visualise.picture import Picture
+
+
+def page(report: Report, charts: Sequence[Drawn]) -> str:
+    """All of it; `charts` are those of pictures.charts."""
+    policy = (
+        f"default-src 'none'; style-src {_hash(STYLE)} {_hash(svg.STYLE)}; img-src data:; "
+        "base-uri 'none'; form-action 'none'"
+    )
+    title = f"Lab: {report.data}"
+    parts = [_table(report), _charts(report, charts), _alignments(report), *map(_step, report.steps), _method(report)]
+    return (
+        '<!doctype html>\n<html lang="en">\n<head>\n<meta charset="utf-8">\n'
+        f'<meta http-equiv="Content-Security-Policy" content="{escape(policy)}">\n'
+        '<meta name="viewport" content="width=device-width, initial-scale=1">\n'
+        f"<title>{_text(title)}</title>\n<style>{STYLE}</style>\n</head>\n<body>\n<main>\n"
+        f"<header><h1>{_text(title)}</h1>\n{_opening(report)}</header>\n{''.join(parts)}</main>\n</body>\n</html>\n"
+    )
+
+
+def _opening(report: Report) -> str:
+    models = f"{len(report.entries)} models" if len(report.entries) > 1 else "1 model"
+    told = f"{models}, {report.budget} of training each, measured on {report.pairs:,} pairs of {_text(report.test)}"
+    return f'<p class="faint">{told}, beam of {report.beam}.</p>\n<p>{_text(summary(report))}</p>\n'
+
+
+def _table(report: Report) -> str:
+    chosen = columns(report)
+    best = [column.best(report) for column in chosen]
+    head = "".join(f'<th scope="col" title="{escape(column.meaning)}">{escape(column.name)}</th>' for column in chosen)
+    rows = "".join(
+        f'<tr><th scope="row" title="{escape(entry.title)}">{_text(entry.name)}</th>'
+        + "".join(_cell(column, entry, entry.name in names) for column, names in zip(chosen, best, strict=True))
+        + "</tr>"
+        for entry in report.entries
+    )
+    table = f'<table><thead><tr><th scope="col">model</th>{head}</tr></thead><tbody>{rows}</tbody></table>'
+    return f'<section><h2>All models</h2><div class="scroll">{table}</div></section>\n'
+
+
+def _cell(column: Column, entry: Entry, best: bool) -> str:
+    value, _, interval = column.write(entry).partition(" (")
+    sure = f"<small>{escape(interval.rstrip(')'))}</small>" if interval else ""
+    kind = ' class="best"' if best else ""
+    return f"<td{kind}>{escape(value)}{sure}</td>"
+
+
+def _charts(report: Report, charts: Sequence[Drawn]) -> str:
+    metric = report.metrics[0]
+    numbers = {
+        "by-length": _by_length(report, lambda point: metric.written(point.quality.value)),
+        "cost": _by_length(report, lambda point: f"{point.microseconds:,.0f}"),
+    }
+    figures = "".join(_figure(drawn, numbers.get(drawn.name, "")) for drawn in charts)
+    hint = "Bars are intervals that hold 95% of bootstrap samples of the pairs of that length."
+    heading = f'<h2>By length, and while learning</h2><p class="faint">{hint}</p>'
+    return f'<section>{heading}<div class="charts">{figures}</div></section>\n'
+
+
+def _figure(drawn: Drawn, numbers: str) -> str:
+    light, dark = (_source(picture) for picture in (drawn.light, drawn.dark))
+    return (
+        f"<figure><figcaption>{_text(drawn.caption)}</figcaption><picture>"
+        f'<source media="screen and (prefers-color-scheme: dark)" srcset="{dark}">'
+        f'<img src="{light}" alt="{_text(drawn.caption)}"></picture>{numbers}</figure>'
+    )
+
+
+def _source(picture: Picture) -> str:
+    return f"data:image/svg+xml;base64,{base64.b64encode(picture.svg().encode()).decode('ascii')}"
+
+
+def _by_length(report: Report, write: Callable[[Point], str]) -> str:
+    points = report.entries[0].by_length
+    head = "".join(f'<th scope="col">{escape(point.group)}</th>' for point in points)
+    rows = "".join(
+        f'<tr><th scope="row">{_text(entry.name)}</th>{"".join(f"<td>{write(p)}</td>" for p in entry.by_length)}</tr>'
+        for entry in report.entries
+    )
+    counts = "".join(f"<td>{point.pairs:,}</td>" for point in points)
+    body = f'{rows}<tr class="faint"><th scope="row">pairs</th>{counts}</tr>'
+    table = f'<table><thead><tr><th scope="col">model</th>{head}</tr></thead><tbody>{body}</tbody></table>'
+    return f'<details><summary>Numbers</summary><div class="scroll">{table}</div></details>'
+
+
+def _alignments(report: Report) -> str:
+    sentences = maps(report)
+    if not sentences:
+        return ""
+    without = [entry.name for entry in report.entries if not entry.alignments]
+    hint = "Each model was made to say the reference; rows are what it said, bright cells what it looked at."
+    if without:
+        hint += f" Without attention, so with nothing to show: {', '.join(without)}."
+    body = "".join(_maps(heats) for heats in sentences)
+    return f'<section><h2>Where each looks</h2><p class="faint">{_text(hint)}</p>{body}</section>\n'
+
+
+def _maps(heats: Sequence[Heatmap]) -> str:
+    source, target = (_text(sentence(side)) for side in (heats[0].source, heats[0].target))
+    figures = "".join(
+        f"<figure><figcaption>{_text(heat.title)}</figcaption>{svg.heatmap(_untitled(heat))}</figure>" for heat in heats
+    )
+    pair = f'<bdi dir="auto">{source}</bdi> → <bdi dir="auto">{target}</bdi>'
+    return f'<h3 class="pair">{pair}</h3><div class="maps">{figures}</div>'
+
+
+def _untitled(heat: Heatmap) -> Heatmap:
+    return Heatmap(heat.source, heat.target, heat.weights)
+
+
+def _step(step: Step) -> str:
+    told = "".join(f"<dt>{escape(metric.label)}</dt><dd>{escape(text)}</dd>" for metric, text in differences(step))
+    told += f"<dt>pairs, by chrF</dt><dd>ahead on {step.ahead:,}, behind on {step.behind:,}</dd>"
+    words = _words("Words gained", "gained", step.words.gained) + _words("Words lost", "lost", step.words.lost)
+    examples = "".join(
+        _example(example, step, which)
+        for which, several in (("ahead", step.better), ("behind", step.worse))
+        for example in several
+    )
+    return (
+        f"<section><h2>{_text(step.second)} after {_text(step.first)}</h2><dl>{told}</dl>{words}{examples}</section>\n"
+    )
+
+
+def _words(title: str, kind: str, words: Sequence[Word]) -> str:
+    if not words:
+        return ""
+    items = "".join(
+        f'<li><bdi dir="auto">{_text(word.word)}</bdi> <small>{word.before} → {word.after} of {word.count}</small></li>'
+        for word in words
+    )
+    return f'<h3>{title}</h3><ul class="words {kind}">{items}</ul>'
+
+
+def _example(example: Example, step: Step, which: str) -> str:
+    lines = [("source", example.source), *(("reference", reference) for reference in example.references)]
+    said = zip((step.first, step.second), example.said, example.scores, strict=True)
+    lines += [(f"{name}, {score:.0f}", text) for name, text, score in said]
+    told = "".join(f'<dt>{_text(name)}</dt><dd><bdi dir="auto">{_text(text)}</bdi></dd>' for name, text in lines)
+    title = f"Pair {example.number:,}, {step.second} {which}"
+    return f'<h3>{_text(title)}</h3><dl class="example">{told}</dl>'
+
+
+def _method(report: Report) -> str:
+    facts = [(column.name, column.meaning) for column in columns(report)]
+    facts += [(f"AER of {e.name} by layer", _layers(e)) for e in report.entries if e.layers]
+    facts += list(report.signatures.items())
+    facts += [(entry.name, f"{entry.title}. {entry.paper}") for entry in report.entries if entry.title]
+    facts.append(("made with", ", ".join(f"{key} {value}" for key, value in report.circumstances.items())))
+    told = "".join(f"<dt>{_text(name)}</dt><dd>{_text(text)}</dd>" for name, text in facts)
+    hint = (
+        "Words are gained or lost where an answer has them and its reference too. p is that of a paired bootstrap test."
+    )
+    return f'<section><h2>How it was measured</h2><dl>{told}</dl><p class="faint">{hint}</p></section>\n'
+
+
+def _layers(entry: Entry) -> str:
+    return ", ".join(f"{number}: {rate:.1%}" for number, rate in enumerate(entry.layers, start=1))
+
+
+def _text(text: str) -> str:
+    return svg.clean(text) or "∅"
+
+
+def _hash(text: str) -> str:
+    return f"'sha256-{base64.b64encode(hashlib.sha256(text.encode('utf-8')).digest()).decode('ascii')}'"

@@ -1,0 +1,128 @@
+"""The pictures of a report: quality by length, learning curves, cost by length, and where each model looks."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+import numpy as np
+
+from regarde.errors import DiskError
+from regarde.evaluation.metrics import METRICS, Metric
+from regarde.lab.learning import Points
+from regarde.lab.measure import Alignment
+from regarde.lab.report import Entry, Estimate, Report
+from regarde.visualise import curves, panels
+from regarde.visualise.curves import Chart, Curve
+from regarde.visualise.heatmap import Heatmap
+from regarde.visualise.panels import Panel
+from regarde.visualise.picture import Picture
+from regarde.visualise.style import DARK, LIGHT, Style
+
+FOLDER = "pictures"
+
+
+@dataclass(frozen=True)
+class Drawn:
+    """A picture for paper, and the same for slides."""
+
+    name: str  # of its files
+    caption: str
+    light: Picture
+    dark: Picture
+
+    def save(self, folder: Path) -> None:
+        for picture, name in ((self.light, self.name), (self.dark, f"{self.name}-dark")):
+            for suffix in ("svg", "png"):
+                picture.save(folder / f"{name}.{suffix}")
+
+
+def charts(report: Report) -> Iterator[Drawn]:
+    """Lines, one for each model."""
+    metric = report.metrics[0]
+    yield _drawn("by-length", f"{metric.label} by {report.lengths}", _by_length(report, metric))
+    learned = METRICS[report.entries[0].learning.metric]  # type: ignore[index]
+    scale = 100.0 if learned.percent else 1.0
+    alike = [entry for entry in report.entries if entry.learning.metric == learned.name]
+    up, across = _axis(learned), "minutes of training"
+    caption = f"{learned.label} on validation pairs while training"
+    yield _drawn("learning", caption, Chart(_learning(alike, lambda e: e.learning.values, scale), across, up))
+    lines = _learning(report.entries, lambda e: e.learning.valid_loss)
+    yield _drawn("loss", "loss on validation pairs while training", Chart(lines, across, "loss per target token"))
+    yield _drawn("cost", f"cost of translating by {report.lengths}", _cost(report))
+
+
+def alignments(report: Report) -> Iterator[Drawn]:
+    """The same sentences by every model that attends."""
+    for place, heats in enumerate(maps(report), start=1):
+        pair = f"{' '.join(heats[0].source)} → {' '.join(heats[0].target)}"
+
+        def drawn(style: Style, heats: Sequence[Heatmap] = heats) -> Picture:
+            return panels.draw([Panel(heat) for heat in heats], style=style)
+
+        yield Drawn(f"alignment-{place}", pair, drawn(LIGHT), drawn(DARK))
+
+
+def maps(report: Report) -> list[list[Heatmap]]:
+    """For each sentence the map of every model that attends, by the model's name."""
+    numbers = sorted({one.number for entry in report.entries for one in entry.alignments})
+    sentences = [
+        [_map(entry.name, one) for entry in report.entries for one in entry.alignments if one.number == number]
+        for number in numbers
+    ]
+    return sorted(sentences, key=lambda heats: heats[0].weights.size)
+
+
+def save(drawn: Sequence[Drawn], folder: Path) -> None:
+    try:
+        (folder / FOLDER).mkdir(exist_ok=True)
+    except OSError as error:
+        raise DiskError(f"{folder / FOLDER}: cannot be made ({error.strerror}). Make room, then try again.") from None
+    for picture in drawn:
+        picture.save(folder / FOLDER)
+
+
+def _map(name: str, one: Alignment) -> Heatmap:
+    weights = np.array(one.weights, dtype=np.float64).reshape(len(one.target), len(one.source))
+    return Heatmap(one.source, one.target, weights, name)
+
+
+def _drawn(name: str, caption: str, chart: Chart) -> Drawn:
+    return Drawn(name, caption, curves.draw(chart, LIGHT), curves.draw(chart, DARK))
+
+
+def _by_length(report: Report, metric: Metric) -> Chart:
+    scale = 100.0 if metric.percent else 1.0
+    lines = []
+    for entry in report.entries:
+        found = [point.quality for point in entry.by_length]
+        value, low, high = ([scale * x for x in side] for side in zip(*map(_numbers, found), strict=True))
+        lines.append(Curve(entry.name, range(len(found)), value, low, high))
+    points = report.entries[0].by_length
+    groups, counts = [point.group for point in points], [point.pairs for point in points]
+    return Chart(lines, report.lengths, _axis(metric), groups=groups, counts=counts, counted="pairs", from_zero=True)
+
+
+def _numbers(quality: Estimate) -> tuple[float, float, float]:
+    return quality.value, quality.low, quality.high
+
+
+def _cost(report: Report) -> Chart:
+    lines = [
+        Curve(entry.name, range(len(entry.by_length)), [point.microseconds for point in entry.by_length])
+        for entry in report.entries
+    ]
+    groups = [point.group for point in report.entries[0].by_length]
+    return Chart(lines, report.lengths, "microseconds per target token", groups=groups, from_zero=True)
+
+
+def _learning(entries: Sequence[Entry], points: Callable[[Entry], Points], scale: float = 1.0) -> list[Curve]:
+    return [
+        Curve(entry.name, [minutes for minutes, _ in points(entry)], [scale * value for _, value in points(entry)])
+        for entry in entries
+    ]
+
+
+def _axis(metric: Metric) -> str:
+    return f"{metric.label}, %" if metric.percent else metric.label

@@ -1,0 +1,233 @@
+"""The report of a lab: every figure about every model, drawn from what lies in its folder.
+
+Times, speeds and memory are as they were measured; everything else comes out the same each time.
+"""
+
+from __future__ import annotations
+
+import json
+import math
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict, dataclass, replace
+from itertools import pairwise
+from pathlib import Path
+from typing import Any
+
+import regarde
+from regarde.alignment.error import Agreement, total
+from regarde.config import Table
+from regarde.evaluation.answers import Answers
+from regarde.evaluation.attention import error_interval
+from regarde.evaluation.bootstrap import Bootstrap, Interval, interval
+from regarde.evaluation.compare import Example, Row, compare, disagreements
+from regarde.evaluation.evaluate import Evaluation, counted, evaluate, suited
+from regarde.evaluation.groups import Group, by_length
+from regarde.evaluation.metrics import METRICS, Counts, Metric, MetricName
+from regarde.evaluation.testset import TestSet
+from regarde.evaluation.words import Change, change
+from regarde.lab.learning import Learning, read_learning
+from regarde.lab.measure import Alignment, Measured, Speed
+from regarde.lab.plan import Plan
+from regarde.training.presets import presets
+
+SAMPLES = Bootstrap(1000, seed=1)
+FEWER = Bootstrap(200, seed=1)  # for a group of sentences
+EXAMPLES = 2  # in either direction
+
+
+@dataclass(frozen=True)
+class Estimate:
+    """A number, and where it lies for 95 of 100 bootstrap samples of the test pairs."""
+
+    value: float
+    low: float
+    high: float
+
+
+@dataclass(frozen=True)
+class Point:
+    """A model on the sentences of about a length."""
+
+    group: str
+    pairs: int
+    quality: Estimate  # by the first metric
+    microseconds: float  # of translating, per target token
+
+
+@dataclass(frozen=True)
+class Entry:
+    """One model: what it is, what it cost, how good it is."""
+
+    name: str
+    title: str
+    paper: str
+    parameters: int
+    steps: int
+    tokens: int  # of the target, learned from
+    minutes: float  # of updates
+    training_speed: float  # target tokens a second
+    peak_memory: int  # bytes, of the process that trained it
+    size: int  # bytes on disk
+    engine: str  # which translated
+    translating_speed: float  # target tokens a second
+    results: Mapping[str, Estimate]  # by the metric's name
+    by_length: tuple[Point, ...]
+    unfinished: int
+    unknown_said: int
+    error_rate: Estimate | None  # AER, where there are gold links
+    layers: tuple[float, ...]  # the same by layer, where there are several
+    gold_mass: float | None  # share of the attention on gold characters
+    learning: Learning
+    alignments: tuple[Alignment, ...]
+
+
+@dataclass(frozen=True)
+class Step:
+    """From one model to the next."""
+
+    first: str
+    second: str
+    rows: tuple[Row, ...]
+    ahead: int  # pairs on which the second is ahead, by chrF
+    behind: int
+    better: tuple[Example, ...]  # the most worth reading
+    worse: tuple[Example, ...]
+    words: Change
+
+
+@dataclass(frozen=True)
+class Report:
+    """Everything."""
+
+    test: str
+    pairs: int
+    data: str
+    budget: str
+    beam: int
+    metrics: tuple[Metric, ...]
+    signatures: Mapping[str, str]
+    lengths: str  # what the lengths of the sources are counted in
+    circumstances: Mapping[str, str | int]
+    entries: tuple[Entry, ...]
+    steps: tuple[Step, ...]
+
+    def as_json(self) -> str:
+        content = {"format": 1, "regarde": regarde.__version__, **_plain(asdict(self))}
+        return json.dumps(content, indent=1, ensure_ascii=False, allow_nan=False) + "\n"
+
+
+def report(folder: Path, plan: Plan, testset: TestSet) -> Report:
+    """Of the models in the plan, in their order; all of them are trained and measured."""
+    trained = {name: json.loads((folder / "trained" / f"{name}.json").read_bytes()) for name in plan.models}
+    measured = {name: Measured.of((folder / "measured" / f"{name}.json").read_bytes()) for name in plan.models}
+    alike = len({one.tokens for one in measured.values()}) == 1  # else perplexities do not compare
+    answers = {name: one.answers if alike else replace(one.answers, forced=None) for name, one in measured.items()}
+    names = tuple(name for name in suited(testset).metrics if name != "ter")  # which takes longer than all others
+    found = {name: evaluate(said, testset, names, bootstrap=SAMPLES) for name, said in answers.items()}
+    entries = tuple(
+        _entry(name, trained[name], measured[name], found[name], testset, names[0], folder) for name in plan.models
+    )
+    results = next(iter(found.values())).results
+    circumstances = next(iter(trained.values()))["circumstances"]
+    return Report(
+        test=testset.name,
+        pairs=len(testset),
+        data=_data(next(iter(plan.models.values()))["data"]),
+        budget=plan.budget,
+        beam=plan.beam,
+        metrics=tuple(result.metric for result in results),
+        signatures={result.metric.name: result.signature for result in results if result.signature},
+        lengths=by_length(testset.sources).label,
+        circumstances=circumstances,
+        entries=entries,
+        steps=tuple(_step(*both, answers, testset, names) for both in pairwise(plan.models)),
+    )
+
+
+def _entry(
+    name: str,
+    trained: dict[str, Any],
+    measured: Measured,
+    found: Evaluation,
+    testset: TestSet,
+    metric: MetricName,
+    folder: Path,
+) -> Entry:
+    known = presets()
+    about = known[name].about if name in known else None
+    return Entry(
+        name=name,
+        title=about.title if about else "",
+        paper=about.paper if about else "",
+        parameters=trained["parameters"],
+        steps=trained["steps"],
+        tokens=trained["tokens"],
+        minutes=trained["seconds"] / 60,
+        training_speed=trained["tokens"] / trained["seconds"],
+        peak_memory=trained["peak_memory"],
+        size=trained["size"],
+        engine=measured.engine,
+        translating_speed=sum(one.tokens for one in measured.speeds) / sum(one.seconds for one in measured.speeds),
+        results={one.metric.name: _estimate(one.value, one.interval) for one in found.results if one.interval},
+        by_length=_by_length(measured, testset, metric),
+        unfinished=measured.answers.unfinished,
+        unknown_said=measured.answers.unknown_said,
+        error_rate=_error_rate(measured.agreements),
+        layers=measured.layers,
+        gold_mass=measured.mass[0] if measured.mass else None,
+        learning=read_learning(folder / "runs" / name),
+        alignments=measured.alignments,
+    )
+
+
+def _by_length(measured: Measured, testset: TestSet, name: MetricName) -> tuple[Point, ...]:
+    counts = counted(measured.answers, testset, [name])[METRICS[name]]
+    groups = by_length(testset.sources).groups
+    return tuple(_point(group, speed, counts) for group, speed in zip(groups, measured.speeds, strict=True))
+
+
+def _point(group: Group, speed: Speed, counts: Counts) -> Point:
+    part = replace(counts, rows=counts.rows[group.rows])
+    quality = _estimate(part.value(), interval(FEWER.values([part])[:, 0]))
+    return Point(group.label, len(group.rows), quality, 1e6 * speed.seconds / max(1, speed.tokens))
+
+
+def _estimate(value: float, sure: Interval) -> Estimate:
+    return Estimate(value, sure.low, sure.high)
+
+
+def _error_rate(agreements: Sequence[Agreement] | None) -> Estimate | None:
+    if agreements is None:
+        return None
+    return _estimate(total(agreements).error_rate, error_interval(agreements, SAMPLES))
+
+
+def _step(
+    first: str, second: str, answers: Mapping[str, Answers], testset: TestSet, names: Sequence[MetricName]
+) -> Step:
+    both = [answers[first], answers[second]]
+    rows = compare(both, testset, names, bootstrap=SAMPLES)
+    (apart,) = disagreements(both, testset, EXAMPLES)
+    return Step(
+        first=first,
+        second=second,
+        rows=tuple(rows),
+        ahead=apart.ahead,
+        behind=apart.behind,
+        better=apart.better,
+        worse=apart.worse,
+        words=change(answers[first], answers[second], testset),
+    )
+
+
+def _data(data: Table) -> str:
+    return str(data.get("name") or f"{data['source']} and {data['target']}")
+
+
+def _plain(value: Any) -> Any:
+    """As JSON has it; what is not finite becomes null."""
+    if isinstance(value, float):
+        return value if math.isfinite(value) else None
+    if isinstance(value, Mapping):
+        return {key: _plain(inner) for key, inner in value.items()}
+    return [_plain(inner) for inner in value] if isinstance(value, list | tuple) else value

@@ -1,0 +1,127 @@
+"""The figures of a report as rows of text, for the page and for Markdown alike."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+
+from regarde.evaluation.compare import Difference
+from regarde.evaluation.metrics import Metric
+from regarde.lab.report import Entry, Estimate, Report, Step
+
+SIGNIFICANT = 0.05
+_MEGABYTE = 1_000_000
+
+
+@dataclass(frozen=True)
+class Column:
+    """A figure of every model: what it is called, what it means, how it is written."""
+
+    name: str
+    meaning: str
+    write: Callable[[Entry], str]
+    value: Callable[[Entry], float | None]
+    higher_is_better: bool | None = None  # None where neither is
+
+    def best(self, report: Report) -> set[str]:
+        """The models whose figure reads best; none where all read alike."""
+        if self.higher_is_better is None:
+            return set()
+        found = {entry.name: value for entry in report.entries if (value := self.value(entry)) is not None}
+        if not found:
+            return set()
+        top = max(found.values()) if self.higher_is_better else min(found.values())
+        entries = {entry.name: entry for entry in report.entries}
+        first = next(name for name, value in found.items() if value == top)
+        alike = {name for name in found if self.write(entries[name]) == self.write(entries[first])}
+        return alike if len(alike) < len(report.entries) else set()
+
+
+def columns(report: Report) -> list[Column]:
+    """What the table has, left to right: quality, attention where people say where it should look, cost."""
+    found = [_metric(metric) for metric in report.metrics]
+    if any(entry.error_rate for entry in report.entries):
+        meaning = "alignment error rate against the gold links, in forced decoding, all layers and heads together"
+        found.append(Column("AER", meaning, lambda e: _share(e.error_rate), _error_rate, higher_is_better=False))
+    if any(entry.gold_mass is not None for entry in report.entries):
+        meaning = "share of the attention that lies on the characters a character comes from, in forced decoding"
+        found.append(Column("attention on gold", meaning, lambda e: _percent(e.gold_mass), lambda e: e.gold_mass, True))
+    return [*found, *_COSTS]
+
+
+def estimate(metric: Metric, found: Estimate) -> str:
+    """The number, and its interval."""
+    return f"{metric.written(found.value)} ({metric.written(found.low)} to {metric.written(found.high)})"
+
+
+def differences(step: Step) -> Iterator[tuple[Metric, str]]:
+    """By each metric: how the second model differs from the first."""
+    for row in step.rows:
+        difference = row.standings[1].difference
+        if difference:
+            yield row.metric, _difference(row.metric, difference)
+
+
+def summary(report: Report) -> str:
+    """One sentence to begin with."""
+    metric = report.metrics[0]
+    chosen = max if metric.higher_is_better else min
+    best = chosen(report.entries, key=lambda entry: entry.results[metric.name].value)
+    quality = estimate(metric, best.results[metric.name])
+    return f"Best by {metric.label}: {best.name}, {quality}."
+
+
+def _metric(metric: Metric) -> Column:
+    meaning = f"{metric.label}, with the interval that holds 95% of bootstrap samples of the test pairs"
+    return Column(
+        metric.label,
+        meaning,
+        lambda entry: estimate(metric, entry.results[metric.name]),
+        lambda entry: entry.results[metric.name].value,
+        metric.higher_is_better,
+    )
+
+
+def _difference(metric: Metric, found: Difference) -> str:
+    value, low, high = (
+        metric.written(x) if metric.written(x).startswith("-") else f"+{metric.written(x)}"
+        for x in (found.value, found.interval.low, found.interval.high)
+    )
+    chance = "" if found.p < SIGNIFICANT else ": may be chance"
+    return f"{value} ({low} to {high}), p = {found.p:.3f}{chance}"
+
+
+def _share(found: Estimate | None) -> str:
+    return f"{found.value:.1%} ({found.low:.1%} to {found.high:.1%})" if found else "–"
+
+
+def _percent(share: float | None) -> str:
+    return "–" if share is None else f"{share:.1%}"
+
+
+def _bytes(count: int) -> str:
+    return f"{count / _MEGABYTE:,.1f} MB" if count < 100 * _MEGABYTE else f"{count / _MEGABYTE:,.0f} MB"
+
+
+def _error_rate(entry: Entry) -> float | None:
+    return entry.error_rate.value if entry.error_rate else None
+
+
+def _count(name: str, meaning: str, count: Callable[[Entry], float], higher_is_better: bool | None = None) -> Column:
+    return Column(name, meaning, lambda entry: f"{count(entry):,.0f}", count, higher_is_better)
+
+
+def _memory(name: str, meaning: str, count: Callable[[Entry], int]) -> Column:
+    return Column(name, meaning, lambda entry: _bytes(count(entry)), count, higher_is_better=False)
+
+
+_COSTS = [
+    _count("parameters", "numbers that were learned", lambda entry: entry.parameters),
+    _count("learned from", "target tokens", lambda entry: entry.tokens),
+    _count("steps", "updates", lambda entry: entry.steps),
+    Column("minutes", "of updates, validations apart", lambda e: f"{e.minutes:.2f}", lambda e: e.minutes),
+    _count("training, tokens/s", "target tokens a second", lambda entry: entry.training_speed, True),
+    _memory("peak memory", "of the process that trained it", lambda entry: entry.peak_memory),
+    _memory("on disk", "the files of the model", lambda entry: entry.size),
+    _count("translating, tokens/s", "target tokens a second over all test pairs", lambda e: e.translating_speed, True),
+]
