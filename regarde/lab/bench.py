@@ -69,8 +69,9 @@ class Bench:
             how = "The same command goes on from there."
             raise Stopped(f"stopped by {signals.received.name}, and saved. {how}", signals.received)
         if code < 0:
-            killed = f"{name}: its process was killed by {signal.Signals(-code).name}"
-            raise RegardeError(f"{killed}, perhaps for want of memory. The same command goes on where it was.")
+            why = ", perhaps for want of memory" if -code == signal.SIGKILL else ""
+            killed = f"{name}: its process was ended by {signal.Signals(-code).name}{why}"
+            raise RegardeError(f"{killed}. The same command goes on where it was.")
         if code or error:
             told = error or f"ended with exit code {code}; see {self._log(name)}"
             raise _ERRORS.get(code, RegardeError)(f"{name}: {told}")

@@ -2,7 +2,7 @@
 
 FOLDER/
     plan.json             this
-    data/                 training and test pairs, where the test pairs were held out of the data
+    data/                 the pairs, where some of them were held out to validate or to measure on
     runs/NAME/            a run folder for each model
     trained/NAME.json     what its training cost
     measured/NAME.json    what it says of the test set, how fast, and where it looks
@@ -35,6 +35,7 @@ class Plan:
     """Models, data and budget: every recipe composed, every file known by its SHA-256."""
 
     models: Mapping[str, Table]  # the tables of each recipe, by the model's name
+    data: str  # as it was said
     test: Origin
     embedded: str = ""  # the data set whose test split this is, which knows gold links
     gold: Path | None = None

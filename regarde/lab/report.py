@@ -15,7 +15,6 @@ from typing import Any
 
 import regarde
 from regarde.alignment.error import Agreement, total
-from regarde.config import Table
 from regarde.evaluation.answers import Answers
 from regarde.evaluation.attention import error_interval
 from regarde.evaluation.bootstrap import Bootstrap, Interval, interval
@@ -132,7 +131,7 @@ def report(folder: Path, plan: Plan, testset: TestSet) -> Report:
     return Report(
         test=testset.name,
         pairs=len(testset),
-        data=_data(next(iter(plan.models.values()))["data"]),
+        data=plan.data,
         budget=plan.budget,
         beam=plan.beam,
         metrics=tuple(result.metric for result in results),
@@ -218,10 +217,6 @@ def _step(
         worse=apart.worse,
         words=change(answers[first], answers[second], testset),
     )
-
-
-def _data(data: Table) -> str:
-    return str(data.get("name") or f"{data['source']} and {data['target']}")
 
 
 def _plain(value: Any) -> Any:

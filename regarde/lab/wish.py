@@ -20,6 +20,7 @@ from regarde.lab import plan as plans
 from regarde.lab.plan import PLAN, Plan
 from regarde.manifest import LOCK
 from regarde.training import recipe as recipes
+from regarde.training.prepare import FEWEST_PAIRS
 from regarde.training.recipe import DataConfig
 from regarde.training.start import compose
 
@@ -28,8 +29,7 @@ COURSE = (  # as it is taught: no attention, a summary at every step, depth, att
     *("luong-local-m-small", "luong-local-p-small", "gnmt-small", "transformer-small"),
 )
 VALID_EVERY = 250  # steps, unless a recipe says: a learning curve needs points
-HELD_OUT = 2_000  # test pairs at most, where none are given
-FEWEST = 3  # pairs to learn from
+HELD_OUT = 2_000  # pairs at most, to validate or to measure on
 _SEED = 1  # of what is held out
 _NAME = re.compile(r"[A-Za-z0-9_][A-Za-z0-9._-]{0,63}")
 
@@ -62,10 +62,11 @@ def settle(wish: Wish) -> Plan:
     if old is None:
         _refuse_foreign(wish.out)
     data = config.as_table(wish.data)
-    if _holds_out(wish):
-        data = {"name": str(_kept(wish, "train")), "valid": [str(_kept(wish, "valid"))] if wish.data.valid else []}
+    if _divides(wish):
+        data = {"name": str(_kept(wish, "train")), "valid": [str(_kept(wish, "valid"))]}
     new = Plan(
         models={name: _tables(data, given, wish) for name, given in _named(wish.models).items()},
+        data=wish.data.name or f"{wish.data.source} and {wish.data.target}",
         test=_test(wish),
         embedded="" if wish.test else wish.embedded,
         gold=wish.gold,
@@ -81,16 +82,20 @@ def settle(wish: Wish) -> Plan:
 
 
 def hold_out(wish: Wish) -> None:
-    """Where no test pairs are given, some of the data are kept for it: no model sees them."""
-    if not _holds_out(wish) or (wish.out / PLAN).exists():
+    """Where no pairs to validate or to measure on are given, some of the data are kept for that: the same for all."""
+    if not _divides(wish) or (wish.out / PLAN).exists():
         return
     origin = _origin(wish, [wish.data.name] if wish.data.name else [wish.data.source, wish.data.target])
-    train, test = split(list(origin.pairs(Report())), seed=_SEED, valid_max=HELD_OUT)
-    if len(train) < FEWEST:
-        raise DataError(f"{origin}: {len(train)} pairs are left to learn from. Give more data, or --test.")
-    kept = {"train": train, "test": test}
+    kept = {"train": list(origin.pairs(Report()))}
+    if not wish.test:
+        kept["train"], kept["test"] = split(kept["train"], seed=_SEED, valid_max=HELD_OUT)
     if wish.data.valid:  # in the same form, for columns are said of all files or of none
         kept["valid"] = list(_origin(wish, wish.data.valid).pairs(Report()))
+    else:
+        kept["train"], kept["valid"] = split(kept["train"], seed=_SEED, valid_max=HELD_OUT)
+    if len(kept["train"]) < FEWEST_PAIRS:
+        given = f"{len(kept['train'])} pairs are left to learn from"
+        raise DataError(f"{origin}: {given}. Give more data, or --valid and --test.")
     for name, pairs in kept.items():
         lines = (json.dumps(pair._asdict(), ensure_ascii=False) for pair in pairs)
         plans.save(_kept(wish, name), "".join(f"{line}\n" for line in lines))
@@ -159,8 +164,9 @@ def _tables(data: Table, given: str, wish: Wish) -> Table:
     return tables
 
 
-def _holds_out(wish: Wish) -> bool:
-    return not wish.test and not wish.embedded
+def _divides(wish: Wish) -> bool:
+    """Whether the lab divides the data itself; an embedded data set is divided already."""
+    return not wish.embedded and not (wish.test and wish.data.valid)
 
 
 def _kept(wish: Wish, name: str) -> Path:
