@@ -17,7 +17,10 @@ from regarde.cli.streams import warn, write
 from regarde.errors import UsageError
 
 if TYPE_CHECKING:
+    from regarde.translate import Translator
     from regarde.visualise import Heatmap
+
+_SHOWN = 5  # translations of a beam that a page has room for
 
 
 def show(
@@ -26,7 +29,9 @@ def show(
     beam: Annotated[int | None, typer.Option(min=1, max=1000, metavar="N", help="Beam size; 1 is greedy.")] = None,
     png: Annotated[Path | None, typer.Option(metavar="FILE", help="Write a bitmap; this needs matplotlib.")] = None,
     svg: Annotated[Path | None, typer.Option(metavar="FILE", help="Write a vector picture.")] = None,
-    html: Annotated[Path | None, typer.Option(metavar="FILE", help="Write one web page that works offline.")] = None,
+    html: Annotated[
+        Path | None, typer.Option(metavar="FILE", help="Write the studio's Step and Align as one page, for offline.")
+    ] = None,
     picture: pictures.File = None,
     values: pictures.Values = False,
     heads: pictures.Heads = False,
@@ -39,8 +44,9 @@ def show(
 ) -> None:
     """Translate one sentence and draw what attention looked at.
 
-    --svg and --html are for web pages: their letters are text, and cells tell their weight. --picture is for papers
-    and slides: it looks the same everywhere, and can show every head, or several models side by side.
+    --svg is for web pages: its letters are text, and cells tell their weight. --html is a page by itself, where one
+    goes through the translation step by step. --picture is for papers and slides: it looks the same everywhere, and
+    can show every head, or several models side by side.
 
     Example: regarde show runs/dates "3 mars 1999" --picture dates.pdf
     """
@@ -63,21 +69,26 @@ def show(
     sentence = repair(text)
     if sentence.replaced:
         warn("warning: TEXT held bytes that are no text; they were replaced by U+FFFD")
-    translation = load(run).translate(sentence.text, beam=beam)
+    translator = load(run)
+    translation = translator.translate(sentence.text, beam=beam)
     write([f"{translation.text}\n"])
     if translation.attention is None:
-        asked = [path for path in (png, svg, html, picture) if path]
+        asked = [path for path in (png, svg, picture) if path]
         if asked:
             raise UsageError(f"{run}: a model without attention, so there is nothing to draw in {asked[0]}.")
         warn("this model has no attention to show")
+        if html:
+            _enclose(html, run, translator, sentence.text, beam)
         return
     chart = Heatmap.of(translation)
     write([heatmap(chart, width=shutil.get_terminal_size().columns, color=coloured()), "\n"])
-    for path in (png, svg, html):
+    for path in (png, svg):
         if path is not None:
             for told in save(chart, path):
                 warn(f"warning: {told}")
             warn(f"wrote {path}")
+    if html:
+        _enclose(html, run, translator, sentence.text, beam)
     if heads:
         from regarde.visualise.panels import by_head
 
@@ -85,6 +96,18 @@ def show(
     elif picture:
         others = [_other(path, sentence.text, beam) for path in beside or ()]
         _draw(drawing, sentence.text, [(run, chart), *others])
+
+
+def _enclose(path: Path, run: Path, translator: Translator, text: str, beam: int | None) -> None:
+    """The studio's page with this one translation in it."""
+    from regarde import config
+    from regarde.manifest import CONFIG
+    from regarde.studio.enclosed import save
+
+    settings = config.read(run / CONFIG)["model"]
+    trace = translator.trace(text, beam=beam, n_best=min(beam or 1, _SHOWN))
+    save(path, {"name": run.resolve().name, "settings": settings}, trace)
+    warn(f"wrote {path}")
 
 
 def _other(run: Path, text: str, beam: int | None) -> tuple[Path, Heatmap]:

@@ -4,11 +4,12 @@ import { useEffect, useRef } from "preact/hooks";
 import { set } from "./address";
 import { beam, busy, enclosed, model, models, problem, text } from "./session";
 
-export function Ask(): JSX.Element {
+/** The whole question; `bare` is the sentence alone. */
+export function Ask({ bare = false }: { bare?: boolean }): JSX.Element {
   return (
     <section class="ask" aria-label="Sentence">
       {enclosed ? <p class="sentence"><bdi dir="auto">{enclosed.trace.source}</bdi></p> : <Sentence />}
-      {enclosed ? null : (
+      {enclosed || bare ? null : (
         <div class="settings">
           <ModelChoice />
           <BeamChoice />

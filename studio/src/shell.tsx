@@ -31,6 +31,7 @@ export function Shell(): JSX.Element {
   const Show = PAGES[shown].show;
   useEffect(() => {
     document.title = `${PAGES[shown].name} · Regarde`;
+    document.querySelector("nav [aria-current]")?.scrollIntoView({ block: "nearest", inline: "center" });
   }, [shown]);
   useEffect(() => {
     document.documentElement.style.colorScheme = scheme.value === "auto" ? "light dark" : scheme.value;

@@ -44,6 +44,14 @@ def test_a_model_without_attention_shows_its_text(cli, plain: Path, tmp_path: Pa
     assert not list(tmp_path.iterdir())
 
 
+def test_a_page_shows_the_steps_of_any_model(cli, plain: Path, tiny: Path, tmp_path: Path) -> None:
+    for run, text in ((plain, "001"), (tiny, "abc")):
+        page = tmp_path / f"{run.name}.html"
+        assert cli("show", run, text, "--html", page, "--beam", 2).code == 0
+        assert 'id="enclosed"' in page.read_text()
+    assert "not written" in cli("show", tiny, "abc", "--html", tmp_path / "none" / "a.html").fails(5)
+
+
 def test_a_picture_of_the_wrong_name_is_exit_code_2(cli, tiny: Path) -> None:
     assert "expected a name that ends in .svg" in cli("show", tiny, "abc", "--svg", "a.png").fails(2)
 

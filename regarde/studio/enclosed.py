@@ -1,0 +1,61 @@
+"""The studio's Step and Align as one file, for slides and notebooks: the page, its script and a trace inside it.
+
+It asks nobody for anything, and its policy lets it do nothing else: script and style are named by their hash. The trace
+is data, never code: no `<` of it reaches the file as such.
+"""
+
+from __future__ import annotations
+
+import base64
+import hashlib
+import json
+from collections.abc import Mapping
+from html import escape
+from pathlib import Path
+from typing import Any
+
+from regarde.errors import DiskError
+from regarde.search.trace import Trace
+from regarde.studio import STATIC
+from regarde.visualise.labels import visible
+
+
+def page(model: Mapping[str, Any], trace: Trace) -> str:
+    """A whole page; `model` is what GET /v1/models says of it: at least `name` and `settings`."""
+    style = (STATIC / "studio.css").read_text(encoding="utf-8")
+    script = (STATIC / "studio.js").read_text(encoding="utf-8")
+    assert "</style" not in style
+    assert "</script" not in script
+    policy = (
+        f"default-src 'none'; script-src {_hash(script)}; style-src {_hash(style)}; img-src data: blob:; "
+        "base-uri 'none'; form-action 'none'"
+    )
+    title = escape("".join(map(visible, trace.source)).replace("␣", " "))
+    return (
+        '<!doctype html>\n<html lang="en">\n<head>\n<meta charset="utf-8">\n'
+        f'<meta http-equiv="Content-Security-Policy" content="{escape(policy)}">\n'
+        '<meta name="viewport" content="width=device-width, initial-scale=1">\n'
+        f'<title>{title}</title>\n<link rel="icon" href="data:,">\n<style>{style}</style>\n</head>\n<body>\n'
+        f'<div id="page"><noscript><p dir="auto">{title}</p></noscript></div>\n'
+        f'<script type="application/json" id="enclosed">{_data({"model": model, "trace": trace.as_json()})}</script>\n'
+        f"<script>{script}</script>\n</body>\n</html>\n"
+    )
+
+
+def save(path: Path, model: Mapping[str, Any], trace: Trace) -> None:
+    """Write the page."""
+    try:
+        path.write_text(page(model, trace), encoding="utf-8", newline="\n")
+    except OSError as error:
+        raise DiskError(
+            f"{path}: not written ({error.strerror or error}). Choose a folder that can be written."
+        ) from None
+
+
+def _data(value: object) -> str:
+    """JSON in ASCII that no HTML parser takes for a tag."""
+    return json.dumps(value, separators=(",", ":")).replace("<", "\\u003c")
+
+
+def _hash(text: str) -> str:
+    return f"'sha256-{base64.b64encode(hashlib.sha256(text.encode('utf-8')).digest()).decode('ascii')}'"
