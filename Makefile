@@ -4,7 +4,7 @@ VENV := .venv
 BIN := $(VENV)/bin
 BUILT := pyproject.toml setup.py $(wildcard regarde/native/source/* regarde/native/source/engine/*)
 
-.PHONY: demo test slow lint studio clean
+.PHONY: demo test slow lint studio browser clean
 
 demo: $(VENV)/demo
 	$(BIN)/regarde demo
@@ -22,6 +22,13 @@ lint: $(VENV)/test
 	$(BIN)/ruff check --fix .
 	$(BIN)/ruff format .
 	$(BIN)/mypy
+
+# What the browser tests need: Debian's chromium with fonts for all scripts, and what drives it. Without, they are skipped.
+ROOT := $(shell [ "$$(id -u)" = 0 ] || echo sudo)
+browser: $(VENV)/test
+	@command -v chromium > /dev/null || { $(ROOT) apt-get -qq update && $(ROOT) apt-get -qq install -y \
+	  --no-install-recommends chromium fonts-noto-core fonts-noto-cjk; } > /dev/null || echo "no chromium could be installed"
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check --editable '.[browser]'
 
 studio: studio/node_modules
 	cd studio && npm run --silent build

@@ -68,12 +68,45 @@ async function answer<T>(response: Response): Promise<T> {
 export const models = (): Promise<Model[]> => get<{ models: Model[] }>("v1/models").then((found) => found.models);
 
 interface Answer {
-  translations: Translation[];
-  traces?: Trace[];
+  translations: (Translation & { trace: Trace })[];
 }
 
-export const translate = async (asked: Asked, signal?: AbortSignal): Promise<Translation> =>
-  (await post<Answer>("v1/translate", { ...asked, attention: true }, signal)).translations[0];
-
 export const trace = async (asked: Asked, signal?: AbortSignal): Promise<Trace> =>
-  (await post<Required<Answer>>("v1/translate", { ...asked, trace: true }, signal)).traces[0];
+  (await post<Answer>("v1/translate", { ...asked, trace: true }, signal)).translations[0].trace;
+
+/** What is said so far. */
+export interface Part {
+  text: string;
+  tokens: string[];
+}
+
+/** A translation, told as it is made: `so` hears every part, the answer comes last. */
+export async function followed(asked: Asked, signal: AbortSignal, so: (part: Part) => void): Promise<Translation> {
+  const body = JSON.stringify({ ...asked, attention: true, stream: true });
+  const headers = { "Content-Type": "application/json" };
+  const response = await reach("v1/translate", { method: "POST", headers, body, signal });
+  if (!response.ok || !response.body) return answer(response);
+  for await (const [name, data] of events(response.body)) {
+    if (name === "part") so(data as Part);
+    else if (name === "answer") return (data as Answer).translations[0];
+    else throw new Problem((data as { error: string }).error);
+  }
+  throw new Problem("The server stopped before it had answered.");
+}
+
+/** Server-sent events, each with its name and its data. */
+async function* events(stream: ReadableStream<Uint8Array>): AsyncGenerator<[string, unknown]> {
+  const reader = stream.getReader();
+  const decoder = new TextDecoder();
+  let waiting = "";
+  for (;;) {
+    const { value, done } = await reader.read();
+    if (done) return;
+    const whole = (waiting + decoder.decode(value, { stream: true })).split("\n\n");
+    waiting = whole.pop()!;
+    for (const event of whole) {
+      const [, name, data] = /^event: (\w+)\ndata: (.*)$/s.exec(event)!;
+      yield [name, JSON.parse(data)];
+    }
+  }
+}

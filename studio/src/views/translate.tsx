@@ -3,7 +3,7 @@ import { useSignal } from "@preact/signals";
 import type { JSX } from "preact";
 import { useEffect } from "preact/hooks";
 import { go, link, number, set } from "../address";
-import { type Said, translate, type Translation } from "../api";
+import { type Asked, followed, type Said, type Translation } from "../api";
 import { Ask } from "../ask";
 import { Chip, Line, runsOn, Say, Token } from "../components/tokens";
 import { Numbers } from "../components/numbers";
@@ -15,16 +15,31 @@ type Looked = { side: "source" | "target"; at: number } | null;
 
 export function Translate(): JSX.Element {
   const found = useSignal<Translation | null>(null);
-  useEffect(() => follow(question, translate, (answer) => {
-    if (answer || !text.peek().trim()) found.value = answer;
-  }), []);
+  const begun = useSignal<string | null>(null); // what is said so far
+  useEffect(() => {
+    const ask = (asked: Asked, signal: AbortSignal) => followed(asked, signal, (part) => (begun.value = part.text));
+    return follow(question, ask, (answer) => {
+      begun.value = null;
+      if (answer || !text.peek().trim()) found.value = answer;
+    });
+  }, []);
   return (
     <>
       <Ask />
-      {found.value ? <Answer found={found.value} /> : <Examples />}
+      {begun.value !== null ? <Begun said={begun.value} /> : found.value ? <Answer found={found.value} /> : <Examples />}
     </>
   );
 }
+
+/** A translation while it is made. */
+const Begun = ({ said }: { said: string }): JSX.Element => (
+  <article class="answer">
+    <h2>Translation</h2>
+    <p class="line begun">
+      <Say>{said}</Say>
+    </p>
+  </article>
+);
 
 function Answer({ found }: { found: Translation }): JSX.Element {
   const looked = useSignal<Looked>(null);
