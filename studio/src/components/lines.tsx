@@ -60,7 +60,7 @@ export function DrawnLines({ source, target, values, label, active, onActive }: 
   const [text, line] = night ? ["#efebe4", "#ff9070"] : ["#1d1b18", "#ae371f"];
   const room = (tokens: string[]) => Math.min(Math.max(...tokens.map((token) => width(short(visible(token), 20)))), 20) * 10 + 24;
   const [left, right] = [room(source), room(target)];
-  const middle = 300;
+  const middle = 420;
   const height = Math.max(source.length, target.length) * ROW + 8;
   const y = (i: number, count: number) => (height - count * ROW) / 2 + (i + 0.5) * ROW;
   const on = (s: number, t: number) => !active || (active.side === "source" ? active.at === s : active.at === t);
