@@ -78,11 +78,11 @@ class Running:
 
 
 @contextmanager
-def running(*arguments: object) -> Iterator[Running]:
-    """A server with these arguments, which is gone afterwards."""
+def running(*arguments: object, name: str = "serve") -> Iterator[Running]:
+    """A server with these arguments, by the command of that name, which is gone afterwards."""
     if not library.available():
         pytest.skip("the server needs the native library")
-    command = [sys.executable, "-m", "regarde", "serve", *map(str, arguments), "--port", "0"]
+    command = [sys.executable, "-m", "regarde", name, *map(str, arguments), "--port", "0"]
     with subprocess.Popen(command, stderr=subprocess.PIPE, env=environment(), text=True) as process:
         try:
             assert process.stderr is not None

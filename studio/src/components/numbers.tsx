@@ -25,7 +25,7 @@ export function Numbers(table: Table): JSX.Element {
 
 function Grid({ caption, columns, rows, corner = "", digits = 3 }: Table): JSX.Element {
   return (
-    <div class="scrolls" tabIndex={0} role="region" aria-label={caption}>
+    <div class="scrolls" tabIndex={0} role="region" aria-label={`Numbers: ${caption}`}>
       <table>
         <caption>{caption}</caption>
         <thead>

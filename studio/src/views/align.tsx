@@ -1,13 +1,14 @@
 // Align: what each token looked at, as a matrix or as lines, between tokens or between words; to be taken away.
 import { useSignal } from "@preact/signals";
 import type { JSX } from "preact";
-import { number, set, word } from "../address";
+import { set, word } from "../address";
 import { Ask } from "../ask";
 import { dark } from "../colour";
 import { Heads } from "../components/heads";
 import { DrawnLines, type End, Lines } from "../components/lines";
 import { type Cell, Drawn, Matrix } from "../components/matrix";
 import { Numbers } from "../components/numbers";
+import { Rank } from "../components/rank";
 import { Switch } from "../components/switch";
 import { Say, Token } from "../components/tokens";
 import { Examples } from "../examples";
@@ -46,7 +47,7 @@ function Aligned({ trace: found, hypothesis }: { trace: Trace; hypothesis: Hypot
           <Switch label="Unit" value={unit} choices={[["tokens", "Tokens"], ["words", "Words"]]} onChoose={(unit) => set({ unit: unit === "tokens" ? null : unit })} />
         ) : null}
         <Heads />
-        {found.hypotheses.length > 1 ? <Rank all={found.hypotheses} /> : null}
+        <Rank />
         <Exports grid={grid} form={form} />
       </div>
       <p class="pair">
@@ -136,21 +137,6 @@ function ToldEnd({ grid, end }: { grid: Grid; end: End | null }): JSX.Element {
       ))}
       {best.length ? "" : " nobody"}
     </>
-  );
-}
-
-function Rank({ all }: { all: Hypothesis[] }): JSX.Element {
-  return (
-    <label class="field">
-      <span>Translation</span>
-      <select value={String(number("rank") ?? 0)} onChange={(event) => set({ rank: event.currentTarget.value === "0" ? null : event.currentTarget.value })}>
-        {all.map(({ text }, r) => (
-          <option key={r} value={String(r)} dir="auto">
-            {r + 1}. {text}
-          </option>
-        ))}
-      </select>
-    </label>
   );
 }
 

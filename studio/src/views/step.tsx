@@ -5,6 +5,7 @@ import { set } from "../address";
 import { Ask } from "../ask";
 import { Diagram } from "../components/diagram";
 import { Numbers } from "../components/numbers";
+import { Rank } from "../components/rank";
 import { Chip, Line, runsOn } from "../components/tokens";
 import { Examples } from "../examples";
 import { typing } from "../keys";
@@ -44,11 +45,20 @@ function Stage({ plan }: { plan: Plan }): JSX.Element {
     <>
       <Said />
       <Transport plan={plan} />
+      {(trace.value?.hypotheses.length ?? 0) > 1 ? (
+        <div class="bar">
+          <Rank />
+        </div>
+      ) : null}
       <Glance />
       <div class="stage">
         <div>
           <Chart />
           <StepNumbers plan={plan} />
+          <p class="keys">
+            <kbd>Space</kbd> plays, <kbd>←</kbd> <kbd>→</kbd> go from step to step, with <kbd>Shift</kbd> within one,{" "}
+            <kbd>Home</kbd> and <kbd>End</kbd> to the first and the last. Every number opens its formula.
+          </p>
         </div>
         <div class="aside">
           <Words />
