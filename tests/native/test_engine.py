@@ -170,6 +170,22 @@ def test_many_sentences_get_what_each_gets_alone() -> None:
         np.testing.assert_allclose(found.heads, expected.heads, atol=1e-5)
 
 
+def test_a_beam_over_short_and_long_sources_gives_each_what_it_gets_alone() -> None:
+    settings, tensors = parts("bahdanau")
+    draw = np.random.default_rng(3)
+    tensors = {key: draw.normal(0, 0.3, tensor.shape).astype(np.float32) for key, tensor in tensors.items()}
+    sources = [draw.integers(4, 9, size=length).tolist() for length in (3, 300, 255, 256, 8)]  # with EOS, 256 are few
+    search = Beam(size=3, rules=Rules(min_length=4, max_ratio=0.0, max_extra=6))
+    for kind in (tensors, in_bytes(tensors)):
+        together = list(NativeEngine(settings, kind, rows=15).decode(sources, search))
+        for source, (found, *_) in zip(sources, together, strict=True):
+            ((expected, *_),) = NativeEngine(settings, kind).decode([source], search)
+            assert found.ids == expected.ids
+            np.testing.assert_allclose(found.heads, expected.heads, atol=1e-5)
+            (scored,) = NativeEngine(settings, tensors).forced([source], [found.ids])
+            np.testing.assert_allclose(found.token_scores, scored.token_scores, atol=1e-4 if kind is tensors else 0.1)
+
+
 @pytest.fixture(scope="module")
 def run(tmp_path_factory: pytest.TempPathFactory) -> Path:
     out = tmp_path_factory.mktemp("runs") / "copy"

@@ -11,7 +11,15 @@ namespace VARIANT {
 
 template <class Real> INLINE Real additive_score(const Real *q, const Real *k, const Real *v, int64_t A) {
   Vector<Real> total = {};
-  FOR_LANES(Real, a, n, A) total += tangent(load<Real>(q + a, n) + load<Real>(k + a, n)) * load<Real>(v + a, n);
+  int64_t done = 0;
+  if constexpr (sizeof(Real) == sizeof(float)) {
+    constexpr int64_t width = 4 * Lanes<float>::count;
+    Four totals = {};
+    for (; done + width <= A; done += width) totals = totals + tangent(four(q + done) + four(k + done)) * four(v + done);
+    total = (totals.v[0] + totals.v[1]) + (totals.v[2] + totals.v[3]);
+  }
+  q += done, k += done, v += done;
+  FOR_LANES(Real, a, n, A - done) total += tangent(load<Real>(q + a, n) + load<Real>(k + a, n)) * load<Real>(v + a, n);
   return sum<Real>(total);
 }
 

@@ -210,8 +210,10 @@ inline int64_t table_place(const float *x, int64_t count, float value) {
 
 inline float table_log_sum_exp(const float *x, int64_t count) {
   const float top = table_highest(x, count);
-  Vector<float> total = {};
+  Four totals = {};
   int64_t j = 0;
+  for (; j + 32 <= count; j += 32) totals = totals + exponential(four(x + j) - top);
+  Vector<float> total = (totals.v[0] + totals.v[1]) + (totals.v[2] + totals.v[3]);
   for (; j + 8 <= count; j += 8) total += exponential(load<float>(x + j) - top);
   float rest = 0;
   for (; j < count; j++) rest += exponential(all<float>(x[j] - top))[0];

@@ -64,36 +64,58 @@ template <class Real> INLINE Real largest(Vector<Real> v) {
   return found;
 }
 
+// Four vectors that take the same way side by side: a chain of operations waits for each, and three others fill the time.
+struct Four {
+  Vector<float> v[4];
+};
+#define SIDE_BY_SIDE(expression)                      \
+  Four out;                                           \
+  UNROLL for (int i = 0; i < 4; i++) out.v[i] = expression; \
+  return out;
+INLINE Four four(const float *from) { SIDE_BY_SIDE(load<float>(from + i * Lanes<float>::count)) }
+INLINE Four operator+(Four a, Four b) { SIDE_BY_SIDE(a.v[i] + b.v[i]) }
+INLINE Four operator-(Four a, Four b) { SIDE_BY_SIDE(a.v[i] - b.v[i]) }
+INLINE Four operator*(Four a, Four b) { SIDE_BY_SIDE(a.v[i] * b.v[i]) }
+INLINE Four operator/(Four a, Four b) { SIDE_BY_SIDE(a.v[i] / b.v[i]) }
+INLINE Four operator+(Four a, float b) { SIDE_BY_SIDE(a.v[i] + b) }
+INLINE Four operator-(Four a, float b) { SIDE_BY_SIDE(a.v[i] - b) }
+INLINE Four operator*(Four a, float b) { SIDE_BY_SIDE(a.v[i] * b) }
+
+// Within bounds; what is not a number comes through: of a comparison with it, the second is taken.
+INLINE Vector<float> within(float low, float high, Vector<float> x) { return smaller(all(high), larger(all(low), x)); }
+INLINE Four within(float low, float high, Four x) { SIDE_BY_SIDE(within(low, high, x.v[i])) }
+// 2^n, where n lies in the lowest bits
+INLINE Vector<float> two_to(Vector<float> n) { return (Vector<float>)(((Integers)n << 23) + (127 << 23)); }
+INLINE Four two_to(Four n) { SIDE_BY_SIDE(two_to(n.v[i])) }
+#undef SIDE_BY_SIDE
+
 // x = n ln 2 + r with |r| <= ln 2 / 2:  e^x = 2^n e^r,  and e^r - 1 by its series, whose first term left out is r^7/7!.
 // e^x - 1 = 2^n (e^r - 1) + (2^n - 1) keeps every digit near zero, where n = 0.
-struct Power {
-  Vector<float> scale;  // 2^n
-  Vector<float> rest;   // e^r - 1
+template <class V> struct Power {
+  V scale;  // 2^n
+  V rest;   // e^r - 1
 };
-INLINE Power power(Vector<float> x) {
+template <class V> INLINE Power<V> power(V x) {
   const float shift = 12582912.0f;  // 1.5 * 2^23: adding it rounds to an integer, which then lies in the lowest bits
-  Vector<float> shifted = x * 1.44269504f + shift;
-  Vector<float> n = shifted - shift;
-  Vector<float> r = x - n * 0.693145752f;  // ln 2 in two parts, the first with few digits so that the product is exact
+  const V shifted = x * 1.44269504f + shift;
+  const V n = shifted - shift;
+  V r = x - n * 0.693145752f;  // ln 2 in two parts, the first with few digits so that the product is exact
   r = r - n * 1.42860677e-6f;
-  Vector<float> tail = r * (1.0f / 720) + 1.0f / 120;
+  V tail = r * (1.0f / 720) + 1.0f / 120;
   tail = tail * r + 1.0f / 24;
   tail = tail * r + 1.0f / 6;
   tail = tail * r + 0.5f;
-  Integers exponent = ((Integers)shifted << 23) + (127 << 23);
-  return {(Vector<float>)exponent, tail * (r * r) + r};
+  return {two_to(shifted), tail * (r * r) + r};
 }
 
-INLINE Vector<float> exponential(Vector<float> x) {
-  Power p = power(larger(smaller(x, all(88.0f)), all(-87.0f)));
-  Vector<float> found = p.scale * p.rest + p.scale;
-  return x == x ? found : x;  // what is not a number is lost in the bounds above, and must come through
+template <class V> INLINE V exponential(V x) {
+  const Power<V> p = power(within(-87.0f, 88.0f, x));
+  return p.scale * p.rest + p.scale;
 }
-INLINE Vector<float> tangent(Vector<float> x) {  // tanh x = (e^2x - 1) / (e^2x + 1)
-  Power p = power(larger(smaller(x + x, all(20.0f)), all(-20.0f)));
-  Vector<float> less_one = p.scale * p.rest + (p.scale - 1.0f);
-  Vector<float> found = less_one / (less_one + 2.0f);
-  return x == x ? found : x;
+template <class V> INLINE V tangent(V x) {  // tanh x = (e^2x - 1) / (e^2x + 1)
+  const Power<V> p = power(within(-20.0f, 20.0f, x + x));
+  const V less_one = p.scale * p.rest + (p.scale - 1.0f);
+  return less_one / (less_one + 2.0f);
 }
 
 INLINE Vector<double> exponential(Vector<double> x) {

@@ -169,6 +169,7 @@ struct Attention {
   void remember(int64_t S, const float *states, Memory &memory) const {
     memory.mask.assign(S, 1);
     if (!attend_eos && S > 1) memory.mask[S - 1] = 0;
+    memory.width = D / N;
     if (!several) {
       memory.keys.resize(S * score.width);
       score.keys(S, states, D, memory.keys.data());
@@ -192,13 +193,13 @@ struct Attention {
   // queries (M, Q) -> contexts (M, width); the weights go where each row keeps those of its layer.
   void attend(const Model &model, const std::vector<Row> &rows, int64_t layer, const float *queries, int64_t apart,
               float *contexts, int64_t contexts_apart) const {
-    const int64_t M = static_cast<int64_t>(rows.size()), C = several ? D / N : D;
+    const int64_t M = static_cast<int64_t>(rows.size());
     static thread_local Floats asked, projected, found, placed;
     const float *q = queries;
     int64_t q_apart = apart;
     if (several) {
       W_q(M, queries, apart, (projected.resize(M * D), projected.data()), D);
-      q = projected.data(), q_apart = C;  // (M N, C)
+      q = projected.data(), q_apart = D / N;  // (M N, D / N)
     }
     if (score.of_query) {
       score.of_query(M * N, q, q_apart, (asked.resize(M * N * score.of_query.N), asked.data()), score.of_query.N);
@@ -213,7 +214,7 @@ struct Attention {
     for (int64_t i = 0; i < M; i++) {
       const Row &row = rows[i];
       const Memory &memory = row.sentence->memory[layer];
-      const int64_t S = row.sentence->S();
+      const int64_t S = row.sentence->S(), C = memory.width;
       float *weights = model.weights(row, row.t, row.slot, layer), *energies = model.energies(row, layer);
       for (int64_t n = 0; n < N; n++) {
         const float *keys = memory.keys.data() + n * S * score.width;

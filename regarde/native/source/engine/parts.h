@@ -259,6 +259,8 @@ struct Cell {
 struct Memory {
   Floats keys, values;        // with several heads: heads x S x their width
   std::vector<uint8_t> mask;  // S
+  int64_t width = 0;          // of a value
+  bool mapped = false;        // values are what contexts become in the decoder
 };
 
 // A source on its way: what the model remembers of it, and what its hypotheses have looked at. A step's entries lie by
@@ -273,6 +275,7 @@ struct Sentence {
   std::vector<int64_t> words;     // what it may say, in order; empty: everything
   Linear vocabulary;              // of these words alone
   std::vector<Sentence> members;  // of an ensemble, each member's own
+  bool wide = false;              // several hypotheses are to come: what they share pays
   bool watched = false;           // a trace was asked for, and so, of this step alone,
   Floats energies, norms;         // what is weighed (slots x layers x heads x S), lengths of contexts (slots x layers)
   const Interventions *interventions = nullptr;  // where attention is told where to look

@@ -125,18 +125,23 @@ struct DeepCho : RecurrentModel {
   }
 };
 
+// Word and context enter both the cell and the readout. What a word adds to them is kept for the next time; what a place
+// of the source adds is computed once where a beam looks there again and again: the sum over places of a W h_s is W c.
 struct Bahdanau : RecurrentModel {
   Attention attention;
   Cell cell;
   Linear W_s, W_o;
   Maxout readout;
   bool previous_state;
+  std::unique_ptr<WordShares> of_words_said;  // in the readout
   explicit Bahdanau(const Folder &folder)
       : RecurrentModel(folder, folder.word("model.cell")),
         cell(folder, "decoder.cell", cell_kind, {embedding.size, encoder.D}),
         readout(folder, "decoder.readout", {cell.H, embedding.size, encoder.D}),
         previous_state(folder.choice("model.readout", {"previous", "current"}) == "previous") {
     of_words = std::make_unique<WordShares>(embedding.count, cell.G);
+    of_words_said = std::make_unique<WordShares>(embedding.count, readout.maps[1].N);
+    readout.maps[1].bias.swap(readout.maps[0].bias);
     const int64_t shown = encoder.kind == "bidirectional" ? encoder.ahead[0].H : encoder.stack.H();
     W_s = Linear(folder, "decoder.W_s", shown, cell.H, true);
     W_o = Linear(folder, "decoder.W_o", readout.size(), embedding.count, true);
@@ -149,6 +154,9 @@ struct Bahdanau : RecurrentModel {
     Encoded encoded(sentences);
     encoder(sentences, encoded);
     remember(attention, sentences, encoded);
+    for (size_t b = 0; b < sentences.size(); b++)
+      if (sentences[b]->wide && !sentences[b]->watched && !attention.several && sentences[b]->S() <= MOST_PLACES)
+        map_values(&encoded.states[encoded.tokens.starts[b] * encoded.D], sentences[b]->memory[0]);
     // of two directions, the backward one: it has seen the whole source when it meets the first word
     const int64_t B = static_cast<int64_t>(sentences.size()), K = encoded.final_width;
     const int64_t from = encoder.kind == "bidirectional" ? K / 2 : 0;
@@ -157,17 +165,50 @@ struct Bahdanau : RecurrentModel {
     for (int64_t b = 0; b < B; b++) table->tangent(states + b * state_width, cell.H);
   }
   void step(const std::vector<Row> &rows, const int64_t *previous, float *states, float *logits) const override {
-    const int64_t M = static_cast<int64_t>(rows.size()), H = cell.H, C = attention.width;
-    Floats e, context(M * C), gates(M * cell.G), before(M * H), said;
-    embedding.rows(M, previous, e);
-    attention.attend(*this, rows, 0, states, state_width, context.data(), C);
-    for (int64_t i = 0; i < M; i++) std::memcpy(&before[i * H], states + i * state_width, sizeof(float) * H);
+    const int64_t M = static_cast<int64_t>(rows.size()), G = cell.G, R = readout.maps[0].N;
+    const int64_t C = std::max(attention.width, G + R);
+    static thread_local Floats looked, gates, sums, said;  // whole rows are written before they are read
+    looked.resize(M * C), gates.resize(M * G), sums.resize(M * R);
+    attention.attend(*this, rows, 0, states, state_width, looked.data(), C);
     (*of_words)(embedding, cell.W[0], M, previous, gates.data());
-    cell.W[1].add(M, context.data(), C, gates.data(), cell.G);
+    (*of_words_said)(embedding, readout.maps[1], M, previous, sums.data());
+    if (previous_state) readout.maps[0].add(M, states, state_width, sums.data(), R);
+    map_contexts(rows, looked.data(), C);
+    for (int64_t i = 0; i < M; i++) {
+      table->add(&gates[i * G], &looked[i * C], G);
+      table->add(&sums[i * R], &looked[i * C + G], R);
+    }
     cell.step(M, gates.data(), states);
-    const float *shown = previous_state ? before.data() : states;
-    readout(M, {shown, e.data(), context.data()}, {previous_state ? H : state_width, embedding.size, C}, said);
+    if (!previous_state) readout.maps[0].add(M, states, state_width, sums.data(), R);
+    readout(M, sums.data(), said);
     say(rows, W_o, said.data(), W_o.K, logits);
+  }
+
+ private:
+  static constexpr int64_t MOST_PLACES = 256;  // beyond them, memory is dearer than products
+  // x (M, D) -> what it adds to gates and readout (M, G + R)
+  void map(int64_t M, const float *x, float *y, int64_t apart) const {
+    cell.W[1](M, x, attention.width, y, apart);
+    readout.maps[2](M, x, attention.width, y + cell.G, apart);
+  }
+  void map_values(const float *states, Memory &memory) const {
+    const int64_t S = static_cast<int64_t>(memory.mask.size());
+    memory.width = cell.G + readout.maps[2].N, memory.mapped = true;
+    memory.values.resize(S * memory.width);
+    map(S, states, memory.values.data(), memory.width);
+  }
+  // The contexts that have not come from such values, in their places.
+  void map_contexts(const std::vector<Row> &rows, float *looked, int64_t apart) const {
+    static thread_local Floats plain, mapped;
+    const int64_t M = static_cast<int64_t>(rows.size()), D = attention.width, C = cell.G + readout.maps[2].N;
+    int64_t count = 0;
+    plain.resize(M * D), mapped.resize(M * C);
+    for (int64_t i = 0; i < M; i++)
+      if (!rows[i].sentence->memory[0].mapped) std::memcpy(&plain[count++ * D], looked + i * apart, sizeof(float) * D);
+    if (!count) return;
+    map(count, plain.data(), mapped.data(), C);
+    for (int64_t i = M; i-- > 0;)
+      if (!rows[i].sentence->memory[0].mapped) std::memcpy(looked + i * apart, &mapped[--count * C], sizeof(float) * C);
   }
 };
 

@@ -217,6 +217,11 @@ struct Maxout {
     if (maps[0].N % 2) throw Unknown("a maxout without pairs");
   }
   int64_t size() const { return maps[0].N / 2; }
+  // The same from sums of linear maps that are there.
+  void operator()(int64_t M, const float *sums, Floats &out) const {
+    out.resize(M * size());
+    for (int64_t j = 0; j < M * size(); j++) out[j] = std::max(sums[2 * j], sums[2 * j + 1]);
+  }
   // The larger of each pair of the sum of linear maps.
   void operator()(int64_t M, const std::vector<const float *> &inputs, const std::vector<int64_t> &apart,
                   Floats &out) const {
@@ -225,8 +230,7 @@ struct Maxout {
     sums.resize(M * N);
     maps[0](M, inputs[0], apart[0], sums.data(), N);
     for (size_t i = 1; i < maps.size(); i++) maps[i].add(M, inputs[i], apart[i], sums.data(), N);
-    out.resize(M * N / 2);
-    for (int64_t j = 0; j < M * N / 2; j++) out[j] = std::max(sums[2 * j], sums[2 * j + 1]);
+    (*this)(M, sums.data(), out);
   }
 };
 

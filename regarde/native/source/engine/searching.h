@@ -84,6 +84,7 @@ class Search {
     one->search = this;
     one->sample = number % samples();
     one->sentence.number = source;
+    one->sentence.wide = width() > 1;
     one->sentence.watched = request.watched > 0;
     if (request.masked) one->sentence.interventions = &interventions;
     one->sentence.ids.assign(request.ids + request.starts[source], request.ids + request.starts[source + 1]);
