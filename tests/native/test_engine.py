@@ -170,7 +170,7 @@ def test_many_sentences_get_what_each_gets_alone() -> None:
         np.testing.assert_allclose(found.heads, expected.heads, atol=1e-5)
 
 
-def test_a_beam_over_short_and_long_sources_gives_each_what_it_gets_alone() -> None:
+def test_short_and_long_sources_together_get_what_each_gets_alone() -> None:
     settings, tensors = parts("bahdanau")
     draw = np.random.default_rng(3)
     tensors = {key: draw.normal(0, 0.3, tensor.shape).astype(np.float32) for key, tensor in tensors.items()}
