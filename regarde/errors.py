@@ -67,6 +67,7 @@ EXTRAS = {
     "jiwer": "evaluate",
     "matplotlib": "plot",
     "tensorboard": "tensorboard",
+    "optuna": "search",
     "starlette": "serve",
     "uvicorn": "serve",
     "httptools": "serve",

@@ -36,6 +36,7 @@ ORDER = [
     "visualise",
     "studio",
     "training",
+    "tuning",
     "serving",
     "lab",
     "cli",

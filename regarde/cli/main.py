@@ -25,6 +25,7 @@ from regarde.cli.inspect import inspect
 from regarde.cli.lab import lab
 from regarde.cli.models import models
 from regarde.cli.quantize import quantize
+from regarde.cli.search_params import search_params
 from regarde.cli.serve import serve
 from regarde.cli.shortlist import shortlist
 from regarde.cli.show import show
@@ -75,7 +76,7 @@ def _add(command: Callable[..., None]) -> None:
 _COMMANDS: tuple[Callable[..., None], ...] = (
     *(demo, train, translate, show),
     *(align, aer, evaluate, compare, lab, inspect),
-    *(models, data, average, quantize, shortlist),
+    *(models, data, search_params, average, quantize, shortlist),
     *(serve, studio, doctor),
 )
 for _command in _COMMANDS:
@@ -107,7 +108,8 @@ def run() -> None:
 
 def _asked(arguments: list[str]) -> typer.Typer:
     """The app with the one command that is asked for by name: to build the others would take time."""
-    wanted = [c for c in app.registered_commands if c.callback and [c.callback.__name__] == arguments[:1]]
+    given = [word.replace("-", "_") for word in arguments[:1]]
+    wanted = [c for c in app.registered_commands if c.callback and [c.callback.__name__] == given]
     chosen = copy.copy(app)
     chosen.registered_commands = wanted or app.registered_commands
     return chosen

@@ -12,7 +12,7 @@ import pytest
 
 from regarde.cli.main import app
 
-COMMANDS = [command.callback.__name__ for command in app.registered_commands if command.callback]
+COMMANDS = [command.callback.__name__.replace("_", "-") for command in app.registered_commands if command.callback]
 HEAVY = ("torch", "numpy", "sentencepiece", "matplotlib", "babel", "safetensors")
 
 

@@ -1,0 +1,138 @@
+"""`regarde search-params`: which settings of a recipe are best?"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from regarde.cli import options
+from regarde.cli.devices import choose
+from regarde.cli.streams import warn, write
+from regarde.cli.tables import table
+from regarde.errors import RegardeError
+
+if TYPE_CHECKING:
+    from regarde.evaluation.metrics import Metric
+    from regarde.training.trainer import Progress
+    from regarde.tuning.history import Finding
+    from regarde.tuning.trials import Result
+
+MOST_SHOWN = 10
+
+
+def search_params(
+    space: Annotated[
+        Path, typer.Option(metavar="FILE", help="A TOML file that says which settings to search, and where.")
+    ],
+    out: Annotated[Path, typer.Option(metavar="FOLDER", help="Where trials and results go.")],
+    data: Annotated[
+        str | None, typer.Argument(metavar="DATA", help="An embedded data set, or a file of pairs.")
+    ] = None,
+    trials: Annotated[int, typer.Option(min=1, max=10_000, metavar="N", help="Trials in all, each a training.")] = 20,
+    minutes: Annotated[
+        float | None,
+        typer.Option(
+            "--minutes-per-trial", callback=options.number, min=0.01, metavar="M", help="How long a trial trains."
+        ),
+    ] = None,
+    preset: Annotated[str | None, typer.Option(metavar="NAME", help="What to begin from: a published model …")] = None,
+    recipe: Annotated[Path | None, typer.Option(metavar="FILE", help="… or a TOML file of settings.")] = None,
+    source: options.Source = None,
+    target: options.Target = None,
+    valid: Annotated[
+        list[Path] | None,
+        typer.Option(metavar="FILE", help="Pairs to validate on; twice for a source and a target file."),
+    ] = None,
+    columns: options.Columns = None,
+    settings: Annotated[
+        list[str] | None,
+        typer.Option("--set", metavar="KEY=VALUE", help="Change a setting of all trials, such as training.steps=500."),
+    ] = None,
+    seed: Annotated[int, typer.Option(min=0, metavar="N", help="Other trials for another seed.")] = 1,
+    keep_all: Annotated[
+        bool, typer.Option("--keep-all", metavar="", help="Give no trial up, however it compares with others.")
+    ] = False,
+    device: options.Device = "cpu",
+    threads: options.Threads = 0,
+) -> None:
+    """Search the settings with which a model learns best, by Optuna (pip install 'regarde[search]').
+
+    The space is a table for each key of a recipe: [space."training.optimiser.rate"] with low, high and log = true, or
+    [space."model.hidden"] with choices = [64, 128]. The first trial is the recipe as it is, if it lies in the space.
+    A trial whose validations are worse than the median of the others is given up.
+
+    A search that was stopped or killed goes on by the same command, in the middle of a trial, and ends with the same
+    trials; so does one that gets more of them. best.toml in FOLDER is for regarde train --recipe.
+
+    Example: regarde search-params my.tsv --space space.toml --out searches/my
+    """
+    device = choose(device)
+
+    from regarde.training.start import compose
+    from regarde.tuning import space as spaces
+    from regarde.tuning.trials import Plan, search
+
+    given = {
+        "name": data or "",
+        "source": str(source or ""),
+        "target": str(target or ""),
+        "valid": [str(path) for path in valid or []],
+        "columns": columns or "",
+    }
+    chosen = [*(settings or []), *([f"training.minutes={minutes}"] if minutes else [])]
+    tables = compose(given, preset=preset, recipe=recipe, settings=chosen)
+    plan = Plan(tables, spaces.read(space), seed, not keep_all, device, threads)
+    found = search(plan, out, trials, _Lines(trials))
+    if found.best is None:
+        told = next((finding.told for finding in found.findings if finding.told), "all were given up")
+        raise RegardeError(f"{out}: none of {len(found.findings)} trials came to its end: {told}")
+    write(_tables(found))
+    warn(f"the best recipe is in {out / 'best.toml'}. Try: regarde train --recipe {out / 'best.toml'}")
+
+
+class _Lines:
+    """A line for each trial."""
+
+    def __init__(self, trials: int) -> None:
+        self.trials = trials
+
+    def began(self, number: int, values: Mapping[str, Any]) -> None:
+        warn(f"trial {number} of {max(self.trials, number)}: {_written(values)}")
+
+    def progressed(self, progress: Progress) -> None: ...
+
+    def ended(self, finding: Finding, best: Finding | None, metric: Metric) -> None:
+        shown = metric.show(finding.value) if finding.value is not None else finding.told
+        how = {"complete": "", "pruned": ", given up", "failed": ", failed"}[finding.ended]
+        leader = f"; the best is trial {best.number}" if best and best.number != finding.number else ""
+        warn(f"trial {finding.number}: {shown} after {finding.step:,} steps, {finding.seconds:.0f} s{how}{leader}")
+
+
+def _tables(found: Result) -> list[str]:
+    """The best trials, and what mattered."""
+    sign = -1 if found.metric.higher_is_better else 1
+    done = [finding for finding in found.findings if finding.ended == "complete" and finding.value is not None]
+    done.sort(key=lambda finding: (sign * (finding.value or 0.0), finding.number))
+    keys = list(done[0].values)
+    rows = [
+        [str(f.number), found.metric.written(f.value or 0.0), *(_value(f.values[key]) for key in keys)]
+        for f in done[:MOST_SHOWN]
+    ]
+    counts = {ended: sum(f.ended == ended for f in found.findings) for ended in ("complete", "pruned", "failed")}
+    lines = [*table(["trial", found.metric.label, *keys], rows)]
+    lines.append(f"{counts['complete']} trials complete, {counts['pruned']} given up, {counts['failed']} failed\n")
+    if found.importance:
+        shares = [[key, f"{share:.0%}"] for key, share in found.importance.items()]
+        lines += ["\n", *table(["setting", "importance"], shares)]
+    return lines
+
+
+def _written(values: Mapping[str, Any]) -> str:
+    return ", ".join(f"{key}={_value(value)}" for key, value in values.items())
+
+
+def _value(value: Any) -> str:
+    return f"{value:g}" if type(value) is float else str(value).lower() if type(value) is bool else str(value)

@@ -1,0 +1,182 @@
+"""The trials of a search, kept by Optuna in an SQLite file: each is there whole or not at all.
+
+A trial is written when it has ended, in one transaction. So a search that is killed leaves no trial half-done, and what
+comes next is a function of the seed and of what is there: going on is the same as never having stopped.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import warnings
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Literal
+
+from regarde.errors import DiskError, FolderError, missing_extra
+from regarde.tuning.space import Space, Value
+
+if TYPE_CHECKING:
+    from optuna.storages import RDBStorage
+    from optuna.study import Study
+    from optuna.trial import FrozenTrial, Trial
+
+FILE = "trials.db"
+_NAME = "regarde"
+_RANDOM_TRIALS = 8  # before what is known guides the choice
+_UNPRUNED_TRIALS = 4  # before there is a median to be worse than
+Ended = Literal["complete", "pruned", "failed"]
+_ENDED: dict[str, Ended] = {"COMPLETE": "complete", "PRUNED": "pruned", "FAIL": "failed"}
+
+
+@dataclass(frozen=True)
+class Finding:
+    """A trial that has ended."""
+
+    number: int  # from 1
+    ended: Ended
+    value: float | None  # the best validation; of a failed trial there may be none
+    step: int  # of that validation
+    seconds: float
+    values: Mapping[str, Value]
+    validations: Mapping[int, float] = field(default_factory=dict)  # by step
+    told: str = ""  # why it failed
+
+
+def library() -> Any:
+    """Optuna, saying nothing by itself; or one line that says how to get it."""
+    try:
+        import optuna
+    except ModuleNotFoundError as error:
+        raise missing_extra(error) from None
+    optuna.logging.set_verbosity(optuna.logging.ERROR)
+    return optuna
+
+
+class History:
+    """The trials so far, and what to try next."""
+
+    def __init__(self, folder: Path, space: Space, *, higher_is_better: bool) -> None:
+        self.space = space
+        self.direction: Literal["maximize", "minimize"] = "maximize" if higher_is_better else "minimize"
+        self.path = folder / FILE
+        self._optuna = library()
+        self._study = self._opened()
+
+    def findings(self) -> list[Finding]:
+        """Every trial, in the order they were made."""
+        return [self._finding(trial) for trial in self._study.get_trials(deepcopy=False)]
+
+    def add(self, finding: Finding) -> None:
+        states = self._optuna.trial.TrialState
+        state = {"complete": states.COMPLETE, "pruned": states.PRUNED, "failed": states.FAIL}[finding.ended]
+        trial = self._optuna.trial.create_trial(
+            state=state,
+            value=finding.value if finding.ended == "complete" else None,
+            params=dict(finding.values),
+            distributions=self.space.distributions(),
+            intermediate_values=dict(finding.validations),
+            user_attrs={
+                "value": finding.value,
+                "step": finding.step,
+                "seconds": finding.seconds,
+                "told": finding.told,
+            },
+        )
+        try:
+            self._study.add_trial(trial)
+        except self._optuna.exceptions.StorageInternalError:
+            raise DiskError(
+                f"{self.path}: trial {finding.number} not written. Free some space; the same command goes on."
+            ) from None
+
+    def next(self, seed: int, first: Mapping[str, Value] | None) -> Candidate:
+        """What to try next: a function of the seed and the trials so far; `first` is what to begin with, if known."""
+        samplers, pruners = self._optuna.samplers, self._optuna.pruners
+        past = self._study.get_trials(deepcopy=False)
+        drawn = hashlib.sha256(f"{seed} {len(past)}".encode()).digest()[:4]
+        study = self._optuna.create_study(
+            direction=self.direction,
+            sampler=samplers.TPESampler(seed=int.from_bytes(drawn), n_startup_trials=_RANDOM_TRIALS),
+            pruner=pruners.MedianPruner(n_startup_trials=_UNPRUNED_TRIALS),
+        )
+        study.add_trials(past)
+        if not past and first is not None:
+            study.enqueue_trial(dict(first))
+        trial = study.ask(self.space.distributions())
+        return Candidate(trial.number + 1, self.space.rounded(trial.params), trial)
+
+    def importance(self) -> dict[str, float]:
+        """How much of what makes a trial good is owed to each setting (PED-ANOVA, Watanabe et al. 2023)."""
+        evaluate = self._optuna.importance
+        values = [finding.value for finding in self.findings() if finding.ended == "complete"]
+        if len(set(values)) < 2:  # nothing was better than anything else
+            return {}
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")  # that few trials say little
+            found = evaluate.get_param_importances(self._study, evaluator=evaluate.PedAnovaImportanceEvaluator())
+        return {key: float(share) for key, share in found.items()}
+
+    def _finding(self, trial: FrozenTrial) -> Finding:
+        told = trial.user_attrs
+        if (
+            trial.params.keys() != self.space.parameters.keys()
+            or not {"value", "step", "seconds", "told"} <= told.keys()
+        ):
+            raise FolderError(f"{self.path}: trial {trial.number + 1} is not as it was written. Give another --out.")
+        return Finding(
+            number=trial.number + 1,
+            ended=_ENDED[trial.state.name],
+            value=told["value"],
+            step=told["step"],
+            seconds=told["seconds"],
+            values=trial.params,
+            validations=trial.intermediate_values,
+            told=told["told"],
+        )
+
+    def _opened(self) -> Study:
+        """The study in its file; a new file gets its name when it is whole."""
+        try:
+            if not self.path.exists():
+                beside = self.path.with_name(f".{FILE}.new")
+                beside.unlink(missing_ok=True)
+                made = self._storage(beside)
+                self._optuna.create_study(storage=made, study_name=_NAME, direction=self.direction)
+                made.remove_session()
+                made.engine.dispose()
+                beside.rename(self.path)
+            study: Study = self._optuna.load_study(storage=self._storage(self.path), study_name=_NAME)
+            return study
+        except OSError:
+            raise
+        except Exception as error:  # whatever SQLite, SQLAlchemy or Optuna say of a file that is none of theirs
+            told = " ".join(str(error).split())[:80]
+            raise FolderError(f"{self.path}: no trials can be read from it ({told}). Give another --out.") from None
+
+    def _storage(self, path: Path) -> RDBStorage:
+        storage: RDBStorage = self._optuna.storages.RDBStorage(f"sqlite:///{path.absolute()}")
+        return storage
+
+
+@dataclass(frozen=True)
+class Candidate:
+    """A trial that is to be made, and whether it is still worth it."""
+
+    number: int  # from 1
+    values: Mapping[str, Value]
+    trial: Trial
+
+    def report(self, step: int, value: float) -> None:
+        self.trial.report(value, step)
+
+    def hopeless(self) -> bool:
+        """Whether the best validation so far is worse than the median of the others' at this step."""
+        return self.trial.should_prune()
+
+
+def best(findings: Sequence[Finding], *, higher_is_better: bool) -> Finding | None:
+    """The best of the trials that were not given up; of equals the first."""
+    done = [finding for finding in findings if finding.ended == "complete" and finding.value is not None]
+    sign = 1 if higher_is_better else -1
+    return max(done, key=lambda finding: (sign * (finding.value or 0.0), -finding.number), default=None)

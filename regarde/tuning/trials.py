@@ -1,0 +1,272 @@
+"""A search: trial by trial, each a run of its own that resumes, until there are as many as wanted.
+
+FOLDER/  search.toml      what is searched, and from which recipe; the same command goes on, another is refused
+         trials.db        the trials that have ended (see history.py)
+         trials/0001/     a trial's run; its checkpoints go when it has ended, its model when another is better
+         trials.tsv       all trials as a table, report.json the same with what was important
+         best.toml        the recipe of the best trial, for regarde train --recipe
+"""
+
+from __future__ import annotations
+
+import contextlib
+import json
+from collections.abc import Iterator, Mapping
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from typing import Any, Protocol
+
+from regarde import config
+from regarde.config import Table
+from regarde.errors import ConfigError, DataError, DiskError, RegardeError, Stopped, UsageError
+from regarde.evaluation.metrics import METRICS, Metric
+from regarde.manifest import LOCK, alone, remove_folder, replace_file
+from regarde.training.differences import differences
+from regarde.training.job import Request, ready
+from regarde.training.prepare import prepare
+from regarde.training.run import METRICS as METRICS_FILE
+from regarde.training.run import refuse_existing
+from regarde.training.trainer import Progress, Validation
+from regarde.tuning.history import Candidate, Ended, Finding, History, best, library
+from regarde.tuning.space import Space
+
+SETTINGS = "search.toml"
+_FEWEST_VALIDATIONS = 2  # before a trial may be given up: the first one says little
+_KEPT = ("metrics.jsonl", "train.log")  # of a trial that is not the best
+
+
+class Watcher(Protocol):
+    """Who is told how the search goes."""
+
+    def began(self, number: int, values: Mapping[str, Any]) -> None: ...
+
+    def progressed(self, progress: Progress) -> None: ...
+
+    def ended(self, finding: Finding, best: Finding | None, metric: Metric) -> None: ...
+
+
+@dataclass(frozen=True)
+class Plan:
+    """What is searched: from which recipe, in which space, and by which seed."""
+
+    tables: Table
+    space: Space
+    seed: int = 1
+    prune: bool = True
+    device: str = "cpu"
+    threads: int = 0
+
+
+@dataclass(frozen=True)
+class Result:
+    """All trials of a search."""
+
+    folder: Path
+    metric: Metric
+    findings: list[Finding]
+    importance: dict[str, float]
+
+    @property
+    def best(self) -> Finding | None:
+        return best(self.findings, higher_is_better=self.metric.higher_is_better)
+
+
+def search(plan: Plan, folder: Path, trials: int, watcher: Watcher) -> Result:
+    """Make trials until there are so many; those that are there already count."""
+    library()
+    plan.space.check(plan.tables)
+    if plan.tables["data"].get("name") == "-":
+        raise UsageError("-: every trial reads the data anew, and standard input can be read once. Give a file.")
+    if not (folder / SETTINGS).exists():
+        refuse_existing(folder, but=(LOCK, f".{SETTINGS}.new"))
+    with _disk(folder):
+        folder.mkdir(parents=True, exist_ok=True)
+        with alone(folder):
+            return _Search(plan, folder, watcher).until(trials)
+
+
+@contextlib.contextmanager
+def _disk(folder: Path) -> Iterator[None]:
+    try:
+        yield
+    except OSError as error:
+        raise DiskError(f"{folder}: not written ({error.strerror or error}). The same command goes on.") from None
+
+
+class _Search:
+    """A search while its folder is held."""
+
+    def __init__(self, plan: Plan, folder: Path, watcher: Watcher) -> None:
+        self.folder = folder
+        self.watcher = watcher
+        self.plan = plan
+        settings = self._settings()
+        self.metric = METRICS[settings["metric"]]
+        self.sha256 = settings["sha256"]
+        judged = {"training": {"metric": settings["metric"]}}  # the same for all, whatever a trial would infer
+        self.tables = config.merge(plan.tables, judged)
+        self.history = History(folder, plan.space, higher_is_better=self.metric.higher_is_better)
+
+    def until(self, trials: int) -> Result:
+        self._tidy()
+        first = self.plan.space.there(self.tables)
+        while len(self.history.findings()) < trials:
+            candidate = self.history.next(self.plan.seed, first)
+            self.watcher.began(candidate.number, candidate.values)
+            finding = self._made(candidate)
+            self.history.add(finding)
+            self._tidy()
+            found = self._report()
+            self.watcher.ended(finding, found.best, self.metric)
+        return self._report()
+
+    def _settings(self) -> Table:
+        """What the folder was begun with, held against what is asked for now; a new folder is begun."""
+        path = self.folder / SETTINGS
+        asked = {"seed": self.plan.seed, "prune": self.plan.prune, "recipe": self.plan.tables}
+        asked["space"] = self.plan.space.table()
+        if path.exists():
+            settings = config.read(path)
+            kept = {key: settings.get(key) for key in asked}
+            for found in differences(kept, asked):
+                told = f"{found.key} is {found.given}, but this search was begun with {found.expected}"
+                raise UsageError(f"{self.folder}: {told}. Give the same settings, or another --out.")
+            if settings.get("metric") in METRICS and isinstance(settings.get("sha256"), str):
+                return settings
+            raise ConfigError(f"{path}: not as it was written. Give another --out.")
+        recipe = prepare(self.plan.tables).recipe  # what is wrong with the data is said before a trial is made
+        settings = {"metric": recipe.training.metric, "sha256": recipe.data.sha256, **asked}
+        replace_file(path, config.as_text(settings).encode())
+        return settings
+
+    def _made(self, candidate: Candidate) -> Finding:
+        """A trial from its first step, or from where it was left, to its end."""
+        watched = _Watched(candidate, self.watcher, self.plan.prune)
+        path = self._run(candidate.number)
+        told = ""
+        ended: Ended = "complete"
+        try:
+            watched.recall(path, self.metric)
+            self._train(candidate, path, watched)
+        except _HopelessError:
+            ended = "pruned"
+        except Stopped as stopped:
+            told = f"stopped in trial {candidate.number}, and saved. The same command goes on"
+            raise Stopped(f"{told}.", stopped.exit_code - 128) from None
+        except (DataError, DiskError):
+            raise
+        except RegardeError as error:  # settings that do not go together, or do not learn: that too is an answer
+            told, ended = str(error), "failed"
+        step = watched.best(self.metric)
+        return Finding(
+            number=candidate.number,
+            ended=ended,
+            value=watched.validations.get(step),
+            step=step,
+            seconds=round(watched.seconds, 1),
+            values=candidate.values,
+            validations=watched.validations,
+            told=told,
+        )
+
+    def _train(self, candidate: Candidate, path: Path, watched: _Watched) -> None:
+        tables = self.plan.space.laid(candidate.values, self.tables)
+        request = Request(tables, path, resume=True, device=self.plan.device, threads=self.plan.threads)
+        with ready(request) as job:
+            if job.trainer.recipe.data.sha256 != self.sha256:
+                told = f"{self.folder}: the training pairs have changed"
+                raise DataError(f"{told}. Give the same data, or another --out.")
+            job.train(watched)
+
+    def _run(self, number: int) -> Path:
+        return self.folder / "trials" / f"{number:04}"
+
+    def _tidy(self) -> None:
+        """Of trials that have ended, the best one's model stays, and of the others what they tell."""
+        findings = self.history.findings()
+        winner = best(findings, higher_is_better=self.metric.higher_is_better)
+        for finding in findings:
+            path = self._run(finding.number)
+            if finding is winner:
+                if (path / "checkpoints").is_dir():
+                    remove_folder(path / "checkpoints")
+            elif path.is_dir():
+                for item in sorted(path.iterdir()):
+                    if item.is_dir():
+                        remove_folder(item)
+                    elif item.name not in _KEPT:
+                        item.unlink()
+
+    def _report(self) -> Result:
+        """The files that tell of the trials, written anew."""
+        found = Result(self.folder, self.metric, self.history.findings(), self.history.importance())
+        keys = list(self.plan.space.parameters)
+        head = ["trial", "ended", self.metric.name, "step", "seconds", *keys, "told"]
+        rows: list[list[object]] = [
+            [f.number, f.ended, f.value, f.step, f.seconds, *(f.values[key] for key in keys), f.told]
+            for f in found.findings
+        ]
+        lines = ["\t".join(head) + "\n", *("\t".join(_cell(value) for value in row) + "\n" for row in rows)]
+        replace_file(self.folder / "trials.tsv", "".join(lines).encode())
+        record = {
+            "metric": self.metric.name,
+            "higher_is_better": self.metric.higher_is_better,
+            "best": found.best.number if found.best else None,
+            "importance": found.importance,
+            "trials": [asdict(finding) for finding in found.findings],
+        }
+        replace_file(self.folder / "report.json", f"{json.dumps(record, indent=1, ensure_ascii=False)}\n".encode())
+        if found.best and found.best.value is not None:
+            told = f"# {self.metric.show(found.best.value)}: trial {found.best.number} of {len(found.findings)}\n"
+            recipe = config.as_text(self.plan.space.laid(found.best.values, self.plan.tables))
+            replace_file(self.folder / "best.toml", f"{told}{recipe}".encode())
+        return found
+
+
+class _HopelessError(Exception):
+    """A trial is worse than others were at this point."""
+
+
+class _Watched:
+    """A training that is given up once it is hopeless."""
+
+    def __init__(self, candidate: Candidate, watcher: Watcher, prune: bool) -> None:
+        self.candidate = candidate
+        self.watcher = watcher
+        self.prune = prune
+        self.validations: dict[int, float] = {}
+        self.seconds = 0.0  # of training, until the last validation
+
+    def progressed(self, progress: Progress) -> None:
+        self.watcher.progressed(progress)
+
+    def validated(self, validation: Validation) -> None:
+        self._judge(validation.step, validation.value, validation.seconds)
+
+    def recall(self, run: Path, metric: Metric) -> None:
+        """The validations of a run that was stopped; bit for bit they are those it would make again."""
+        with contextlib.suppress(FileNotFoundError):
+            for line in (run / METRICS_FILE).read_text(encoding="utf-8").splitlines():
+                with contextlib.suppress(ValueError):  # a last line that a crash has cut off
+                    record = json.loads(line)
+                    if metric.name in record:
+                        self._judge(record["step"], record[metric.name], record["seconds"])
+
+    def best(self, metric: Metric) -> int:
+        """The step of the best validation, of equals the first; 0 where there was none."""
+        sign = 1 if metric.higher_is_better else -1
+        return max(self.validations, key=lambda step: (sign * self.validations[step], -step), default=0)
+
+    def _judge(self, step: int, value: float, seconds: float) -> None:
+        if step in self.validations:
+            return
+        self.validations[step] = value
+        self.seconds = seconds
+        self.candidate.report(step, value)
+        if self.prune and len(self.validations) >= _FEWEST_VALIDATIONS and self.candidate.hopeless():
+            raise _HopelessError
+
+
+def _cell(value: object) -> str:
+    text = value if isinstance(value, str) else "" if value is None else json.dumps(value)
+    return " ".join(text.split())
