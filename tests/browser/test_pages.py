@@ -242,9 +242,20 @@ def settled(watched: Watched) -> Any:
     return watched.page
 
 
+ON_THE_PHONE = ["translate", "step", "heads", "align", "train"]
+
+
 @pytest.mark.parametrize("name", VIEWS)
-@pytest.mark.parametrize(("width", "scheme"), [(1280, "light"), (390, "dark")])
-def test_every_view_is_for_everybody(name: str, width: int, scheme: str, look: Look) -> None:
+def test_every_view_is_for_everybody(name: str, look: Look) -> None:
+    assert_for_everybody(look, name, 1280, "light")
+
+
+@pytest.mark.parametrize("name", ON_THE_PHONE)
+def test_views_fit_a_phone_at_night(name: str, look: Look) -> None:
+    assert_for_everybody(look, name, 390, "dark")
+
+
+def assert_for_everybody(look: Look, name: str, width: int, scheme: str) -> None:
     watched = look(VIEWS[name], width=width, scheme=scheme, reduced_motion="reduce")
     page = settled(watched)
     for closed in page.locator("details summary").all():
