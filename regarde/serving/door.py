@@ -18,6 +18,7 @@ from regarde.serving.security import Policy, complete
 
 NO_CONTENT, UNAUTHORISED, TOO_LARGE = 204, 401, 413
 METHODS = frozenset({"GET", "HEAD", "POST", "OPTIONS", "PUT", "DELETE", "PATCH"})
+SMALL = 1 << 16  # bytes of a body
 ELSEWHERE = "other"  # the route of whatever is none
 
 
@@ -53,7 +54,10 @@ class Door:
             nonlocal status
             if message["type"] == "http.response.start":
                 status = message["status"]
-                complete(MutableHeaders(scope=message), self.policy.headers_for(origin).items())
+                stated = MutableHeaders(scope=message)
+                complete(stated, self.policy.headers_for(origin).items())
+                if not self.gate.ready:
+                    stated["connection"] = "close"
             await send(message)
 
         try:
@@ -64,7 +68,7 @@ class Door:
                 self._check(scope, headers)
                 await self.app(scope, receive, answered)
         except Refusal as refusal:  # a route's own never come this far
-            await _refuse(answered, refusal)
+            await _refuse(answered, refusal, keep=int(headers.get("content-length", SMALL + 1)) <= SMALL)
         seconds = time.perf_counter() - began
         route = scope["path"] if scope["path"] in self.routes.known else ELSEWHERE
         self.metrics.answered(route, status, seconds)
@@ -94,10 +98,12 @@ async def _permit(send: Send) -> None:
     await send({"type": "http.response.body", "body": b""})
 
 
-async def _refuse(send: Send, refusal: Refusal) -> None:
-    """Nobody has read the body, and nobody will."""
+async def _refuse(send: Send, refusal: Refusal, *, keep: bool) -> None:
+    """Nobody has read the body, and nobody will; a connection is kept where little of it can be on its way."""
     content = json.dumps({"error": refusal.message}).encode()
-    headers = {"content-type": "application/json", "content-length": str(len(content)), "connection": "close"}
+    headers = {"content-type": "application/json", "content-length": str(len(content))}
+    if not keep:
+        headers["connection"] = "close"
     if refusal.retry_after is not None:
         headers["retry-after"] = str(math.ceil(refusal.retry_after))
     if refusal.status == UNAUTHORISED:

@@ -14,6 +14,7 @@ from regarde.text.sentences import cut
 from regarde.translate import Sentence, Translator
 
 MOST_NUMBERS = 16 << 20  # that the answer to a question may hold, attention and all: 64 MB
+MOST_TRACED = 4 << 20  # that a trace may hold: ten bytes each when they are written down
 
 
 @dataclass(frozen=True)
@@ -55,6 +56,15 @@ def begun(question: Question, translator: Translator, engine: NativeEngine) -> J
         given = f"An answer of up to {cost:,} numbers, expected at most {MOST_NUMBERS:,}"
         raise DataError(f"{given}. Send fewer or shorter sentences, or ask for a smaller n_best.")
     return Job(question, translator, search, texts, cost)
+
+
+def check_trace(question: Question, translator: Translator, engine: NativeEngine) -> None:
+    """Refuse a trace that nobody could read: every step has the weights of every branch, and its energies."""
+    job = begun(question, translator, engine)
+    numbers = 2 * job.search.width * job.cost // job.search.n_best
+    if numbers > MOST_TRACED:
+        given = f"A trace of up to {numbers:,} numbers, expected at most {MOST_TRACED:,}"
+        raise DataError(f"{given}. Send fewer or shorter sentences, or ask for a smaller beam.")
 
 
 def _pieces(text: str, question: Question, translator: Translator) -> list[Sentence]:

@@ -32,6 +32,7 @@ from regarde.serving.studio import Shown
 
 BACKLOG = 1024  # connections that wait to be accepted
 QUIET = 0.05  # seconds in which connections that were made before the end are accepted
+LATEST = 0.2  # seconds in which such a connection may still begin a request
 
 
 @dataclass(frozen=True)
@@ -62,9 +63,9 @@ async def _serve(settings: Settings, listener: socket.socket, ready: Callable[[s
     service = Service(link, settings.limits, settings.policy, gate, metrics, settings.journal)
     await link.start()
     try:
-        server = Server(settings, create(service, settings.studio), gate)
         address, port = listener.getsockname()[:2]
-        ready(f"http://{f'[{address}]' if ':' in address else address}:{port}")
+        url = f"http://{f'[{address}]' if ':' in address else address}:{port}"
+        server = Server(settings, create(service, settings.studio), gate, lambda: ready(url))
         await server.serve([listener])
     finally:
         await link.stop()
@@ -76,8 +77,8 @@ async def _serve(settings: Settings, listener: socket.socket, ready: Callable[[s
 class Server(uvicorn.Server):
     """uvicorn's server with an end in the right order."""
 
-    def __init__(self, settings: Settings, app: object, gate: Gate) -> None:
-        self._settings, self._gate = settings, gate
+    def __init__(self, settings: Settings, app: object, gate: Gate, ready: Callable[[], None]) -> None:
+        self._settings, self._gate, self._ready = settings, gate, ready
         self.told = 0  # the signal
         self.left = 0  # requests that nobody had time to answer
         super().__init__(
@@ -109,14 +110,16 @@ class Server(uvicorn.Server):
         self.should_exit, self.told = True, self.told or sig
         self._gate.ready = False
 
+    async def startup(self, sockets: list[socket.socket] | None = None) -> None:
+        await super().startup(sockets)
+        self._ready()  # not before signals are heard
+
     async def shutdown(self, sockets: list[socket.socket] | None = None) -> None:
         end = time.monotonic() + self._settings.grace
         await self._until(lambda: False, min(end, time.monotonic() + self._settings.notice))
         self._gate.open = False
         await self._until(lambda: not self._gate.under_way, end)
-        await asyncio.sleep(QUIET)  # whoever is connected already gets an answer, if only this one
-        for server in self.servers:
-            server.close()
+        await self._hang_up(sockets or [])
         for connection in list(self.server_state.connections):
             connection.shutdown()
         await self._until(lambda: not self.server_state.tasks and not self.server_state.connections, end)
@@ -124,9 +127,34 @@ class Server(uvicorn.Server):
         for task in self.server_state.tasks:
             task.cancel()
 
+    async def _hang_up(self, listeners: list[socket.socket]) -> None:
+        """Nobody can connect any more; whoever is connected gets an answer, if only that he came too late."""
+        for listener in listeners:
+            listener.listen(0)
+        await asyncio.sleep(QUIET)
+        waiting = [made for listener in listeners for made in _accepted(listener)]
+        for server in self.servers:
+            server.close()
+        for made in waiting:
+            await asyncio.get_running_loop().connect_accepted_socket(self._protocol, made)
+        await asyncio.sleep(LATEST)
+
+    def _protocol(self) -> asyncio.Protocol:
+        kind = self.config.http_protocol_class
+        return kind(config=self.config, server_state=self.server_state, app_state={})  # type: ignore[call-arg]
+
     async def _until(self, done: Callable[[], bool], end: float) -> None:
         while not done() and not self.force_exit and time.monotonic() < end:
             await asyncio.sleep(0.01)
+
+
+def _accepted(listener: socket.socket) -> Iterator[socket.socket]:
+    """The connections that wait at this moment."""
+    with contextlib.suppress(BlockingIOError):
+        while True:
+            made, _ = listener.accept()
+            made.setblocking(False)
+            yield made
 
 
 def _listener(host: str, port: int) -> socket.socket:

@@ -26,7 +26,7 @@ from regarde.loading import Frame as Stated
 from regarde.loading import load
 from regarde.manifest import CONFIG
 from regarde.serving.frames import Frame, Kind, Unpacker
-from regarde.serving.jobs import MOST_NUMBERS, Job, begun
+from regarde.serving.jobs import MOST_NUMBERS, Job, begun, check_trace
 from regarde.serving.verbs import VERBS, Question
 from regarde.translate import Translator
 
@@ -92,6 +92,9 @@ class Worker:
             elif question["verb"] == "translate":
                 self._translate(frame.number, question)
             else:
+                if question["verb"] == "trace":
+                    model = self._models[question["model"]]
+                    check_trace(question, model.translator, model.engine)
                 self._traces[frame.number] = self._tracing.submit(self._do, frame.number, question)
         except Exception as error:
             self._fail(frame.number, error)

@@ -58,6 +58,7 @@ def test_json_on_which_readers_disagree_is_refused(server: Running, body: bytes)
         {"text": [["a"]]},
         {"text": "a", "candidates": 33, "trace": True},
         {"text": "a", "trace": True, "stream": True},
+        {"text": ["a" * 200] * 100, "trace": True, "beam": 16},  # millions of numbers
         {"text": "a", "unknown": 1},
         {"text": "a", "prefix": "ÿ"},  # which the model cannot say
         {"beam": 2},

@@ -1,0 +1,122 @@
+"""The server beside its own engine, on two cores: the models on one, the server and whoever asks on the other.
+
+    python benchmarks/serve.py RUN --text FILE [--beam 5] [--overload 60]
+
+1. the engine alone translates the sentences of the file, all at once: sentences a second
+2. 32 clients, each asking again when it has its answer: sentences a second, and what that is of the engine's
+3. one client: how much longer a request takes than the engine alone for the same sentence
+4. with --overload, ten times as many requests a second as were answered in 2, for so many seconds, whatever comes back:
+   none may be lost or crossed, accepted ones are answered in time, and as many as in 2; the others are refused quickly
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import os
+import statistics
+import subprocess
+import sys
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+import regarde
+
+LOAD = Path(__file__).with_name("load.py")
+CLIENTS, OVERLOAD = 32, 10
+DEADLINE = 10  # seconds, for the server of the overload
+FLOORS = {"throughput": 0.80, "goodput": 0.90}  # of the engine's own, of that with 32 clients
+MOST_OVERHEAD = 3.0  # ms
+
+
+@contextmanager
+def serving(run: Path, core: int) -> Iterator[str]:
+    """A server here, its models on another core."""
+    command = [sys.executable, "-m", "regarde", "serve", str(run), "--port", "0", "--threads", "1"]
+    options = ["--deadline", str(DEADLINE)]
+    with subprocess.Popen([*command, *options], stderr=subprocess.PIPE, text=True) as server:
+        try:
+            assert server.stderr is not None
+            url = server.stderr.readline().split()[-1]
+            workers = subprocess.run(["ps", "-o", "pid=", "--ppid", str(server.pid)], capture_output=True, check=True)
+            for pid in map(int, workers.stdout.split()):
+                for thread in Path(f"/proc/{pid}/task").iterdir():
+                    os.sched_setaffinity(int(thread.name), {core})
+            yield url
+        finally:
+            server.terminate()
+
+
+def load(url: str, text: Path, beam: int | None, *options: object) -> dict[str, Any]:
+    command = [sys.executable, str(LOAD), url, "--text", str(text), *map(str, options)]
+    beams = [] if beam is None else ["--beam", str(beam)]
+    return json.loads(subprocess.run([*command, *beams], capture_output=True, check=True, text=True).stdout)
+
+
+def alone(run: Path, sentences: list[str], beam: int | None, core: int) -> tuple[float, list[float]]:
+    """The engine by itself on that core: sentences a second, and the seconds of each of a few one by one."""
+    before = os.sched_getaffinity(0)
+    os.sched_setaffinity(0, {core})
+    model = regarde.load(run, engine="native")
+    model.translate(sentences[:64], beam=beam)
+    rates, singles = [], []
+    for _ in range(3):
+        began = time.perf_counter()
+        model.translate(sentences, beam=beam)
+        rates.append(len(sentences) / (time.perf_counter() - began))
+    for sentence in sentences[:60]:
+        began = time.perf_counter()
+        model.translate(sentence, beam=beam)
+        singles.append(time.perf_counter() - began)
+    os.sched_setaffinity(0, before)
+    return statistics.median(rates), singles
+
+
+def main() -> None:
+    options = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    options.add_argument("run", type=Path)
+    options.add_argument("--text", type=Path, required=True)
+    options.add_argument("--beam", type=int)
+    options.add_argument("--seconds", type=float, default=15.0)
+    options.add_argument("--overload", type=float, default=0.0)
+    given = options.parse_args()
+    sentences = given.text.read_text("utf-8").splitlines()
+    cores = sorted(os.sched_getaffinity(0))
+    here, there = cores[0], cores[-1]
+
+    own, singles = alone(given.run, sentences, given.beam, there)
+    print(f"engine alone          {own:8.1f} sentences/s")
+    os.sched_setaffinity(0, {here})
+    with serving(given.run, there) as url:
+        load(url, given.text, given.beam, "--clients", CLIENTS, "--seconds", 2)
+        peak = load(url, given.text, given.beam, "--clients", CLIENTS, "--seconds", given.seconds)
+        rate = peak["accepted a second"]
+        _say(f"{CLIENTS} clients", f"{rate:8.1f} sentences/s", rate / own, FLOORS["throughput"])
+        few = given.text.with_suffix(".few")
+        few.write_text("".join(f"{sentence}\n" for sentence in sentences[:60]), "utf-8")
+        one = load(url, few, given.beam, "--clients", 1, "--seconds", min(given.seconds, 10))
+        few.unlink()
+        more = one["accepted ms"]["p50"] - 1000 * statistics.median(singles)
+        verdict = "reached" if more < MOST_OVERHEAD else "MISSED"
+        print(
+            f"one request           {more:8.2f} ms over the engine's {1000 * statistics.median(singles):.2f}  ({verdict})"
+        )
+        if given.overload:
+            flood = load(url, given.text, given.beam, "--rate", OVERLOAD * rate, "--seconds", given.overload)
+            good = flood["accepted a second"]
+            _say(f"{OVERLOAD} times that", f"{good:8.1f} sentences/s", good / rate, FLOORS["goodput"])
+            print(f"                      {flood['counts']}")
+            print(f"                      accepted {flood['accepted ms']} ms, deadline {1000 * DEADLINE} ms")
+            print(f"                      refused  {flood['refused ms']} ms")
+
+
+def _say(name: str, seen: str, ratio: float, floor: float) -> None:
+    verdict = "reached" if ratio >= floor else "MISSED"
+    print(f"{name:20}  {seen}  {100 * ratio:.0f} % (at least {100 * floor:.0f}: {verdict})")
+
+
+if __name__ == "__main__":
+    main()
