@@ -65,6 +65,7 @@ class Client:
 
     async def ask(self, text: str, due: float) -> None:
         try:
+            self.idle = [one for one in self.idle if not one[0].at_eof()]
             connection = self.idle.pop() if self.idle else await asyncio.open_connection(self.host, self.port)
             status, body = await asyncio.wait_for(self._exchange(connection, text), 120)
         except (OSError, EOFError, TimeoutError, asyncio.IncompleteReadError) as error:

@@ -20,6 +20,7 @@ import sys
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager
+from http.client import HTTPConnection
 from pathlib import Path
 from typing import Any
 
@@ -75,6 +76,19 @@ def alone(run: Path, sentences: list[str], beam: int | None, core: int) -> tuple
     return statistics.median(rates), singles
 
 
+def one_by_one(url: str, sentences: list[str], beam: int | None) -> list[float]:
+    """The seconds of each request, on a connection that stays open."""
+    host, _, port = url.removeprefix("http://").rpartition(":")
+    client, found = HTTPConnection(host, int(port)), []
+    for sentence in sentences:
+        body = json.dumps({"text": sentence} if beam is None else {"text": sentence, "beam": beam})
+        began = time.perf_counter()
+        client.request("POST", "/v1/translate", body, {"Content-Type": "application/json"})
+        client.getresponse().read()
+        found.append(time.perf_counter() - began)
+    return found
+
+
 def main() -> None:
     options = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     options.add_argument("run", type=Path)
@@ -95,14 +109,12 @@ def main() -> None:
         peak = load(url, given.text, given.beam, "--clients", CLIENTS, "--seconds", given.seconds)
         rate = peak["accepted a second"]
         _say(f"{CLIENTS} clients", f"{rate:8.1f} sentences/s", rate / own, FLOORS["throughput"])
-        few = given.text.with_suffix(".few")
-        few.write_text("".join(f"{sentence}\n" for sentence in sentences[:60]), "utf-8")
-        one = load(url, few, given.beam, "--clients", 1, "--seconds", min(given.seconds, 10))
-        few.unlink()
-        more = one["accepted ms"]["p50"] - 1000 * statistics.median(singles)
+        times = one_by_one(url, sentences[: len(singles)], given.beam)
+        own_ms = 1000 * statistics.median(singles)
+        more = 1000 * statistics.median(times) - own_ms
         verdict = "reached" if more < MOST_OVERHEAD else "MISSED"
         print(
-            f"one request           {more:8.2f} ms over the engine's {1000 * statistics.median(singles):.2f}  ({verdict})"
+            f"one request           {more:8.2f} ms over the engine's {own_ms:.2f} (under {MOST_OVERHEAD:g}: {verdict})"
         )
         if given.overload:
             flood = load(url, given.text, given.beam, "--rate", OVERLOAD * rate, "--seconds", given.overload)

@@ -68,7 +68,7 @@ class Door:
                 self._check(scope, headers)
                 await self.app(scope, receive, answered)
         except Refusal as refusal:  # a route's own never come this far
-            await _refuse(answered, refusal, keep=int(headers.get("content-length", SMALL + 1)) <= SMALL)
+            await _refuse(answered, refusal, keep=_small(headers))
         seconds = time.perf_counter() - began
         route = scope["path"] if scope["path"] in self.routes.known else ELSEWHERE
         self.metrics.answered(route, status, seconds)
@@ -85,6 +85,10 @@ class Door:
         if scope["path"] in self.routes.asking and scope["method"] == "POST":
             self.gate.look()
             self.gate.counted(headers.get("authorization") or scope["client"][0])
+
+
+def _small(headers: Headers) -> bool:
+    return "transfer-encoding" not in headers and int(headers.get("content-length", 0)) <= SMALL
 
 
 async def _permit(send: Send) -> None:

@@ -124,10 +124,14 @@ def bounded(limits: Limits) -> type[HttpToolsProtocol]:
 
 
 class _Lingering:
-    """A transport that, told to close while a client sends, says that it is done and listens a little longer."""
+    """A transport that, told to close while a client sends, says that it is done and listens a little longer.
+
+    What is written in one go, such as a head and its body, leaves together: whoever waits is woken once.
+    """
 
     def __init__(self, transport: asyncio.Transport, protocol: Any) -> None:
         self._transport, self._protocol = transport, protocol
+        self._written: list[bytes] = []
         self.lingering = False
 
     def __getattr__(self, name: str) -> Any:
@@ -136,9 +140,20 @@ class _Lingering:
     def is_closing(self) -> bool:
         return self.lingering or self._transport.is_closing()
 
+    def write(self, data: bytes) -> None:
+        if not self._written:
+            self._protocol.loop.call_soon(self._flush)
+        self._written.append(data)
+
+    def _flush(self) -> None:
+        if self._written and not self._transport.is_closing():
+            self._transport.write(b"".join(self._written))
+        self._written.clear()
+
     def close(self) -> None:
         if self.lingering or self._transport.is_closing():
             return None
+        self._flush()
         if self._protocol._whole and not self._protocol._head:
             return self._transport.close()
         self.lingering = True

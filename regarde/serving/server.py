@@ -31,6 +31,7 @@ from regarde.serving.service import Service
 from regarde.serving.studio import Shown
 
 BACKLOG = 1024  # connections that wait to be accepted
+KEPT = 60  # seconds that a connection without a request is kept: longer than most clients keep theirs
 QUIET = 0.05  # seconds in which connections that were made before the end are accepted
 LATEST = 0.2  # seconds in which such a connection may still begin a request
 
@@ -91,6 +92,7 @@ class Server(uvicorn.Server):
                 access_log=False,
                 server_header=False,
                 proxy_headers=False,
+                timeout_keep_alive=KEPT,
                 backlog=BACKLOG,
             )
         )

@@ -14,6 +14,7 @@ class Batch {
  public:
   explicit Batch(const Model &model) : model(model) {}
   bool empty() const { return active.empty(); }
+  int64_t size() const { return static_cast<int64_t>(active.size()); }
   // Rows that its sentences may take.
   int64_t width() const {
     int64_t sum = 0;

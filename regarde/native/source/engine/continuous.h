@@ -41,6 +41,7 @@ class Continuous {
   std::map<int64_t, std::unique_ptr<Ticket>> tickets;
   std::deque<std::pair<Ticket *, std::unique_ptr<Active>>> waiting;  // each request once, with its next sentence
   std::deque<Event> events;
+  int64_t queued = 0;  // sentences that no thread has taken
   int64_t idle = 0;
   bool over = false;
   std::vector<std::thread> workers;
@@ -71,6 +72,7 @@ class Continuous {
     std::unique_ptr<Active> first = ticket->take();
     {
       std::lock_guard<std::mutex> hold(mutex);
+      queued += ticket->left;
       waiting.emplace_back(ticket.get(), std::move(first));
       tickets[number] = std::move(ticket);
     }
@@ -87,7 +89,9 @@ class Continuous {
       if (place->first->number == number) {
         Ticket *ticket = place->first;
         waiting.erase(place);
-        leave(*ticket, untaken(*ticket) + 1);
+        const int64_t count = untaken(*ticket) + 1;
+        queued -= count;
+        leave(*ticket, count);
         return;
       }
   }
@@ -101,11 +105,16 @@ class Continuous {
   }
 
  private:
+  static constexpr int64_t SOME = 8, PATIENCE = 2;
+
   void work() {
     Batch batch(model);
+    int64_t steps = 0;  // since somebody was let in
     while (true) {
       try {
-        batch.admit(fresh(batch));
+        std::vector<std::unique_ptr<Active>> found = fresh(batch, steps);
+        steps = found.empty() ? steps + 1 : 0;
+        batch.admit(std::move(found));
         if (batch.empty()) return;
         batch.step([this](Active &one) { return goes_on(one); }, [this](Active &one) { end(one); });
       } catch (const std::exception &problem) {  // nothing that a request can say leads here; but nobody may wait for ever
@@ -117,7 +126,7 @@ class Continuous {
 
   // New sentences as far as there is room, a request's next one after those of the others; it waits where there is
   // nothing else to do. None, and an empty batch: it is over.
-  std::vector<std::unique_ptr<Active>> fresh(Batch &batch) {
+  std::vector<std::unique_ptr<Active>> fresh(Batch &batch, int64_t steps) {
     std::vector<std::unique_ptr<Active>> found;
     int64_t used = batch.width();
     std::unique_lock<std::mutex> hold(mutex);
@@ -131,11 +140,13 @@ class Continuous {
       return found;
     }
     if (waiting.empty() || !admits(rows, used, waiting.front().first->width())) return found;
+    // in a full batch nobody notices a step or two, and to encode one alone takes as long as to encode a few
+    if (SOME * queued < batch.size() && steps < PATIENCE) return found;
     while (!waiting.empty()) {
       Ticket *ticket = waiting.front().first;
       const int64_t width = ticket->width();
       if (used && used + width > rows) break;
-      used += width;
+      used += width, queued--;
       found.push_back(std::move(waiting.front().second));
       waiting.pop_front();
       if (auto another = ticket->take()) waiting.emplace_back(ticket, std::move(another));
