@@ -1,38 +1,18 @@
-"""The command line: one file per command, put together here. Nothing heavy is imported before a command needs it."""
+"""The command line: one file per command, imported when it is asked for. Nothing heavy is before a command needs it."""
 
 from __future__ import annotations
 
-import copy
 import errno
 import os
 import sys
-from collections.abc import Callable
+from importlib import import_module
 from inspect import getdoc
 from typing import Annotated, Any
 
 import typer
 
 import regarde
-from regarde.cli.aer import aer
-from regarde.cli.align import align
-from regarde.cli.average import average
-from regarde.cli.compare import compare
-from regarde.cli.data import data
-from regarde.cli.demo import demo
-from regarde.cli.doctor import doctor
-from regarde.cli.evaluate import evaluate
-from regarde.cli.inspect import inspect
-from regarde.cli.lab import lab
-from regarde.cli.models import models
-from regarde.cli.quantize import quantize
-from regarde.cli.search_params import search_params
-from regarde.cli.serve import serve
-from regarde.cli.shortlist import shortlist
-from regarde.cli.show import show
 from regarde.cli.streams import ReaderLeft, abandon, warn
-from regarde.cli.studio import studio
-from regarde.cli.train import train
-from regarde.cli.translate import translate
 from regarde.errors import DiskError, RegardeError, UsageError, is_out_of_memory, missing_extra
 
 INTERRUPTED = 130
@@ -40,13 +20,12 @@ DEBUG = "REGARDE_DEBUG"  # set to anything, an unexpected error shows where it c
 _DISK = {errno.ENOSPC, errno.EDQUOT, errno.EIO, errno.EROFS, errno.EFBIG}
 _Misuse: Any = typer.BadParameter.__mro__[1]  # click's UsageError, be it in click or in typer's own copy of click
 
-app = typer.Typer(
-    name="regarde",
-    help="Attentional sequence-to-sequence learning: train, translate, and see what attention looked at.",
-    epilog="First steps: regarde demo",
-    pretty_exceptions_enable=False,
-    context_settings={"help_option_names": ["-h", "--help"]},
-)
+COMMANDS = (
+    *("demo", "train", "translate", "show"),
+    *("align", "aer", "evaluate", "compare", "lab", "inspect"),
+    *("models", "data", "search-params", "average", "quantize", "shortlist"),
+    *("serve", "studio", "doctor"),
+)  # each a function in a module of its name
 
 
 def _version(wanted: bool) -> None:
@@ -55,8 +34,7 @@ def _version(wanted: bool) -> None:
         raise typer.Exit
 
 
-@app.callback(invoke_without_command=True)
-def main(
+def _alone(
     context: typer.Context,
     version: Annotated[
         bool, typer.Option("--version", callback=_version, is_eager=True, metavar="", help="Print the version.")
@@ -67,26 +45,29 @@ def main(
         raise typer.Exit(UsageError.exit_code)
 
 
-def _add(command: Callable[..., None]) -> None:
-    """The last paragraph of a command's docstring is its example and stands at the end of its help."""
-    *text, example = (" ".join(part.split()) for part in (getdoc(command) or "").split("\n\n"))
-    app.command(help="\n\n".join(text), epilog=example)(command)
-
-
-_COMMANDS: tuple[Callable[..., None], ...] = (
-    *(demo, train, translate, show),
-    *(align, aer, evaluate, compare, lab, inspect),
-    *(models, data, search_params, average, quantize, shortlist),
-    *(serve, studio, doctor),
-)
-for _command in _COMMANDS:
-    _add(_command)
+def app(names: tuple[str, ...] = COMMANDS) -> typer.Typer:
+    """Some of the commands, or all. The last paragraph of a command's docstring is its example and ends its help."""
+    made = typer.Typer(
+        name="regarde",
+        help="Attentional sequence-to-sequence learning: train, translate, and see what attention looked at.",
+        epilog="First steps: regarde demo",
+        pretty_exceptions_enable=False,
+        context_settings={"help_option_names": ["-h", "--help"]},
+    )
+    made.callback(invoke_without_command=True)(_alone)
+    for name in names:
+        own = name.replace("-", "_")
+        command = getattr(import_module(f"regarde.cli.{own}"), own)
+        *text, example = (" ".join(part.split()) for part in (getdoc(command) or "").split("\n\n"))
+        made.command(name, help="\n\n".join(text), epilog=example)(command)
+    return made
 
 
 def run() -> None:
     """Run a command; whatever goes wrong ends in one line and an exit code, never in a traceback."""
     try:
-        result = _asked(sys.argv[1:])(prog_name="regarde", standalone_mode=False)
+        asked = tuple(name for name in COMMANDS if sys.argv[1:2] == [name])  # to build the others would take time
+        result = app(asked or COMMANDS)(prog_name="regarde", standalone_mode=False)
         code = result if isinstance(result, int) else 0
         if code == INTERRUPTED:  # typer caught it before we could
             raise KeyboardInterrupt
@@ -104,15 +85,6 @@ def run() -> None:
             raise
         code = _unexpected(error)
     sys.exit(code)
-
-
-def _asked(arguments: list[str]) -> typer.Typer:
-    """The app with the one command that is asked for by name: to build the others would take time."""
-    given = [word.replace("-", "_") for word in arguments[:1]]
-    wanted = [c for c in app.registered_commands if c.callback and [c.callback.__name__] == given]
-    chosen = copy.copy(app)
-    chosen.registered_commands = wanted or app.registered_commands
-    return chosen
 
 
 def _sentence(message: str) -> str:

@@ -10,9 +10,8 @@ import time
 
 import pytest
 
-from regarde.cli.main import app
+from regarde.cli.main import COMMANDS
 
-COMMANDS = [command.callback.__name__.replace("_", "-") for command in app.registered_commands if command.callback]
 HEAVY = ("torch", "numpy", "sentencepiece", "matplotlib", "babel", "safetensors")
 
 
@@ -67,6 +66,20 @@ def test_no_paragraph_of_a_help_is_broken_in_the_middle(cli, command: str, monke
     paragraphs = [line.strip() for line in above.splitlines() if line.strip()]
     assert paragraphs[0].startswith(f"Usage: regarde {command}")
     assert all(paragraph.endswith(".") for paragraph in paragraphs[1:])
+
+
+def test_a_command_does_not_wait_for_the_others() -> None:
+    code = """
+import sys
+from regarde.cli.main import run
+sys.argv = ["regarde", "aer", "--help"]
+try:
+    run()
+except SystemExit:
+    print("OTHERS:", "regarde.cli.train" in sys.modules, "regarde.cli.aer" in sys.modules)
+"""
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert done.stdout.rstrip().endswith("OTHERS: False True")
 
 
 @pytest.mark.parametrize("command", COMMANDS)

@@ -80,7 +80,7 @@ def _raising(cli, monkeypatch, error: BaseException):
     def raise_it(**_: object) -> None:
         raise error
 
-    monkeypatch.setattr(main, "_asked", lambda arguments: raise_it)
+    monkeypatch.setattr(main, "app", lambda names: raise_it)
     return cli()
 
 
