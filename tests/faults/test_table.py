@@ -8,12 +8,12 @@ from pathlib import Path
 import pytest
 
 HERE = Path(__file__).parent
-ROWS = re.findall(r"^\| (\d+) \|.*\| (.*) \|$", (HERE / "README.md").read_text(), re.MULTILINE)
-PROMISED = {*range(1, 17), *range(23, 31)}
+ROWS = re.findall(r"^\| (\d+|[\w, ]+) \|.*?\| (`.*`) \|$", (HERE / "README.md").read_text(), re.MULTILINE)
+PROMISED = set(range(1, 31))
 
 
 def test_every_promised_row_is_there() -> None:
-    assert {int(number) for number, _ in ROWS} == PROMISED
+    assert {int(name) for name, _ in ROWS if name.isdigit()} == PROMISED
 
 
 @pytest.mark.parametrize(("number", "tests"), ROWS)
