@@ -213,7 +213,8 @@ def _scale(canvas: Canvas, x: float, y: float, top: float) -> None:
     axes = canvas.figure.add_axes((x, y - 0.1, _SCALE, 0.1))
     axes.set(xticks=[], yticks=[])
     axes.spines[:].set(color=canvas.style.faint, linewidth=0.5)
-    axes.pcolormesh([list(range(65))], cmap=ListedColormap(canvas.style.shades()), rasterized=False)
+    shades = ListedColormap(canvas.style.shades())
+    axes.pcolormesh([list(range(65))], cmap=shades, edgecolor="face", linewidth=0.3)  # no seams between the shades
     canvas.write("0", x, y - 0.25, size=7.5, color=canvas.style.faint, ha="center")
     canvas.write(f"{top:g}", x + _SCALE, y - 0.25, size=7.5, color=canvas.style.faint, ha="center")
 

@@ -1,12 +1,15 @@
 """A figure that matplotlib has drawn: saved as .svg, .pdf or .png, the same bytes each time.
 
-matplotlib's global state is left alone: no pyplot, no style set, no backend chosen. Letters are outlines in SVG and
-embedded fonts in PDF, so a picture looks the same where the fonts are not installed.
+matplotlib's global state is left alone: no pyplot, no style set, no backend chosen. Letters are outlines, so a picture
+looks the same where the fonts are not installed; the fonts that matplotlib 3.11 embeds in PDF lose letters of some
+scripts and put others in wrong places.
 """
 
 from __future__ import annotations
 
+import contextlib
 import io
+from collections.abc import Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
@@ -22,7 +25,7 @@ if TYPE_CHECKING:
 
 DPI = 200
 KINDS = (".svg", ".pdf", ".png")
-_SETTINGS: dict[Any, Any] = {"svg.hashsalt": "regarde", "svg.fonttype": "path", "pdf.fonttype": 42}
+_SETTINGS: dict[Any, Any] = {"svg.hashsalt": "regarde", "svg.fonttype": "path"}
 _UNDATED = {"svg": {"Date": None}, "pdf": {"CreationDate": None}, "png": {}}
 
 
@@ -55,7 +58,7 @@ class Picture:
         from matplotlib import rc_context
 
         content = io.BytesIO()
-        with rc_context(_SETTINGS):
+        with rc_context(_SETTINGS), self._outlines() if form == "pdf" else contextlib.nullcontext():
             self.figure.savefig(
                 content,
                 format=form,
@@ -66,6 +69,22 @@ class Picture:
                 metadata=_UNDATED[form],
             )
         return content.getvalue()
+
+    @contextlib.contextmanager
+    def _outlines(self) -> Iterator[None]:
+        """A text with an effect, even with none that is seen, is drawn by its outlines."""
+        from matplotlib.patheffects import Normal
+        from matplotlib.text import Text
+
+        self.figure.draw_without_rendering()  # which makes the numbers of the axes
+        texts = [artist for artist in self.figure.findobj(Text) if isinstance(artist, Text)]
+        for text in texts:
+            text.set_path_effects([Normal()])
+        try:
+            yield
+        finally:
+            for text in texts:
+                text.set_path_effects([])
 
 
 def kind(path: Path) -> str:

@@ -58,6 +58,11 @@ def test_an_svg_stands_in_a_page_and_needs_nothing_from_elsewhere() -> None:
     assert all(link.startswith("#") for link in links)
 
 
+def test_letters_in_a_pdf_are_outlines(tmp_path: Path) -> None:
+    draw(BY_LENGTH).save(tmp_path / "a.pdf")
+    assert b"/BaseFont" not in (tmp_path / "a.pdf").read_bytes()
+
+
 def test_a_picture_on_nothing_has_no_paper(tmp_path: Path) -> None:
     from dataclasses import replace
 
