@@ -32,6 +32,11 @@ class Job:
         """Those that the engine is asked for: nothing said gives nothing to say."""
         return [sentence for pieces in self.texts for sentence in pieces if sentence.ids]
 
+    @property
+    def places(self) -> list[int]:
+        """The text that each of them is of."""
+        return [place for place, pieces in enumerate(self.texts) for sentence in pieces if sentence.ids]
+
     def answer(self, found: Sequence[Sequence[Hypothesis]]) -> object:
         """From the hypotheses of those sentences: all there is to say of each text, or its translations as text."""
         rest = iter(found)

@@ -19,7 +19,7 @@ from pathlib import Path
 from typing import Any
 
 from regarde import config
-from regarde.engines.continuous import Continuous, Part
+from regarde.engines.continuous import Continuous, Done, Part
 from regarde.engines.native import NativeEngine
 from regarde.errors import RegardeError
 from regarde.loading import Frame as Stated
@@ -95,7 +95,7 @@ class Worker:
                 if question["verb"] == "trace":
                     model = self._models[question["model"]]
                     check_trace(question, model.translator, model.engine)
-                self._traces[frame.number] = self._tracing.submit(self._do, frame.number, question)
+                self._do_aside(frame.number, question)
         except Exception as error:
             self._fail(frame.number, error)
         return None
@@ -149,14 +149,25 @@ class Worker:
             if event.problem:
                 self._fail(number, RuntimeError(event.problem))
             elif event.hypotheses:
-                self._send(number, Kind.ANSWER, job.answer(event.hypotheses))
+                self._answer(number, job, event)
         for part in parts.values():
             if part.number not in model.jobs:
                 continue
-            number, _ = model.jobs[part.number]
+            number, job = model.jobs[part.number]
             target = model.translator.text.target
             said = {"text": target.decode(part.ids), "tokens": target.pieces(part.ids)}
-            self._send(number, Kind.PART, {"sentence": part.sentence, **said})
+            self._send(number, Kind.PART, {"sentence": job.places[part.sentence], **said})
+
+    def _answer(self, number: int, job: Job, done: Done) -> None:
+        try:
+            answer = job.answer(done.hypotheses)
+        except Exception as error:
+            return self._fail(number, error)
+        return self._send(number, Kind.ANSWER, answer)
+
+    def _do_aside(self, number: int, question: Question) -> None:
+        doing = self._traces[number] = self._tracing.submit(self._do, number, question)
+        doing.add_done_callback(lambda _: self._traces.pop(number, None))
 
     def _do(self, number: int, question: Question) -> None:
         """Any other verb, in the thread of its own."""
@@ -165,8 +176,6 @@ class Worker:
             self._send(number, Kind.ANSWER, VERBS[question["verb"]](translator, question))
         except Exception as error:
             self._fail(number, error)
-        finally:
-            self._traces.pop(number, None)
 
     def _fail(self, number: int, error: Exception) -> None:
         if isinstance(error, RegardeError):

@@ -42,15 +42,18 @@ def test_a_trace_is_the_one_of_the_translator(server: Running, tiny: Path) -> No
 
 
 def test_a_stream_tells_what_is_said_so_far_and_then_the_answer(server: Running) -> None:
-    question = {"text": ["abcd" * 40, "", "abc"], "beam": 4, "prefix": "abcd" * 8}
+    question = {"text": ["", "abcd" * 60, "abc"], "beam": 16, "prefix": "abcd" * 50}
     whole = server.post("/v1/translate", question).json
     reply = server.post("/v1/translate", question | {"stream": True})
     assert reply.headers["content-type"].startswith("text/event-stream")
     events = [event.split("\n", 1) for event in reply.body.decode().strip().split("\n\n")]
     *parts, (last, data) = [(name.removeprefix("event: "), json.loads(data[6:])) for name, data in events]
     assert (last, data) == ("answer", whole)
-    assert {name for name, _ in parts} <= {"part"}
-    assert all({"sentence", "text", "tokens"} <= told.keys() for _, told in parts)
+    assert {name for name, _ in parts} <= {"part"}  # none where the model is faster than the line
+    assert {told["sentence"] for _, told in parts} <= {1, 2}
+    for _, told in parts:
+        assert "".join(told["tokens"]) == told["text"]
+        assert data["translations"][told["sentence"]]["text"].startswith(told["text"][:200])
 
 
 def test_what_is_wrong_with_a_stream_is_known_before_it_begins(server: Running) -> None:
