@@ -27,6 +27,10 @@ def studio(
     port: Annotated[
         int | None, typer.Option(min=0, max=65535, metavar="N", help=f"Port; {PORT} unless said, or a free one.")
     ] = None,
+    report: Annotated[
+        list[Path] | None,
+        typer.Option(metavar="FOLDER", help="What regarde lab has written: quality by length. May be given again."),
+    ] = None,
     threads: Annotated[
         int, typer.Option(min=0, max=MOST_THREADS, metavar="N", help="Threads of each model; 0: all cores but one.")
     ] = 0,
@@ -36,6 +40,7 @@ def studio(
 
     Example: regarde studio runs/dates
     """
+    from regarde.serving import reports
     from regarde.serving.catalogue import catalogue
     from regarde.serving.runs import is_run, with_model
     from regarde.serving.server import Settings, serve
@@ -49,7 +54,7 @@ def studio(
         {name: folder for name, folder in given.items() if with_model(folder)},
         port=_free() if port is None else port,
         threads=threads or max(1, cores() - 1),
-        studio=Shown(runs=given),
+        studio=Shown(runs=given, reports=reports.read(report or [])),
     )
 
     def ready(address: str) -> None:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
@@ -14,9 +14,10 @@ from starlette.staticfiles import StaticFiles
 
 from regarde.data.corpus import repair
 from regarde.errors import RegardeError
-from regarde.serving import runs
+from regarde.serving import exploring, runs
 from regarde.serving.api import UNPROCESSABLE, answer
 from regarde.serving.limits import Refusal
+from regarde.serving.reports import Report
 from regarde.serving.service import NOT_FOUND, Service
 from regarde.studio import STATIC
 
@@ -26,6 +27,7 @@ class Shown:
     """What the studio shows beside the models that are served."""
 
     runs: Mapping[str, Path] = field(default_factory=dict)  # by name, trained or in training
+    reports: Sequence[Report] = ()  # of regarde lab
 
 
 def routes(service: Service, shown: Shown) -> list[BaseRoute]:
@@ -57,7 +59,12 @@ def routes(service: Service, shown: Shown) -> list[BaseRoute]:
         except (RegardeError, OSError):
             raise Refusal(NOT_FOUND, f"The checkpoint of step {step} cannot be read. It may be gone.") from None
 
+    async def reported(request: Request) -> Response:
+        return answer({"reports": list(shown.reports)})
+
     return [
+        *exploring.routes(service),
+        Route("/studio/reports", reported),
         Route("/studio/runs", listed),
         Route("/studio/runs/{name}/figures", figures),
         Route("/studio/runs/{name}/sample", sample),

@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from typing import Any
 
+from regarde.search.interventions import Intervention, Mask, Pin
 from regarde.translate import Translation, Translator
 
 Question = dict[str, Any]
@@ -27,7 +28,20 @@ def trace(translator: Translator, question: Question) -> list[dict[str, Any]]:
     return found
 
 
-VERBS: Mapping[str, Verb] = {"trace": trace}
+def explore(translator: Translator, question: Question) -> dict[str, Any]:
+    """A search from a beginning of the reader's choice, with attention told where to look (exploring.py)."""
+    return translator.trace(
+        question["text"],
+        beam=question["beam"],
+        n_best=question["n_best"],
+        top_k=question["candidates"],
+        prefix=() if question["end"] else question["prefix"],
+        target=question["prefix"] if question["end"] else None,
+        interventions=[_intervention(each) for each in question["interventions"]],
+    ).as_json()
+
+
+VERBS: Mapping[str, Verb] = {"trace": trace, "explore": explore}
 
 
 def record(found: Translation, *, attention: bool) -> dict[str, Any]:
@@ -50,3 +64,10 @@ def _said(found: Translation, attention: bool) -> dict[str, Any]:
         "finished": found.finished,
         **looked,
     }
+
+
+def _intervention(said: Mapping[str, Any]) -> Intervention:
+    layer, head = said.get("layer"), said.get("head")
+    if said["kind"] == "mask":
+        return Mask(said["source"], layer, head)
+    return Pin(said["step"], {int(source): float(weight) for source, weight in said["weights"].items()}, layer, head)

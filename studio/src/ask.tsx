@@ -23,7 +23,7 @@ export function Ask({ bare = false }: { bare?: boolean }): JSX.Element {
   );
 }
 
-function Sentence(): JSX.Element {
+export function Sentence(): JSX.Element {
   const area = useRef<HTMLTextAreaElement>(null);
   useEffect(() => {
     const box = area.current;
@@ -72,7 +72,7 @@ export function BeamChoice(): JSX.Element {
       <span>Search</span>
       <select
         value={String(beam.value)}
-        onChange={(event) => set({ beam: event.currentTarget.value === "1" ? null : event.currentTarget.value, step: null, rank: null })}
+        onChange={(event) => set({ beam: event.currentTarget.value, step: null, rank: null })}
       >
         {[1, 2, 3, 4, 5, 8, 10].map((size) => (
           <option key={size} value={String(size)}>

@@ -42,7 +42,7 @@ export const part = computed<Part>(() => {
   return { layer: within("layer", layers), head: within("head", heads) };
 });
 
-const TRACED = new Set(["step", "align", "beam"]); // views that read the trace of the one sentence
+const TRACED = new Set(["step", "align"]); // views that read the trace of the one sentence
 const PAUSE = 220; // ms without a key before a sentence is asked for
 
 /** Ask again whenever the question changes, a little after its last change; answers to old questions are dropped. */

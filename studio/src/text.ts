@@ -33,7 +33,7 @@ export function width(label: string): number {
 }
 
 export const fixed = (value: number | null | undefined, digits = 3): string =>
-  value === null || value === undefined || !Number.isFinite(value) ? "−∞" : value.toFixed(digits).replace("-", "−");
+  value === null || value === undefined || !Number.isFinite(value) ? "−∞" : value.toFixed(digits).replace(/^-(0(\.0+)?)$/, "$1").replace("-", "−");
 
 /** A share of one, as it is read: 98 %, 0.4 %. */
 export function percent(value: number): string {

@@ -37,6 +37,10 @@ export interface Hypothesis {
   path: number[];
 }
 
+/** The first ids are controls: nobody can go on with one but the end. */
+export const END = 3;
+export const sayable = (id: number): boolean => id > END;
+
 export interface Trace {
   source: string;
   source_tokens: string[];

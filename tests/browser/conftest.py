@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import importlib.util
+import json
 import re
 import shutil
 import subprocess
@@ -63,9 +64,33 @@ def heads(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 @pytest.fixture(scope="session")
-def studio(tiny: Path, plain: Path, heads: Path) -> Iterator[str]:
-    """The address of a studio with three models: tiny, plain and heads."""
-    runs = [f"tiny={tiny}", f"plain={plain}", f"heads={heads}"]
+def letters(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The report of a lab on two models, as much of it as the studio reads."""
+    folder = tmp_path_factory.mktemp("lab") / "letters"
+    folder.mkdir()
+    groups = [("1 to 5", 0.9), ("6 to 10", 0.7), ("11 to 15", 0.4)]
+    quality = {name: [(group, v - lost) for group, v in groups] for name, lost in (("tiny", 0.0), ("plain", 0.2))}
+    entries = [
+        {
+            "name": name,
+            "by_length": [
+                {"group": group, "pairs": 50, "quality": {"value": v, "low": v - 0.1, "high": v + 0.05}}
+                for group, v in points
+            ],
+        }
+        for name, points in quality.items()
+    ]
+    metric = {"label": "exact match", "percent": True, "digits": 1, "higher_is_better": True}
+    stated = {"test": "copy test", "budget": "1 minute", "lengths": "source length in characters"}
+    content = {"format": 1, "metrics": [metric], "entries": entries, **stated}
+    (folder / "report.json").write_text(json.dumps(content))
+    return folder
+
+
+@pytest.fixture(scope="session")
+def studio(tiny: Path, plain: Path, heads: Path, letters: Path) -> Iterator[str]:
+    """The address of a studio with three models, tiny, plain and heads, and a report."""
+    runs = [f"tiny={tiny}", f"plain={plain}", f"heads={heads}", "--report", str(letters)]
     command = [sys.executable, "-m", "regarde", "studio", *runs, "--no-open", "--port", "0", "--threads", "1"]
     with subprocess.Popen(command, stderr=subprocess.PIPE, text=True, env=environment()) as process:
         assert process.stderr is not None

@@ -16,6 +16,7 @@ export interface MatrixProps {
   values: number[][];
   label: string;
   top?: number; // the value with the strongest colour
+  room?: number; // pixels that all cells of a row should share
   active?: Cell | null;
   onActive?: (cell: Cell | null) => void;
   onPick?: (cell: Cell) => void;
@@ -55,20 +56,23 @@ export function Matrix(props: MatrixProps): JSX.Element {
 const CONTROL = /^<.*>$/; // </s> and its like: written small, so it needs little room
 
 /** Where things stand, in pixels: cells as large as a wide page allows, labels slanted where they would touch. */
-function layout(rows: string[], columns: string[]) {
-  const side = Math.round(Math.min(38, Math.max(16, 1080 / columns.length)));
+function layout(rows: string[], columns: string[], room = 1080) {
+  const side = Math.round(Math.min(38, Math.max(16, room / columns.length)));
   const widest = (labels: string[]) =>
     Math.max(...labels.map((each) => (CONTROL.test(each) ? 2.4 : Math.min(width(short(visible(each))), 16))), 1);
-  const slanted = widest(columns) * 9 > side;
+  const slanted = widest(columns.filter((each) => !CONTROL.test(each))) * 9 > side;
   const left = Math.max(widest(rows) * 9, 30) + 14;
   const head = slanted ? widest(columns) * 7.4 + 20 : 30;
   const right = slanted ? widest(columns) * 4 : 6;
   return { side, left, head, slanted, width: left + columns.length * side + right, height: head + rows.length * side + 4 };
 }
 
+/** What a heat map beside another has room for, on a wide page and on a narrow one. */
+export const beside = (): number => Math.min(460, innerWidth - 100);
+
 /** The picture itself, also for export: everything it needs is in its attributes. */
-export function Drawn({ rows, columns, values, top = 1, active, onActive, onPick, label }: MatrixProps): JSX.Element {
-  const at = layout(rows, columns);
+export function Drawn({ rows, columns, values, top = 1, room, active, onActive, onPick, label }: MatrixProps): JSX.Element {
+  const at = layout(rows, columns, room);
   const night = dark.value;
   const text = night ? "#efebe4" : "#1d1b18";
   return (

@@ -4,10 +4,13 @@ import { useState } from "preact/hooks";
 import { fixed } from "../text";
 import { Token } from "./tokens";
 
+/** A token; or plain words, as an element. */
+type Shown = string | JSX.Element;
+
 export interface Table {
   caption: string;
-  columns: string[];
-  rows: { head: string; cells: (number | string | null)[] }[];
+  columns: Shown[];
+  rows: { head: Shown; cells: (Shown | number | null)[] }[];
   corner?: string;
   digits?: number;
 }
@@ -23,6 +26,8 @@ export function Numbers(table: Table): JSX.Element {
   );
 }
 
+const shown = (each: Shown): JSX.Element => (typeof each === "string" ? <Token of={each} /> : each);
+
 function Grid({ caption, columns, rows, corner = "", digits = 3 }: Table): JSX.Element {
   return (
     <div class="scrolls" tabIndex={0} role="region" aria-label={`Numbers: ${caption}`}>
@@ -33,7 +38,7 @@ function Grid({ caption, columns, rows, corner = "", digits = 3 }: Table): JSX.E
             <th scope="col">{corner}</th>
             {columns.map((column, c) => (
               <th scope="col" key={c}>
-                <Token of={column} />
+                {shown(column)}
               </th>
             ))}
           </tr>
@@ -42,10 +47,10 @@ function Grid({ caption, columns, rows, corner = "", digits = 3 }: Table): JSX.E
           {rows.map(({ head, cells }, r) => (
             <tr key={r}>
               <th scope="row">
-                <Token of={head} />
+                {shown(head)}
               </th>
               {cells.map((cell, c) => (
-                <td key={c}>{typeof cell === "string" ? <Token of={cell} /> : fixed(cell, digits)}</td>
+                <td key={c}>{typeof cell === "number" || cell === null ? fixed(cell, digits) : shown(cell)}</td>
               ))}
             </tr>
           ))}

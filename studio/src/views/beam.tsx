@@ -1,6 +1,164 @@
+// Beam: the tree that a search grows, what it kept and what it gave up; from any node one can go on.
+import { useSignal } from "@preact/signals";
 import type { JSX } from "preact";
+import { useEffect, useMemo } from "preact/hooks";
+import { link, number, set, word } from "../address";
 import { Ask } from "../ask";
+import { Numbers } from "../components/numbers";
+import { Say, Token } from "../components/tokens";
+import { Tree } from "../components/tree";
+import { Examples } from "../examples";
+import { explore, NOTHING, tell, told } from "../explore/told";
+import { FATES, neighbour, type Node, path, tree } from "../explore/tree";
+import { beam, follow, model, text } from "../session";
+import { fixed, percent, visible } from "../text";
+import { END, sayable, type Trace } from "../trace";
+
+const WIDTH = 4; // of a beam, where none is chosen: greedy search grows no tree
 
 export function Beam(): JSX.Element {
-  return <Ask />;
+  const found = useSignal<Trace | null>(null);
+  useEffect(() => {
+    if (!word("beam")) set({ beam: WIDTH });
+    return follow(wish, explore, (answer) => {
+      if (answer || !text.peek().trim()) found.value = answer;
+    });
+  }, []);
+  return (
+    <>
+      <Ask />
+      {found.value ? <Grown trace={found.value} /> : <Examples />}
+    </>
+  );
+}
+
+/** Only the beginning is told here; what attention is told belongs to What if. */
+function wish() {
+  if (!model.value || !text.value.trim()) return null;
+  const { prefix } = told.value;
+  return { model: model.value.name, text: text.value, beam: beam.value, n_best: beam.value, told: { ...NOTHING, prefix } };
+}
+
+function Grown({ trace }: { trace: Trace }): JSX.Element {
+  const active = useSignal<Node | null>(null);
+  const prefix = told.value.prefix.length;
+  const columns = useMemo(() => tree(trace, prefix), [trace]);
+  const rank = Math.min(number("rank") ?? 0, trace.hypotheses.length - 1);
+  const chosen = path(columns, trace.hypotheses[rank]);
+  const pick = (node: Node) => {
+    const ended = trace.hypotheses.findIndex(({ ids }) => String(ids) === String(node.ids));
+    if (ended >= 0) set({ rank: ended || null });
+    else if (node.ids.every(sayable)) {
+      active.value = null;
+      tell({ prefix: node.ids });
+      set({ rank: null });
+    }
+  };
+  const press = (event: KeyboardEvent) => {
+    const from = active.value ?? columns[0]?.[0];
+    if (event.key === "Enter" && active.value) pick(active.value);
+    else if (event.key === "Escape") tell({ prefix: [] });
+    else if (event.key === "Home") active.value = columns[0][0];
+    else if (event.key === "End") active.value = chosen.at(-1) ?? from;
+    else if (event.key.startsWith("Arrow")) active.value = active.value ? neighbour(columns, from, event.key) : from;
+    else return;
+    event.preventDefault();
+    event.stopPropagation();
+  };
+  return (
+    <>
+      <Beginning trace={trace} columns={columns} />
+      <Tree
+        columns={columns}
+        chosen={chosen}
+        active={active.value}
+        onActive={(node) => (active.value = node)}
+        onPick={pick}
+        onKey={press}
+      />
+      <p class="readout" role="status">
+        <Read node={active.value} />
+      </p>
+      <Legend />
+      <Found trace={trace} rank={rank} />
+      <Numbers
+        caption="Everything the search considered, step by step"
+        corner="beginning"
+        columns={[<>step</>, <>token</>, <>log-probability</>, <>score</>, <>what became of it</>]}
+        rows={columns.flat().map((node) => ({
+          head: said(node.parent),
+          cells: [<>{node.t + 1}</>, node.token, node.logProbability, node.score, <>{FATES[node.fate]}</>],
+        }))}
+      />
+    </>
+  );
+}
+
+/** The tokens up to a node. */
+function said(node: Node | null): string {
+  const tokens: string[] = [];
+  for (let at = node; at && at.t >= 0; at = at.parent) tokens.unshift(at.token);
+  return tokens.join(tokens.some((token) => [...token].length > 2) ? " " : "");
+}
+
+function Beginning({ columns }: { trace: Trace; columns: Node[][] }): JSX.Element | null {
+  const { prefix } = told.value;
+  const last = columns[prefix.length - 1]?.[0];
+  if (!last) return null;
+  return (
+    <p class="told">
+      <span>
+        goes on from <Say>{visible(said(last))}</Say>
+      </span>
+      <button type="button" class="plain" onClick={() => tell({ prefix: [] })}>
+        Start over
+      </button>
+      <a href={link("whatif")}>Compare with what it says by itself</a>
+    </p>
+  );
+}
+
+function Read({ node }: { node: Node | null }): JSX.Element {
+  if (!node) return <span class="quiet">Point at a token, or walk with the arrow keys. Click or Enter: go on from there.</span>;
+  return (
+    <>
+      {node.parent && node.parent.t >= 0 ? (
+        <>
+          <Say>{visible(said(node.parent))}</Say> <span class="quiet">then</span>{" "}
+        </>
+      ) : null}
+      <Token of={node.token} /> {percent(Math.exp(node.logProbability))}
+      <span class="quiet">
+        , altogether {fixed(node.score, 2)}, {node.given ? "as it was told" : FATES[node.fate]}
+        {node.ids.slice(0, -1).every(sayable) && (sayable(node.id) || node.id === END) ? "" : "; an unknown word cannot be forced"}
+      </span>
+    </>
+  );
+}
+
+const Legend = (): JSX.Element => (
+  <ul class="legend" aria-label="What the marks mean">
+    <li class="chosen">the hypothesis shown</li>
+    <li class="kept">kept</li>
+    <li class="finished">ended</li>
+    <li class="pruned">given up</li>
+  </ul>
+);
+
+function Found({ trace, rank }: { trace: Trace; rank: number }): JSX.Element {
+  return (
+    <section>
+      <h2 id="found">What it found</h2>
+      <ol class="ranking" aria-labelledby="found">
+        {trace.hypotheses.map((each, r) => (
+          <li key={r}>
+            <button type="button" aria-pressed={r === rank} onClick={() => set({ rank: r || null })}>
+              <Say>{each.text || "∅"}</Say>
+              <span class="figures quiet">{fixed(each.score, 2)}</span>
+            </button>
+          </li>
+        ))}
+      </ol>
+    </section>
+  );
 }

@@ -1,6 +1,246 @@
+// Compare: up to four models on one sentence, all at the same step; and how good models are by the length of the source.
+import { computed, useSignal } from "@preact/signals";
 import type { JSX } from "preact";
-import { Ask } from "../ask";
+import { useEffect } from "preact/hooks";
+import { number, set, word } from "../address";
+import { Problem } from "../api";
+import { BeamChoice, Sentence } from "../ask";
+import { beside, Matrix } from "../components/matrix";
+import { Numbers } from "../components/numbers";
+import { Chip, Line, runsOn, Say, Token } from "../components/tokens";
+import { Examples } from "../examples";
+import { Quality } from "../explore/quality";
+import { explore, NOTHING } from "../explore/told";
+import { typing } from "../keys";
+import { beam, busy, follow, models, problem, text } from "../session";
+import { fixed, percent } from "../text";
+import { attention, type Hypothesis, shape, type Trace, way } from "../trace";
+
+const MOST = 4;
+const ALL = { layer: null, head: null };
+
+/** A model's answer, or why there is none. */
+type Answer = { name: string; trace: Trace } | { name: string; problem: string };
+
+const chosen = computed(() => {
+  const known = models.value.map(({ name }) => name);
+  const asked = word("with")
+    .split(",")
+    .filter((name) => known.includes(name));
+  return asked.length ? asked.slice(0, MOST) : known.slice(0, MOST);
+});
 
 export function Compare(): JSX.Element {
-  return <Ask />;
+  const found = useSignal<Answer[] | null>(null);
+  useEffect(
+    () =>
+      follow(
+        () => (chosen.value.length && text.value.trim() ? { names: chosen.value, text: text.value, beam: beam.value } : null),
+        ({ names, ...asked }, signal) => Promise.all(names.map((name) => one(name, asked, signal))),
+        (answer) => {
+          if (answer || !text.peek().trim()) found.value = answer;
+        },
+      ),
+    [],
+  );
+  const last = Math.max(0, ...(found.value ?? []).map((answer) => ("trace" in answer ? answer.trace.hypotheses[0].ids.length - 1 : 0)));
+  const step = Math.min(number("step") ?? 0, last);
+  useEffect(() => {
+    const press = (event: KeyboardEvent) => {
+      const to = { ArrowLeft: step - 1, ArrowRight: step + 1, Home: 0, End: last }[event.key];
+      if (to === undefined || typing(event) || !found.peek()) return;
+      set({ step: Math.min(Math.max(to, 0), last) || null });
+      event.preventDefault();
+    };
+    addEventListener("keydown", press);
+    return () => removeEventListener("keydown", press);
+  }, [step, last]);
+  return (
+    <>
+      <Question />
+      {found.value ? (
+        <>
+          <Scrubber step={step} last={last} />
+          <div class="models">
+            {found.value.map((answer) => (
+              <article key={answer.name}>
+                <h2>{answer.name}</h2>
+                {"trace" in answer ? (
+                  <Model trace={answer.trace} name={answer.name} step={step} />
+                ) : (
+                  <p class="problem">{answer.problem}</p>
+                )}
+              </article>
+            ))}
+          </div>
+          <AllNumbers answers={found.value} />
+        </>
+      ) : (
+        <Examples />
+      )}
+      <Quality compared={chosen.value} />
+    </>
+  );
+}
+
+async function one(name: string, asked: { text: string; beam: number }, signal: AbortSignal): Promise<Answer> {
+  try {
+    return { name, trace: await explore({ ...asked, model: name, n_best: 1, told: NOTHING }, signal) };
+  } catch (error) {
+    if (signal.aborted || !(error instanceof Problem)) throw error;
+    return { name, problem: error.message }; // the others may know what this one does not
+  }
+}
+
+function Question(): JSX.Element {
+  const full = chosen.value.length === MOST;
+  const toggle = (name: string) => {
+    const now = chosen.peek();
+    const next = now.includes(name) ? now.filter((each) => each !== name) : [...now, name];
+    if (next.length) set({ with: next.join(",") });
+  };
+  return (
+    <section class="ask" aria-label="Sentence">
+      <Sentence />
+      <div class="settings">
+        <fieldset class="field several">
+          <legend>Models, up to {MOST}</legend>
+          {models.value.map(({ name }) => (
+            <label key={name}>
+              <input
+                type="checkbox"
+                checked={chosen.value.includes(name)}
+                disabled={full && !chosen.value.includes(name)}
+                onChange={() => toggle(name)}
+              />
+              {name}
+            </label>
+          ))}
+        </fieldset>
+        <BeamChoice />
+        <span class={busy.value ? "busy on" : "busy"} role="status">
+          {busy.value ? "thinking" : ""}
+        </span>
+      </div>
+      {problem.value ? (
+        <p class="problem" role="alert">
+          {problem.value}
+        </p>
+      ) : null}
+    </section>
+  );
+}
+
+function Scrubber({ step, last }: { step: number; last: number }): JSX.Element {
+  return (
+    <div class="transport">
+      <h2>All at step</h2>
+      <input
+        type="range"
+        min={0}
+        max={last}
+        value={step}
+        aria-label="Step of all models"
+        aria-valuetext={`Step ${step + 1} of ${last + 1}`}
+        onInput={(event) => set({ step: Number(event.currentTarget.value) || null })}
+      />
+      <span class="figures quiet">
+        {step + 1} / {last + 1}
+      </span>
+    </div>
+  );
+}
+
+function Model({ trace, name, step }: { trace: Trace; name: string; step: number }): JSX.Element {
+  const said = trace.hypotheses[0];
+  const moments = way(trace, said);
+  const now = moments[step];
+  const rows = attention(trace, moments, ALL); // as the model itself reads them: some explain a token one step later
+  const attentive = shape(trace).layers > 0;
+  return (
+    <>
+      <Line label={`What ${name} says`} close={runsOn(said.tokens)}>
+        {said.tokens.map((token, t) => (
+          <Chip
+            key={t}
+            token={token}
+            current={t === step}
+            faded={t > step}
+            confidence={Math.exp(said.token_scores[t])}
+            label={`Step ${t + 1}: ${token}, ${percent(Math.exp(said.token_scores[t]))}`}
+            onPick={() => set({ step: t || null })}
+          />
+        ))}
+      </Line>
+      <p class="readout">
+        {now ? (
+          <>
+            <Token of={now.token} /> {percent(Math.exp(now.logProbability))}
+            {attentive ? <Looks source={trace.source_tokens} weights={rows[step]} /> : null}
+          </>
+        ) : (
+          <span class="quiet">
+            has ended: <Say>{said.text}</Say>
+          </span>
+        )}
+        <span class="figures quiet end"> all of it {fixed(total(said), 2)}</span>
+      </p>
+      {attentive ? (
+        <Matrix
+          rows={said.tokens}
+          columns={trace.source_tokens}
+          values={rows}
+          room={beside()}
+          label={`${name}: what each token looks at${shape(trace).layers * shape(trace).heads > 1 ? ", the mean of all heads" : ""}`}
+          active={now ? { row: step, column: -1 } : null}
+          onPick={({ row }) => set({ step: row || null })}
+        />
+      ) : (
+        <p class="quiet">No attention: it has read the whole sentence into one state.</p>
+      )}
+    </>
+  );
+}
+
+const total = (said: Hypothesis): number => said.token_scores.reduce((sum, each) => sum + each, 0);
+
+function Looks({ source, weights }: { source: string[]; weights: number[] }): JSX.Element {
+  const best = weights
+    .map((weight, s) => ({ weight, token: source[s] }))
+    .sort((a, b) => b.weight - a.weight)
+    .slice(0, 3)
+    .filter(({ weight }) => weight >= 0.05);
+  return (
+    <>
+      <span class="quiet">{best.length ? " looks at" : " looks everywhere"}</span>
+      {best.map(({ token, weight }, i) => (
+        <span key={i}>
+          {" "}
+          <Token of={token} /> <span class="quiet">{fixed(weight, 2)}</span>
+        </span>
+      ))}
+    </>
+  );
+}
+
+function AllNumbers({ answers }: { answers: Answer[] }): JSX.Element {
+  const told = answers.filter((answer): answer is { name: string; trace: Trace } => "trace" in answer);
+  const steps = Math.max(0, ...told.map(({ trace }) => trace.hypotheses[0].ids.length));
+  return (
+    <Numbers
+      caption="What each model says at each step, and how probable it was"
+      corner="step"
+      columns={told.flatMap(({ name }) => [<>{name}</>, <>probability</>])}
+      rows={Array.from({ length: steps }, (_, t) => ({
+        head: <>{t + 1}</>,
+        cells: told.flatMap(
+          ({
+            trace: {
+              hypotheses: [said],
+            },
+          }) => [said.tokens[t] ?? <>–</>, t < said.ids.length ? <>{percent(Math.exp(said.token_scores[t]))}</> : <>–</>],
+        ),
+      }))}
+    />
+  );
 }

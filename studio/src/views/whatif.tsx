@@ -1,6 +1,104 @@
+// What if: force a token, hide a source token, pin a weight; what the model says by itself and what it says then, side by
+// side.
+import { useSignal } from "@preact/signals";
 import type { JSX } from "preact";
+import { useEffect } from "preact/hooks";
+import { number, set } from "../address";
 import { Ask } from "../ask";
+import { Heads } from "../components/heads";
+import { Examples } from "../examples";
+import { Changes } from "../explore/changes";
+import { Outcome } from "../explore/outcome";
+import { SourceLine } from "../explore/source";
+import { StepControls } from "../explore/controls";
+import { explore, here, isNothing, NOTHING, told, type Wish } from "../explore/told";
+import { typing } from "../keys";
+import { beam, follow, model, text, trace as looked } from "../session";
+import { shape, type Trace } from "../trace";
+
+/** A search by itself, and the same search as it was told. */
+export interface Pair {
+  alone: Trace;
+  told: Trace;
+}
 
 export function WhatIf(): JSX.Element {
-  return <Ask />;
+  const found = useSignal<Pair | null>(null);
+  useEffect(
+    () =>
+      follow(wish, ask, (answer) => {
+        if (answer) looked.value = answer.alone; // layers and heads are counted there
+        if (answer || !text.peek().trim()) found.value = answer;
+      }),
+    [],
+  );
+  useEffect(() => {
+    const press = (event: KeyboardEvent) => {
+      const by = { ArrowLeft: -1, ArrowRight: 1 }[event.key];
+      if (!by || typing(event) || !found.peek()) return;
+      const last = steps(found.peek()!) - 1;
+      set({ step: Math.min(Math.max((number("step") ?? 0) + by, 0), last) || null });
+      event.preventDefault();
+    };
+    addEventListener("keydown", press);
+    return () => removeEventListener("keydown", press);
+  }, []);
+  return (
+    <>
+      <Ask />
+      {found.value ? <Told pair={found.value} /> : <Examples />}
+    </>
+  );
+}
+
+function wish(): Wish | null {
+  if (!model.value || !text.value.trim()) return null;
+  return { model: model.value.name, text: text.value, beam: beam.value, n_best: 1, told: told.value };
+}
+
+async function ask(wished: Wish, signal: AbortSignal): Promise<Pair> {
+  const alone = await explore({ ...wished, told: NOTHING }, signal);
+  return { alone, told: isNothing(wished.told) ? alone : await explore(wished, signal) };
+}
+
+/** As many as the longer of the two has. */
+export const steps = ({ alone, told: then }: Pair): number => Math.max(...[alone, then].map(({ hypotheses }) => hypotheses[0].ids.length));
+
+function Told({ pair }: { pair: Pair }): JSX.Element {
+  const { layers } = shape(pair.alone);
+  const step = Math.min(number("step") ?? 0, steps(pair) - 1);
+  return (
+    <>
+      <Changes pair={pair} />
+      <Outcome pair={pair} step={step} />
+      {layers ? (
+        <>
+          <SourceLine trace={pair.alone} />
+          <div class="bar">
+            <Heads />
+            <Where />
+          </div>
+        </>
+      ) : null}
+      <StepControls pair={pair} step={step} attentive={layers > 0} />
+      <p class="honest">
+        Other words after a change show that the model uses these weights here. They do not show that the weights were the cause of what it
+        said by itself: attention is a place to look, not proof of cause{" "}
+        <span class="quiet">(Jain and Wallace 2019; Wiegreffe and Pinter 2019)</span>.
+      </p>
+    </>
+  );
+}
+
+/** For which layers and heads a new change will hold, where there are several. */
+function Where(): JSX.Element | null {
+  const { layer, head } = here.value;
+  const { layers, heads } = shape(looked.value!);
+  if (layers * heads < 2) return null;
+  const of = (name: string, at: number | null) => (at === null ? `all ${name}s` : `${name} ${at + 1}`);
+  return (
+    <span class="quiet">
+      A change holds for {of("layer", layer)} and {of("head", head)}.
+    </span>
+  );
 }

@@ -1,0 +1,87 @@
+// What the search was told, each change with a way to take it back.
+import type { ComponentChildren, JSX } from "preact";
+import { Token } from "../components/tokens";
+import { fixed, visible } from "../text";
+import { type Part, shape } from "../trace";
+import type { Pair } from "../views/whatif";
+import { type Mask, NOTHING, nothing, samePart, tell, told } from "./told";
+
+/** Neighbours that are hidden at the same place are one change. */
+function runs(masks: Mask[]): Mask[][] {
+  const found: Mask[][] = [];
+  for (const mask of [...masks].sort((a, b) => a.source - b.source)) {
+    const run = found.find((each) => samePart(each[0], mask) && each.at(-1)!.source === mask.source - 1);
+    if (run) run.push(mask);
+    else found.push([mask]);
+  }
+  return found;
+}
+
+export function Changes({ pair }: { pair: Pair }): JSX.Element {
+  if (nothing.value)
+    return (
+      <p class="quiet told">
+        {shape(pair.alone).layers
+          ? "Click a source token to hide it, drag a weight, or choose another token for a step."
+          : "This model has no attention to hide anything from, but another token can be chosen for a step."}{" "}
+        Nothing is changed yet.
+      </p>
+    );
+  const { prefix, end, masks, weights } = told.value;
+  const source = pair.alone.source_tokens;
+  const said = pair.told.hypotheses[0].tokens.slice(0, prefix.length + (end ? 1 : 0));
+  return (
+    <ul class="told" aria-label="What is changed">
+      {said.length ? (
+        <Change name={`begins with ${visible(said.join(""))}`} onUndo={() => tell({ prefix: [], end: false })}>
+          begins with <Token of={said.join(said.some((each) => [...each].length > 2) ? " " : "")} />
+        </Change>
+      ) : null}
+      {runs(masks).map((run, i) => {
+        const hidden = run.map((mask) => source[mask.source] ?? "").join("");
+        return (
+          <Change
+            key={`m${i}`}
+            name={`${visible(hidden)} hidden`}
+            onUndo={() => tell({ masks: masks.filter((each) => !run.includes(each)) })}
+          >
+            <Token of={hidden} /> hidden
+            <Where of={run[0]} />
+          </Change>
+        );
+      })}
+      {weights.map((pin, i) => (
+        <Change
+          key={`p${i}`}
+          name={`step ${pin.step + 1}, ${visible(source[pin.source] ?? "")} pinned`}
+          onUndo={() => tell({ weights: weights.filter((each) => each !== pin) })}
+        >
+          step {pin.step + 1}: <Token of={source[pin.source] ?? "?"} /> at {fixed(pin.weight, 2)}
+          <Where of={pin} />
+        </Change>
+      ))}
+      <li>
+        <button type="button" class="plain" onClick={() => tell(NOTHING)}>
+          Start over
+        </button>
+      </li>
+    </ul>
+  );
+}
+
+function Change({ name, onUndo, children }: { name: string; onUndo: () => void; children: ComponentChildren }): JSX.Element {
+  return (
+    <li class="change">
+      <span>{children}</span>
+      <button type="button" aria-label={`Take back: ${name}`} title="Take back" onClick={onUndo}>
+        ×
+      </button>
+    </li>
+  );
+}
+
+function Where({ of: { layer, head } }: { of: Part }): JSX.Element | null {
+  if (layer === null && head === null) return null;
+  const named = [layer === null ? "" : `layer ${layer + 1}`, head === null ? "" : `head ${head + 1}`].filter(Boolean);
+  return <span class="quiet"> in {named.join(", ")}</span>;
+}

@@ -1,0 +1,126 @@
+// One step, and what can be changed in it: the token that is said, and the weights it is said with.
+import type { JSX } from "preact";
+import { set } from "../address";
+import { Numbers } from "../components/numbers";
+import { Sliders } from "../components/sliders";
+import { Token } from "../components/tokens";
+import { percent, visible } from "../text";
+import { type Candidate, END, type Moment, sayable, taken, type Trace, way } from "../trace";
+import { type Pair, steps } from "../views/whatif";
+import { here, samePart, tell, told, type Weight } from "./told";
+import { moved, pinned } from "./weights";
+
+const BESIDE = 14; // source tokens for which there is room beside the candidates
+
+interface ControlsProps {
+  pair: Pair;
+  step: number;
+  attentive: boolean;
+}
+
+export function StepControls({ pair, step, attentive }: ControlsProps): JSX.Element {
+  const last = steps(pair) - 1;
+  const now = moment(pair.told, step);
+  return (
+    <section class="controls">
+      <div class="transport">
+        <h2>Step {step + 1}</h2>
+        <input
+          type="range"
+          min={0}
+          max={last}
+          value={step}
+          aria-label="Step"
+          aria-valuetext={`Step ${step + 1} of ${last + 1}`}
+          onInput={(event) => set({ step: Number(event.currentTarget.value) || null })}
+        />
+        <span class="figures quiet">
+          {step + 1} / {last + 1}
+        </span>
+      </div>
+      {now ? (
+        <div class={pair.alone.source_tokens.length > BESIDE ? "hands apart" : "hands"}>
+          {attentive ? <Weights pair={pair} step={step} now={now} /> : null}
+          <Tokens pair={pair} step={step} now={now} />
+        </div>
+      ) : (
+        <p class="quiet">It has ended before this step.</p>
+      )}
+    </section>
+  );
+}
+
+/** What the best hypothesis does at a step; nothing after its end. */
+function moment(trace: Trace, step: number): Moment | undefined {
+  return way(trace, trace.hypotheses[0])[step];
+}
+
+function Weights({ pair, step, now }: { pair: Pair; step: number; now: Moment }): JSX.Element {
+  const tokens = pair.alone.source_tokens;
+  const mine = (each: Weight) => each.step === step && samePart(each, here.peek());
+  const pins = new Map(told.value.weights.filter(mine).map(({ source, weight }) => [source, weight]));
+  const masked = new Set(told.value.masks.filter((mask) => samePart(mask, here.value)).map(({ source }) => source));
+  const were = taken((moment(pair.alone, step) ?? now).branch.weights, here.value);
+  const weights = pinned(taken(now.branch.weights, here.value), pins); // at once, while the engine still thinks
+  const change = (next: Map<number, number>) => {
+    const others = told.peek().weights.filter((each) => !mine(each));
+    tell({ weights: [...others, ...[...next].map(([source, weight]) => ({ step, source, weight, ...here.peek() }))] });
+  };
+  return (
+    <section>
+      <h3>Where it looks: drag a weight, the others share the rest</h3>
+      <Sliders
+        tokens={tokens}
+        weights={weights}
+        were={were}
+        pinned={new Set(pins.keys())}
+        masked={masked}
+        onMove={(source, weight) => change(moved(pins, source, weight))}
+        onRelease={(source) => change(new Map([...pins].filter(([s]) => s !== source)))}
+      />
+      <Numbers
+        caption={`Weights of step ${step + 1}, by itself and then`}
+        corner="source"
+        columns={[<>by itself</>, <>what if</>]}
+        rows={tokens.map((head, s) => ({ head, cells: [were[s], weights[s]] }))}
+      />
+    </section>
+  );
+}
+
+function Tokens({ pair, step, now }: { pair: Pair; step: number; now: Moment }): JSX.Element {
+  const { prefix, end } = told.value;
+  const forced = step < prefix.length || (end && step === prefix.length);
+  const listed: Candidate[] = forced ? (moment(pair.alone, step)?.branch.candidates ?? now.branch.candidates) : now.branch.candidates;
+  const beginning = pair.told.hypotheses[0].ids.slice(0, step);
+  const may = (id: number) => beginning.every(sayable) && (sayable(id) || id === END);
+  const force = (id: number) => tell(id === END ? { prefix: beginning, end: true } : { prefix: [...beginning, id], end: false });
+  return (
+    <section class="words">
+      <h3>What it says: choose another</h3>
+      <ol>
+        {listed.map((each) => {
+          const p = Math.exp(each.log_probability ?? -Infinity);
+          return (
+            <li key={each.id} class={each.id === now.id ? "said" : undefined}>
+              <button
+                type="button"
+                aria-pressed={forced && each.id === now.id}
+                aria-label={`Say ${visible(each.token)} ${percent(p)}`}
+                disabled={!may(each.id)}
+                onClick={() => force(each.id)}
+              >
+                <span class="what">
+                  <Token of={each.token} />
+                </span>
+                <span class="gauge" style={{ "--size": `${p * 100}%` }} />
+                <span class="figure">{percent(p)}</span>
+              </button>
+            </li>
+          );
+        })}
+      </ol>
+      {forced ? <p class="quiet">What else it might have said by itself.</p> : null}
+    </section>
+  );
+}

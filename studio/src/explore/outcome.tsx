@@ -1,0 +1,101 @@
+// What it says by itself and what it says then: the same tokens side by side, differences marked, and where it looked.
+import type { JSX } from "preact";
+import { set } from "../address";
+import { beside, Matrix } from "../components/matrix";
+import { Numbers } from "../components/numbers";
+import { Line, runsOn, Token } from "../components/tokens";
+import { fixed, percent, visible } from "../text";
+import { attention, type Hypothesis, shape, type Trace, way } from "../trace";
+import type { Pair } from "../views/whatif";
+import { difference } from "./difference";
+import { here, nothing, told } from "./told";
+
+export function Outcome({ pair, step }: { pair: Pair; step: number }): JSX.Element {
+  const [old, now] = [pair.alone.hypotheses[0], pair.told.hypotheses[0]];
+  const { gone, come, first } = difference(old.ids, now.ids);
+  const given = told.value.prefix.length + (told.value.end ? 1 : 0);
+  return (
+    <section class="outcome">
+      <div class="versions">
+        <Version name="By itself" said={old} marked={gone} mark="gone" step={step} given={0} trace={pair.alone} />
+        <Version name="What if" said={now} marked={come} mark="come" step={step} given={given} trace={pair.told} />
+      </div>
+      <p class="readout" role="status">
+        {nothing.value ? (
+          <span class="quiet">Both are the same as long as nothing is changed.</span>
+        ) : first < 0 ? (
+          "It says the same."
+        ) : (
+          `They part at step ${first + 1}.`
+        )}
+        {nothing.value || first < 0 ? null : (
+          <span class="quiet">
+            {" "}
+            The log-probability of all of it: {fixed(sum(old), 2)}, then {fixed(sum(now), 2)}.
+          </span>
+        )}
+      </p>
+      <Numbers
+        caption="Each step, by itself and then: the token and how probable it was"
+        corner="step"
+        columns={[<>by itself</>, <>probability</>, <>what if</>, <>probability</>]}
+        rows={Array.from({ length: Math.max(old.ids.length, now.ids.length) }, (_, t) => ({
+          head: String(t + 1),
+          cells: [old, now].flatMap((one) => [
+            one.tokens[t] ?? <>–</>,
+            t < one.ids.length ? <>{percent(Math.exp(one.token_scores[t]))}</> : <>–</>,
+          ]),
+        }))}
+      />
+    </section>
+  );
+}
+
+const sum = (said: Hypothesis): number => said.token_scores.reduce((total, each) => total + each, 0);
+
+interface VersionProps {
+  name: string;
+  said: Hypothesis;
+  marked: Set<number>;
+  mark: "gone" | "come";
+  step: number;
+  given: number;
+  trace: Trace;
+}
+
+function Version({ name, said, marked, mark, step, given, trace }: VersionProps): JSX.Element {
+  const rows = attention(trace, way(trace, said), here.value, false);
+  const spoken = mark === "gone" ? "not said then" : "not said before";
+  return (
+    <article>
+      <h2>{name}</h2>
+      <Line label={name} close={runsOn(said.tokens)}>
+        {said.tokens.map((token, t) => (
+          <button
+            type="button"
+            key={t}
+            class={["chip", t === step && "current", t < given && "forced", marked.has(t) && mark, /^<.*>$/.test(token) && "control"]
+              .filter(Boolean)
+              .join(" ")}
+            aria-label={`Step ${t + 1}: ${visible(token)}, ${percent(Math.exp(said.token_scores[t]))}${marked.has(t) ? `, ${spoken}` : ""}${t < given ? ", as it was told" : ""}`}
+            aria-current={t === step ? "step" : undefined}
+            onClick={() => set({ step: t || null })}
+          >
+            <Token of={token} />
+          </button>
+        ))}
+      </Line>
+      {shape(trace).layers ? (
+        <Matrix
+          rows={said.tokens}
+          columns={trace.source_tokens}
+          values={rows}
+          room={beside()}
+          label={`${name}: the weights of each step`}
+          active={{ row: step, column: -1 }}
+          onPick={({ row }) => set({ step: row || null })}
+        />
+      ) : null}
+    </article>
+  );
+}

@@ -1,0 +1,85 @@
+// A trace as the tree that the search grew: a column for each step, in it what was considered, best first.
+import type { Fate, Hypothesis, Trace } from "../trace";
+
+export interface Node {
+  t: number; // the step that said it; -1 for the root
+  row: number; // its place in the column
+  id: number;
+  token: string;
+  logProbability: number; // of the token
+  score: number; // of everything up to it
+  fate: Fate | "passed"; // passed: a candidate that greedy search never considered
+  given: boolean; // part of the beginning that was asked for
+  parent: Node | null;
+  ids: number[]; // from the beginning to here
+}
+
+const PASSED = 4; // of the candidates that greedy search passes by, so many are shown
+
+export function tree(trace: Trace, prefix: number): Node[][] {
+  const root: Node = { t: -1, row: 0, id: -1, token: "", logProbability: 0, score: 0, fate: "kept", given: false, parent: null, ids: [] };
+  const greedy = trace.search.kind === "greedy";
+  let open = [root];
+  return trace.steps.map(({ branches, continuations }, t) => {
+    const column: Node[] = [];
+    const add = (parent: Node, id: number, token: string, logProbability: number | null, fate: Node["fate"]) => {
+      const p = logProbability ?? -Infinity;
+      const node = {
+        t,
+        row: column.length,
+        id,
+        token,
+        logProbability: p,
+        score: parent.score + p,
+        fate,
+        given: t < prefix,
+        parent,
+        ids: [...parent.ids, id],
+      };
+      column.push(node);
+      return node;
+    };
+    const kept: Node[] = [];
+    for (const each of continuations) {
+      const node = add(open[each.branch], each.id, each.token, each.log_probability, each.fate);
+      if (each.fate === "kept") kept.push(node);
+    }
+    if (greedy) {
+      const said = continuations[0]?.id;
+      const others = branches[0].candidates.filter(({ id }) => id !== said).slice(0, PASSED);
+      for (const each of others) add(open[0], each.id, each.token, each.log_probability, "passed");
+    }
+    open = kept;
+    return column;
+  });
+}
+
+/** The nodes of a hypothesis, from its first token to its last. */
+export function path(columns: Node[][], hypothesis: Hypothesis): Node[] {
+  const found: Node[] = [];
+  let parent: Node | null = null;
+  for (const [t, id] of hypothesis.ids.entries()) {
+    const node: Node | undefined = columns[t]?.find((each) => each.id === id && (t === 0 || each.parent === parent));
+    if (!node) break;
+    found.push(node);
+    parent = node;
+  }
+  return found;
+}
+
+/** Where an arrow key leads from a node; itself where there is nothing in that direction. */
+export function neighbour(columns: Node[][], from: Node, key: string): Node {
+  const column = columns[from.t];
+  if (key === "ArrowUp") return column[Math.max(from.row - 1, 0)];
+  if (key === "ArrowDown") return column[Math.min(from.row + 1, column.length - 1)];
+  if (key === "ArrowLeft") return from.parent && from.parent.t >= 0 ? from.parent : from;
+  return columns[from.t + 1]?.find((each) => each.parent === from) ?? from;
+}
+
+export const FATES: Record<Node["fate"], string> = {
+  kept: "kept",
+  finished: "ended here",
+  cut: "cut short by the length limit",
+  pruned: "given up",
+  passed: "passed by",
+};
