@@ -34,6 +34,7 @@ class Word:
 class Change:
     """From one model to another."""
 
+    unit: str  # what the words are: words, or characters
     gained: tuple[Word, ...]  # the most telling first
     lost: tuple[Word, ...]
 
@@ -52,7 +53,7 @@ def change(first: Answers, second: Answers, testset: TestSet, most: int = 10) ->
     ordered = sorted(found, key=lambda word: (_telling(word), word.word))
     gained = [word for word in ordered if word.after > word.before]
     lost = [word for word in reversed(ordered) if word.after < word.before]
-    return Change(tuple(gained[:most]), tuple(lost[:most]))
+    return Change("characters" if cut is list else "words", tuple(gained[:most]), tuple(lost[:most]))
 
 
 def _telling(word: Word) -> float:

@@ -56,7 +56,7 @@ def _step(step: Step) -> Iterator[str]:
     for name, words in (("gained", step.words.gained), ("lost", step.words.lost)):
         if words:
             told = ", ".join(f"{_text(w.word)} ({w.before} → {w.after} of {w.count})" for w in words)
-            yield f"- words {name}: {told}"
+            yield f"- {step.words.unit} {name}: {told}"
     for which, examples in (("ahead", step.better), ("behind", step.worse)):
         for example in examples:
             yield from _example(example, step, which)

@@ -19,7 +19,6 @@ from regarde.lab.tables import Column, columns, differences, summary
 from regarde.visualise import svg
 from regarde.visualise.heatmap import Heatmap
 from regarde.visualise.labels import sentence
-from regarde.visualise.picture import Picture
 
 
 def page(report: Report, charts: Sequence[Drawn]) -> str:
@@ -79,7 +78,7 @@ def _charts(report: Report, charts: Sequence[Drawn]) -> str:
 
 
 def _figure(drawn: Drawn, numbers: str) -> str:
-    light, dark = (_source(picture) for picture in (drawn.light, drawn.dark))
+    light, dark = (_source(drawing) for drawing in drawn.svgs)
     return (
         f"<figure><figcaption>{_text(drawn.caption)}</figcaption><picture>"
         f'<source media="screen and (prefers-color-scheme: dark)" srcset="{dark}">'
@@ -87,8 +86,8 @@ def _figure(drawn: Drawn, numbers: str) -> str:
     )
 
 
-def _source(picture: Picture) -> str:
-    return f"data:image/svg+xml;base64,{base64.b64encode(picture.svg().encode()).decode('ascii')}"
+def _source(drawing: str) -> str:
+    return f"data:image/svg+xml;base64,{base64.b64encode(drawing.encode()).decode('ascii')}"
 
 
 def _by_length(report: Report, write: Callable[[Point], str]) -> str:
@@ -132,25 +131,26 @@ def _untitled(heat: Heatmap) -> Heatmap:
 def _step(step: Step) -> str:
     told = "".join(f"<dt>{escape(metric.label)}</dt><dd>{escape(text)}</dd>" for metric, text in differences(step))
     told += f"<dt>pairs, by chrF</dt><dd>ahead on {step.ahead:,}, behind on {step.behind:,}</dd>"
-    words = _words("Words gained", "gained", step.words.gained) + _words("Words lost", "lost", step.words.lost)
+    words = "".join(_words(step.words.unit, kind, getattr(step.words, kind)) for kind in ("gained", "lost"))
     examples = "".join(
         _example(example, step, which)
         for which, several in (("ahead", step.better), ("behind", step.worse))
         for example in several
     )
     return (
-        f"<section><h2>{_text(step.second)} after {_text(step.first)}</h2><dl>{told}</dl>{words}{examples}</section>\n"
+        f"<section><h2>{_text(step.second)} after {_text(step.first)}</h2><dl>{told}</dl>{words}"
+        f'<div class="examples">{examples}</div></section>\n'
     )
 
 
-def _words(title: str, kind: str, words: Sequence[Word]) -> str:
+def _words(unit: str, kind: str, words: Sequence[Word]) -> str:
     if not words:
         return ""
     items = "".join(
         f'<li><bdi dir="auto">{_text(word.word)}</bdi> <small>{word.before} → {word.after} of {word.count}</small></li>'
         for word in words
     )
-    return f'<h3>{title}</h3><ul class="words {kind}">{items}</ul>'
+    return f'<h3>{unit.capitalize()} {kind}</h3><ul class="words {kind}">{items}</ul>'
 
 
 def _example(example: Example, step: Step, which: str) -> str:
@@ -159,7 +159,7 @@ def _example(example: Example, step: Step, which: str) -> str:
     lines += [(f"{name}, {score:.0f}", text) for name, text, score in said]
     told = "".join(f'<dt>{_text(name)}</dt><dd><bdi dir="auto">{_text(text)}</bdi></dd>' for name, text in lines)
     title = f"Pair {example.number:,}, {step.second} {which}"
-    return f'<h3>{_text(title)}</h3><dl class="example">{told}</dl>'
+    return f"<div><h3>{_text(title)}</h3><dl>{told}</dl></div>"
 
 
 def _method(report: Report) -> str:

@@ -4,12 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
+from functools import cached_property
 from pathlib import Path
 
 import numpy as np
 
-from regarde.errors import DiskError
 from regarde.evaluation.metrics import METRICS, Metric
+from regarde.lab import plan as plans
 from regarde.lab.learning import Points
 from regarde.lab.measure import Alignment
 from regarde.lab.report import Entry, Estimate, Report
@@ -32,10 +33,15 @@ class Drawn:
     light: Picture
     dark: Picture
 
+    @cached_property
+    def svgs(self) -> tuple[str, str]:
+        """Light and dark."""
+        return self.light.svg(), self.dark.svg()
+
     def save(self, folder: Path) -> None:
-        for picture, name in ((self.light, self.name), (self.dark, f"{self.name}-dark")):
-            for suffix in ("svg", "png"):
-                picture.save(folder / f"{name}.{suffix}")
+        for picture, svg, name in zip((self.light, self.dark), self.svgs, ("", "-dark"), strict=True):
+            plans.save(folder / f"{self.name}{name}.svg", svg)
+            picture.save(folder / f"{self.name}{name}.png")
 
 
 def charts(report: Report) -> Iterator[Drawn]:
@@ -72,15 +78,6 @@ def maps(report: Report) -> list[list[Heatmap]]:
         for number in numbers
     ]
     return sorted(sentences, key=lambda heats: heats[0].weights.size)
-
-
-def save(drawn: Sequence[Drawn], folder: Path) -> None:
-    try:
-        (folder / FOLDER).mkdir(exist_ok=True)
-    except OSError as error:
-        raise DiskError(f"{folder / FOLDER}: cannot be made ({error.strerror}). Make room, then try again.") from None
-    for picture in drawn:
-        picture.save(folder / FOLDER)
 
 
 def _map(name: str, one: Alignment) -> Heatmap:

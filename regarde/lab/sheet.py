@@ -24,16 +24,16 @@ section {{ background: var(--paper); border: 1px solid var(--rule); border-radiu
   padding: 20px; margin: 0 0 20px; }}
 .scroll {{ overflow-x: auto; }}
 table {{ border-collapse: collapse; font-size: .875rem; font-variant-numeric: tabular-nums; }}
-th, td {{ padding: 5px 10px; border-bottom: 1px solid var(--rule); text-align: end; white-space: nowrap; }}
-thead th {{ vertical-align: bottom; color: var(--faint); font-weight: 500; }}
+th, td {{ padding: 5px 8px; border-bottom: 1px solid var(--rule); text-align: end; white-space: nowrap; }}
+thead th {{ vertical-align: bottom; color: var(--faint); font-weight: 500; white-space: normal; line-height: 1.25; }}
 th:first-child {{ text-align: start; position: sticky; left: 0; background: var(--paper); }}
 tbody th {{ font-weight: 600; }}
-td small {{ display: block; color: var(--faint); font-size: .75rem; line-height: 1.2; }}
+td small {{ display: block; color: var(--faint); font-size: .72rem; font-weight: 400; line-height: 1.2; }}
 .best {{ color: var(--mark); font-weight: 700; }}
 .charts {{ display: grid; grid-template-columns: repeat(auto-fit, minmax(min(100%, 520px), 1fr)); gap: 16px 28px; }}
 figure {{ margin: 0; min-width: 0; }}
 figcaption {{ color: var(--faint); font-size: .875rem; margin-bottom: 6px; }}
-figcaption::first-letter {{ text-transform: uppercase; }}
+.charts figcaption::first-letter {{ text-transform: uppercase; }}
 figure img {{ display: block; width: 100%; max-width: 720px; height: auto; }}
 .maps {{ display: grid; grid-template-columns: repeat(auto-fill, minmax(min(100%, 340px), 1fr)); gap: 16px; }}
 .maps svg {{ display: block; max-width: 100%; height: auto; }}
@@ -45,7 +45,8 @@ figure img {{ display: block; width: 100%; max-width: 720px; height: auto; }}
 dl {{ display: grid; grid-template-columns: max-content 1fr; gap: 2px 14px; margin: 0 0 12px; }}
 dt {{ color: var(--faint); }}
 dd {{ margin: 0; overflow-wrap: anywhere; min-width: 0; }}
-.example {{ border-inline-start: 3px solid var(--rule); padding-inline-start: 12px; }}
+.examples {{ display: grid; grid-template-columns: repeat(auto-fit, minmax(min(100%, 440px), 1fr)); gap: 0 28px; }}
+.examples dl {{ border-inline-start: 3px solid var(--rule); padding-inline-start: 12px; }}
 details {{ margin-top: 10px; }}
 summary {{ cursor: pointer; color: var(--faint); width: max-content; max-width: 100%; }}
 @media (max-width: 640px) {{
@@ -54,14 +55,14 @@ summary {{ cursor: pointer; color: var(--faint); width: max-content; max-width: 
   dl {{ grid-template-columns: 1fr; gap: 0; }}
   dd {{ margin-bottom: 6px; }}
   .charts figure {{ overflow-x: auto; }}
-  .charts img {{ width: 560px; max-width: none; }}
+  .charts img {{ width: 500px; max-width: none; }}
 }}
 @media print {{
   :root {{ color-scheme: light; }}
   body {{ background: none; font-size: 12px; }}
   main {{ max-width: none; padding: 0; }}
   section {{ border: 0; padding: 8px 0; }}
-  figure, .example, tr {{ break-inside: avoid; }}
+  figure, .examples > div, tr {{ break-inside: avoid; }}
   h2, h3 {{ break-after: avoid; }}
   table {{ font-size: 9px; }}
   th, td {{ padding: 2px 4px; }}

@@ -28,7 +28,7 @@ COURSE = (  # as it is taught: no attention, a summary at every step, depth, att
     *("sutskever-small", "cho-small", "stacked-small", "rnnsearch-small", "luong-global-small"),
     *("luong-local-m-small", "luong-local-p-small", "gnmt-small", "transformer-small"),
 )
-VALID_EVERY = 250  # steps, unless a recipe says: a learning curve needs points
+VALIDATED = 20, 500  # at least and at most so many steps apart, unless a recipe says
 HELD_OUT = 2_000  # pairs at most, to validate or to measure on
 _SEED = 1  # of what is held out
 _NAME = re.compile(r"[A-Za-z0-9_][A-Za-z0-9._-]{0,63}")
@@ -158,10 +158,16 @@ def _tables(data: Table, given: str, wish: Wish) -> Table:
     recipe, preset = (Path(given), None) if _is_file(given) else (None, given)
     tables = compose(data, preset=preset, recipe=recipe)
     if "valid_every" not in tables.get("training", {}):
-        fixed.append(f"training.valid_every={VALID_EVERY}")
+        fixed.append(f"training.valid_every={_apart(wish)}")
     tables = config.override(tables, [*fixed, *wish.settings])
     recipes.parse(tables)  # a mistake in any recipe is said before the first is trained
     return tables
+
+
+def _apart(wish: Wish) -> int:
+    """Steps between validations, for a curve of about a dozen points at 10 steps a second of 800 tokens each."""
+    steps = wish.minutes * 600 if wish.minutes else wish.tokens / 800
+    return int(min(max(steps / 12, VALIDATED[0]), VALIDATED[1]))
 
 
 def _divides(wish: Wish) -> bool:

@@ -39,7 +39,8 @@ def _written(folder: Path, plan: Plan, testset: TestSet) -> Report:
     found = report(folder, plan, testset)
     charts = list(pictures.charts(found))
     drawn = [*charts, *pictures.alignments(found)]
-    pictures.save(drawn, folder)
+    for picture in drawn:
+        picture.save(folder / pictures.FOLDER)
     plans.save(folder / "report.md", markdown(found, drawn))
     plans.save(folder / "index.html", page(found, charts))
     plans.save(folder / "report.json", found.as_json())

@@ -125,6 +125,7 @@ def _limits(axes: Axes, chart: Chart) -> None:
     elif chart.log_across:
         axes.set_xscale("log")
         _plain_numbers(axes.xaxis)
+    axes.autoscale_view()  # matplotlib would wait until it draws, and names are placed before that
 
 
 def _plain_numbers(axis: Axis) -> None:

@@ -49,5 +49,6 @@ def test_a_rare_word_always_lost_tells_more_than_a_frequent_one_lost_once() -> N
 def test_short_strings_are_compared_by_characters_and_any_reference_may_give_them() -> None:
     testset = TestSet("made", ("a", "b"), (("abc", "abd"), ("cd",)), Report())
     found = change(said("ab", "c"), said("abd", "cd"), testset)
+    assert found.unit == "characters"
     assert found.gained == (Word("d", 2, 0, 2),)
     assert found.lost == ()

@@ -43,6 +43,14 @@ def test_a_line_of_nothing_is_left_out_and_has_no_name() -> None:
     assert not {"none", "no"} & set(texts(chart))
 
 
+def test_names_stand_beside_the_plot_whatever_its_axes_measure() -> None:
+    figure = draw(Chart([Curve("far", (900, 1000), (5000, 7000)), Curve("near", (1, 2), (1, 3))], "x", "y")).figure
+    height = figure.get_size_inches()[1]
+    places = {text.get_text(): text.get_position()[1] for text in figure.texts}
+    assert height * 0.9 < places["far"] < height
+    assert 0 < places["near"] + 0.05 < height * 0.2
+
+
 @pytest.mark.parametrize("suffix", [".svg", ".pdf", ".png"])
 def test_a_chart_drawn_twice_is_the_same_file(tmp_path: Path, suffix: str) -> None:
     for name in ("one", "two"):
