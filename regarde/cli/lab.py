@@ -111,8 +111,9 @@ def lab(
 
 
 def _table(found: Report) -> Iterator[str]:
+    """What a model can be better or worse by."""
     from regarde.lab.tables import columns
 
-    chosen = columns(found)
-    rows = [[entry.name, *(column.write(entry) for column in chosen)] for entry in found.entries]
+    chosen = [column for column in columns(found) if column.higher_is_better is not None]
+    rows = [[entry.name, *(column.brief(entry) for column in chosen)] for entry in found.entries]
     return table(["", *(column.name for column in chosen)], rows)

@@ -59,8 +59,9 @@ def _table(report: Report) -> str:
 
 
 def _cell(column: Column, entry: Entry, best: bool) -> str:
-    value, _, interval = column.write(entry).partition(" (")
-    sure = f"<small>{escape(interval.rstrip(')'))}</small>" if interval else ""
+    value = column.brief(entry)
+    interval = column.write(entry).removeprefix(value).strip(" ()")
+    sure = f"<small>{escape(interval)}</small>" if interval else ""
     kind = ' class="best"' if best else ""
     return f"<td{kind}>{escape(value)}{sure}</td>"
 

@@ -23,6 +23,10 @@ class Column:
     value: Callable[[Entry], float | None]
     higher_is_better: bool | None = None  # None where neither is
 
+    def brief(self, entry: Entry) -> str:
+        """Without an interval."""
+        return self.write(entry).partition(" (")[0]
+
     def best(self, report: Report) -> set[str]:
         """The models whose figure reads best; none where all read alike."""
         if self.higher_is_better is None:
@@ -111,17 +115,15 @@ def _count(name: str, meaning: str, count: Callable[[Entry], float], higher_is_b
     return Column(name, meaning, lambda entry: f"{count(entry):,.0f}", count, higher_is_better)
 
 
-def _memory(name: str, meaning: str, count: Callable[[Entry], int]) -> Column:
-    return Column(name, meaning, lambda entry: _bytes(count(entry)), count, higher_is_better=False)
-
-
 _COSTS = [
     _count("parameters", "numbers that were learned", lambda entry: entry.parameters),
     _count("learned from", "target tokens", lambda entry: entry.tokens),
     _count("steps", "updates", lambda entry: entry.steps),
     Column("minutes", "of updates, validations apart", lambda e: f"{e.minutes:.2f}", lambda e: e.minutes),
     _count("training, tokens/s", "target tokens a second", lambda entry: entry.training_speed, True),
-    _memory("peak memory", "of the process that trained it", lambda entry: entry.peak_memory),
-    _memory("on disk", "the files of the model", lambda entry: entry.size),
+    Column(
+        "peak memory", "of the process that trained it", lambda e: _bytes(e.peak_memory), lambda e: e.peak_memory, False
+    ),
+    Column("on disk", "the files of the model", lambda e: _bytes(e.size), lambda e: e.size),
     _count("translating, tokens/s", "target tokens a second over all test pairs", lambda e: e.translating_speed, True),
 ]
