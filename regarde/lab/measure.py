@@ -1,6 +1,7 @@
 """What a trained model says of a test set: its answers, how fast it gave them, and where it looked.
 
-Sentences are translated in groups of like length, so that one pass over the test set tells both quality and cost.
+All sentences are translated together, which tells how fast that goes; then a few of each length one by one, which tells
+what length costs: how many share a batch must not differ from length to length.
 Attention is that of forced decoding of the references: every model explains the same words.
 """
 
@@ -34,14 +35,13 @@ from regarde.text import UNK
 from regarde.training.threads import settle_threads
 from regarde.translate import Sentence, Translation, Translator
 
-BRIEF, PASSES = 0.25, 5  # a group that takes fewer seconds is translated again, so often at most; the fastest counts
+ALONE, PASSES = 8, 3  # sentences of a length that are translated one by one, and how often; the fastest counts
 
 
 @dataclass(frozen=True)
 class Speed:
-    """Of translating some sentences together."""
+    """Of translating some sentences."""
 
-    group: str
     sentences: int
     tokens: int  # of the target, EOS included
     seconds: float
@@ -64,7 +64,8 @@ class Measured:
     answers: Answers
     engine: str
     tokens: str  # the SHA-256 of its target vocabulary: perplexities of equal ones compare
-    speeds: tuple[Speed, ...]
+    speed: Speed  # of all sentences together
+    alone: tuple[Speed, ...]  # by group of like length, one by one
     agreements: tuple[Agreement, ...] | None  # with gold links, for each pair
     layers: tuple[float, ...]  # the error rate of each layer by itself, where there are several
     mass: tuple[float, int] | None  # share of the attention on gold links, and of how many tokens
@@ -81,7 +82,8 @@ class Measured:
             "forced": answers.forced.tolist(),
             "engine": self.engine,
             "tokens": self.tokens,
-            "speeds": [astuple(speed) for speed in self.speeds],
+            "speed": astuple(self.speed),
+            "alone": [astuple(speed) for speed in self.alone],
             "agreements": self.agreements and [astuple(one) for one in self.agreements],
             "layers": self.layers,
             "mass": self.mass,
@@ -104,7 +106,8 @@ class Measured:
             answers=answers,
             engine=content["engine"],
             tokens=content["tokens"],
-            speeds=tuple(Speed(*speed) for speed in content["speeds"]),
+            speed=Speed(*content["speed"]),
+            alone=tuple(Speed(*speed) for speed in content["alone"]),
             agreements=None if agreements is None else tuple(Agreement(*one) for one in agreements),
             layers=tuple(content["layers"]),
             mass=None if mass is None else (mass[0], mass[1]),
@@ -135,7 +138,8 @@ def measured(run: Path, plan: Plan) -> Measured:
         ),
         engine=translator.engine.name,
         tokens=vocabulary.sha256,
-        speeds=tuple(said.speeds),
+        speed=said.speed,
+        alone=tuple(said.alone),
         agreements=tuple(looked.agreements) if looked.agreements else None,
         layers=looked.error_rates(),
         mass=looked.mass(),
@@ -165,37 +169,37 @@ def _pairs(testset: TestSet) -> Iterator[tuple[str, str]]:
 
 
 class _Said:
-    """Answers to all sources, group by group."""
+    """Answers to all sources, and how long they took."""
 
     def __init__(self, translator: Translator, testset: TestSet, search: Search) -> None:
-        self.texts = [""] * len(testset)
-        self.unknown = [False] * len(testset)
-        self.unfinished = self.unknown_said = 0
-        self.speeds: list[Speed] = []
         self._translator, self._testset, self._search = translator, testset, search
+        self.texts: list[str] = []
+        self.unknown: list[bool] = []
+        self.unfinished = self.unknown_said = 0
+        self._translate(range(min(ALONE, len(testset))))  # memory is touched for the first time
+        found, self.speed = self._translate(range(len(testset)))
+        for row, translation in enumerate(found):
+            self._add(row, translation)
         groups = by_length(testset.sources).groups
-        list(self._stream(groups[0].rows[:8].tolist()))  # memory is touched for the first time
-        for group in groups:
-            self._add(group.label, group.rows.tolist())
+        self.alone = [self._one_by_one(group.rows[:ALONE].tolist()) for group in groups]
 
-    def _add(self, label: str, rows: Sequence[int]) -> None:
-        passes: list[float] = []
-        found: list[Translation] = []
-        while not passes or (len(passes) < PASSES and sum(passes) < BRIEF):
-            began = time.perf_counter()
-            found = list(self._stream(rows))
-            passes.append(time.perf_counter() - began)
-        for row, translation in zip(rows, found, strict=True):
-            self.texts[row] = normalised(translation.text)
-            self.unfinished += not translation.finished
-            self.unknown_said += "<unk>" in translation.tokens
-            reference = self._translator.target_tokens(self._testset.references[row][0])
-            self.unknown[row] = UNK in self._translator.tokens(translation.source).ids or UNK in reference.ids
-        self.speeds.append(Speed(label, len(rows), sum(len(one.tokens) for one in found), min(passes)))
+    def _add(self, row: int, translation: Translation) -> None:
+        self.texts.append(normalised(translation.text))
+        self.unfinished += not translation.finished
+        self.unknown_said += "<unk>" in translation.tokens
+        reference = self._translator.target_tokens(self._testset.references[row][0])
+        self.unknown.append(UNK in self._tokens(row).ids or UNK in reference.ids)
 
-    def _stream(self, rows: Sequence[int]) -> Iterator[Translation]:
-        sentences = (self._tokens(row) for row in rows)
-        return self._translator.stream(sentences, self._search)
+    def _translate(self, rows: Sequence[int]) -> tuple[list[Translation], Speed]:
+        began = time.perf_counter()
+        found = list(self._translator.stream((self._tokens(row) for row in rows), self._search))
+        seconds = time.perf_counter() - began
+        return found, Speed(len(found), sum(len(one.tokens) for one in found), seconds)
+
+    def _one_by_one(self, rows: Sequence[int]) -> Speed:
+        passes = [[self._translate([row])[1] for row in rows] for _ in range(PASSES)]
+        seconds = min(sum(speed.seconds for speed in speeds) for speeds in passes)
+        return Speed(len(rows), sum(speed.tokens for speed in passes[0]), seconds)
 
     def _tokens(self, row: int) -> Sentence:
         try:

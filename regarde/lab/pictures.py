@@ -56,7 +56,7 @@ def charts(report: Report) -> Iterator[Drawn]:
     yield _drawn("learning", caption, Chart(_learning(alike, lambda e: e.learning.values, scale), across, up))
     lines = _learning(report.entries, lambda e: e.learning.valid_loss)
     yield _drawn("loss", "loss on validation pairs while training", Chart(lines, across, "loss per target token"))
-    yield _drawn("cost", f"cost of translating by {report.lengths}", _cost(report))
+    yield _drawn("cost", f"cost of translating sentences one by one, by {report.lengths}", _cost(report))
 
 
 def alignments(report: Report) -> Iterator[Drawn]:

@@ -50,7 +50,7 @@ class Point:
     group: str
     pairs: int
     quality: Estimate  # by the first metric
-    microseconds: float  # of translating, per target token
+    microseconds: float  # of translating one by one, per target token
 
 
 @dataclass(frozen=True)
@@ -129,9 +129,9 @@ def report(folder: Path, plan: Plan, testset: TestSet) -> Report:
     results = next(iter(found.values())).results
     circumstances = next(iter(trained.values()))["circumstances"]
     return Report(
-        test=testset.name,
+        test=testset.name if plan.embedded else _names(testset.name),
         pairs=len(testset),
-        data=plan.data,
+        data=_names(plan.data),
         budget=plan.budget,
         beam=plan.beam,
         metrics=tuple(result.metric for result in results),
@@ -166,7 +166,7 @@ def _entry(
         peak_memory=trained["peak_memory"],
         size=trained["size"],
         engine=measured.engine,
-        translating_speed=sum(one.tokens for one in measured.speeds) / sum(one.seconds for one in measured.speeds),
+        translating_speed=measured.speed.tokens / measured.speed.seconds,
         results={one.metric.name: _estimate(one.value, one.interval) for one in found.results if one.interval},
         by_length=_by_length(measured, testset, metric),
         unfinished=measured.answers.unfinished,
@@ -182,7 +182,7 @@ def _entry(
 def _by_length(measured: Measured, testset: TestSet, name: MetricName) -> tuple[Point, ...]:
     counts = counted(measured.answers, testset, [name])[METRICS[name]]
     groups = by_length(testset.sources).groups
-    return tuple(_point(group, speed, counts) for group, speed in zip(groups, measured.speeds, strict=True))
+    return tuple(_point(group, speed, counts) for group, speed in zip(groups, measured.alone, strict=True))
 
 
 def _point(group: Group, speed: Speed, counts: Counts) -> Point:
@@ -217,6 +217,11 @@ def _step(
         worse=apart.worse,
         words=change(answers[first], answers[second], testset),
     )
+
+
+def _names(files: str) -> str:
+    """Files without their folders."""
+    return " and ".join(Path(file).name for file in files.split(" and "))
 
 
 def _plain(value: Any) -> Any:
