@@ -28,7 +28,7 @@ th, td {{ padding: 5px 8px; border-bottom: 1px solid var(--rule); text-align: en
 thead th {{ vertical-align: bottom; color: var(--faint); font-weight: 500; white-space: normal; line-height: 1.25; }}
 th:first-child {{ text-align: start; position: sticky; left: 0; background: var(--paper); }}
 tbody th {{ font-weight: 600; }}
-td small {{ display: block; color: var(--faint); font-size: .72rem; font-weight: 400; line-height: 1.2; }}
+td small {{ display: block; color: var(--faint); font-size: .82em; font-weight: 400; line-height: 1.2; }}
 .best {{ color: var(--mark); font-weight: 700; }}
 .charts {{ display: grid; grid-template-columns: repeat(auto-fit, minmax(min(100%, 520px), 1fr)); gap: 16px 28px; }}
 figure {{ margin: 0; min-width: 0; }}
@@ -64,6 +64,11 @@ summary {{ cursor: pointer; color: var(--faint); width: max-content; max-width: 
   section {{ border: 0; padding: 8px 0; }}
   figure, .examples > div, tr {{ break-inside: avoid; }}
   h2, h3 {{ break-after: avoid; }}
+  .charts, .maps {{ grid-template-columns: 1fr 1fr; }}
+  details:not([open]) {{ display: none; }}
+  main .regarde .paper {{ fill: #ffffff; }} main .regarde text {{ fill: #1d2330; }}
+  main .regarde .faint {{ fill: #5c6470; }}
+  main .regarde .light {{ fill: #ffffff; }} main .regarde .dark {{ fill: #10131a; }}
   table {{ font-size: 9px; }}
   th, td {{ padding: 2px 4px; }}
 }}

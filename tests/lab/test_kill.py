@@ -69,6 +69,7 @@ def test_a_finished_lab_does_nothing_again_and_says_the_same(start, made, labora
     assert (laboratory.folder / "report.json").read_bytes() == before
 
 
+@pytest.mark.slow
 def test_terminated_it_saves_and_says_how_to_go_on(start, made, tmp_path: Path) -> None:
     folder = tmp_path / "out"
     run = folder / "runs" / "sutskever-small"
