@@ -86,6 +86,7 @@ def demo(
             f"The model is in {path}, a picture of the first alignment in {picture}. Try next:\n"
             f'  echo "7. März 2023" | {regarde} translate {path}\n'
             f'  {regarde} show {path} "14 juillet 1989" --html alignment.html\n'
+            f"  {regarde} studio {path}\n"
             f"  {regarde} train reverse\n"
             f"  {regarde} train my.tsv        (source TAB target, line by line)\n"
         ]

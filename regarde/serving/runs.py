@@ -24,7 +24,6 @@ METRICS = "metrics.jsonl"
 CHECKPOINTS = "checkpoints"
 _STEP = re.compile(r"step-(\d{1,12})")
 _MOST = 4 << 20  # bytes of figures at once
-_RECENT = 120.0  # seconds without a word after which a run is taken to be over
 
 
 def is_run(folder: Path) -> bool:
@@ -47,7 +46,7 @@ def described(name: str, folder: Path) -> dict[str, Any]:
         "name": name,
         "model": with_model(folder),
         "figures": written is not None and written.st_size > 0,
-        "running": written is not None and time.time() - written.st_mtime < _RECENT,
+        "quiet": None if written is None else max(0, round(time.time() - written.st_mtime)),  # seconds
         "checkpoints": steps(folder),
     }
 

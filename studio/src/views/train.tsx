@@ -15,7 +15,7 @@ interface Run {
   name: string;
   model: boolean;
   figures: boolean;
-  running: boolean;
+  quiet: number | null; // seconds since it last wrote anything
   checkpoints: number[];
 }
 
@@ -29,6 +29,7 @@ const named = computed(() => run.value?.name ?? "");
 
 const BEAT = 2000; // ms between two looks at a run that goes on …
 const REST = 10_000; // … and at one that does not
+const OVER = 600; // seconds without a word after which a run is taken to be over
 
 export function Train(): JSX.Element {
   useEffect(watching, []);
@@ -64,7 +65,8 @@ export function Train(): JSX.Element {
 function standing(): string {
   const last = rows.value.at(-1)?.step;
   const reached = last === undefined ? "nothing measured yet" : `step ${last.toLocaleString("en")}`;
-  return run.value?.running ? `in training, ${reached}` : reached;
+  const quiet = run.value?.quiet ?? Infinity;
+  return quiet < OVER ? `${reached}, measured ${quiet} s ago` : reached;
 }
 
 /** Look at the list of runs again and again; returns how to stop. */
@@ -77,7 +79,7 @@ function watching(): () => void {
     } catch (error) {
       problem.value = error instanceof Problem ? error.message : String(error);
     }
-    timer = setTimeout(look, run.peek()?.running ? BEAT : REST);
+    timer = setTimeout(look, (run.peek()?.quiet ?? OVER) < OVER ? BEAT : REST);
   };
   void look();
   return () => clearTimeout(timer);
