@@ -38,7 +38,7 @@ studio/node_modules: studio/package-lock.json
 	@touch $@
 
 $(VENV)/demo: $(BUILT) | $(BIN)/python
-	$(BIN)/python -m pip install --quiet --disable-pip-version-check --editable '.[train]'
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check --editable '.[train,serve]'
 	@touch $@
 
 $(VENV)/test: $(BUILT) | $(BIN)/python

@@ -47,7 +47,7 @@ def browser() -> Iterator[Any]:
     from playwright.sync_api import sync_playwright
 
     with sync_playwright() as playwright:
-        found = playwright.chromium.launch(executable_path=CHROMIUM, args=["--no-sandbox"])
+        found = playwright.chromium.launch(executable_path=CHROMIUM, args=["--no-sandbox", "--disable-gpu"])
         yield found
         found.close()
 
@@ -130,8 +130,14 @@ def look(browser: Any, studio: str) -> Iterator[Look]:
     """Open a page of the studio; at the end nothing may have gone wrong on any."""
     opened: list[tuple[Any, Watched]] = []
 
-    def call(hash_: str = "", *, base: str = studio, width: int = 1280, scheme: str = "light", **more: Any) -> Watched:
-        context = browser.new_context(viewport={"width": width, "height": 900}, color_scheme=scheme, **more)
+    def call(
+        hash_: str = "", *, base: str = studio, width: int = 1280, scheme: str = "light", motion: bool = False
+    ) -> Watched:
+        context = browser.new_context(
+            viewport={"width": width, "height": 900},
+            color_scheme=scheme,
+            reduced_motion="no-preference" if motion else "reduce",  # nobody waits for what fades
+        )
         page = context.new_page()
         page.set_default_timeout(20_000)
         watched = Watched(page, base)

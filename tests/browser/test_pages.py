@@ -77,7 +77,7 @@ def test_the_slider_scrubs(look: Look) -> None:
 
 
 def test_space_plays_through_the_phases_and_pauses(look: Look) -> None:
-    page = look(f"#step?text={TEXT}").page
+    page = look(f"#step?text={TEXT}", motion=True).page
     page.get_by_role("button", name="Play").wait_for()
     page.locator("main").focus()
     page.keyboard.press("Space")
@@ -91,7 +91,7 @@ def test_space_plays_through_the_phases_and_pauses(look: Look) -> None:
 
 
 def test_whoever_wants_no_motion_sees_whole_steps(look: Look) -> None:
-    page = look(f"#step?text={TEXT}", reduced_motion="reduce").page
+    page = look(f"#step?text={TEXT}").page
     page.get_by_role("button", name="Play").click()
     page.get_by_text(re.compile("^2 / ")).wait_for()
     assert page.locator(".phases [aria-pressed=true]").count() == 0
@@ -256,7 +256,7 @@ def test_views_fit_a_phone_at_night(name: str, look: Look) -> None:
 
 
 def assert_for_everybody(look: Look, name: str, width: int, scheme: str) -> None:
-    watched = look(VIEWS[name], width=width, scheme=scheme, reduced_motion="reduce")
+    watched = look(VIEWS[name], width=width, scheme=scheme)
     page = settled(watched)
     for closed in page.locator("details summary").all():
         closed.click()
