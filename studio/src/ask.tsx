@@ -8,7 +8,7 @@ import { beam, busy, enclosed, model, models, problem, text } from "./session";
 export function Ask({ bare = false }: { bare?: boolean }): JSX.Element {
   return (
     <section class="ask" aria-label="Sentence">
-      {enclosed ? <p class="sentence"><bdi dir="auto">{enclosed.trace.source}</bdi></p> : <Sentence />}
+      {enclosed ? <p class={enclosed.trace.source.length > LONG ? "sentence long" : "sentence"}><bdi dir="auto">{enclosed.trace.source}</bdi></p> : <Sentence />}
       {enclosed || bare ? null : (
         <div class="settings">
           <ModelChoice />
@@ -23,6 +23,8 @@ export function Ask({ bare = false }: { bare?: boolean }): JSX.Element {
   );
 }
 
+const LONG = 120; // letters from which a sentence is set smaller
+
 export function Sentence(): JSX.Element {
   const area = useRef<HTMLTextAreaElement>(null);
   useEffect(() => {
@@ -34,7 +36,7 @@ export function Sentence(): JSX.Element {
   return (
     <textarea
       ref={area}
-      class="sentence"
+      class={text.value.length > LONG ? "sentence long" : "sentence"}
       rows={1}
       dir="auto"
       spellcheck={false}

@@ -160,28 +160,31 @@ export function Drawn({ rows, columns, values, top = 1, room, active, onActive, 
   );
 }
 
-/** The same on a canvas: two thousand times as many cells are one picture. */
+/** The same on a canvas: tens of thousands of cells are one picture. */
 function Painted({ rows, columns, values, top = 1, active, onActive, onPick, label }: MatrixProps): JSX.Element {
   const canvas = useRef<HTMLCanvasElement>(null);
-  const side = Math.max(3, Math.min(10, Math.floor(960 / columns.length)));
+  const side = (room: number, count: number) => Math.max(3, Math.min(16, Math.floor(room / count)));
+  const [wide, high] = [side(1120, columns.length), side(900, rows.length)];
   const night = dark.value;
   const ratio = Math.min(devicePixelRatio || 1, 2);
   useEffect(() => {
     const brush = canvas.current?.getContext("2d");
     if (!brush) return;
+    const gap = Math.min(wide, high) > 4 ? 0.5 : 0;
     brush.setTransform(ratio, 0, 0, ratio, 0, 0);
+    brush.clearRect(0, 0, columns.length * wide, rows.length * high);
     values.forEach((row, r) =>
       row.forEach((value, c) => {
         brush.fillStyle = heat(value / top, night);
-        brush.fillRect(c * side, r * side, side - (side > 4 ? 0.5 : 0), side - (side > 4 ? 0.5 : 0));
+        brush.fillRect(c * wide, r * high, wide - gap, high - gap);
       }),
     );
     if (active) {
       brush.strokeStyle = night ? "#efebe4" : "#1d1b18";
-      brush.strokeRect(active.column * side, 0, side, rows.length * side);
-      brush.strokeRect(0, active.row * side, columns.length * side, side);
+      brush.strokeRect(active.column * wide, 0, wide, rows.length * high);
+      brush.strokeRect(0, active.row * high, columns.length * wide, high);
     }
-  }, [values, top, night, side, active?.row, active?.column, ratio]);
+  }, [values, top, night, wide, high, active?.row, active?.column, ratio]);
   const cell = (event: PointerEvent | MouseEvent): Cell => {
     const box = canvas.current!.getBoundingClientRect();
     const place = (from: number, size: number, count: number) =>
@@ -194,9 +197,9 @@ function Painted({ rows, columns, values, top = 1, active, onActive, onPick, lab
   return (
     <canvas
       ref={canvas}
-      width={columns.length * side * ratio}
-      height={rows.length * side * ratio}
-      style={{ width: `${columns.length * side}px`, height: `${rows.length * side}px` }}
+      width={columns.length * wide * ratio}
+      height={rows.length * high * ratio}
+      style={{ width: `${columns.length * wide}px`, height: `${rows.length * high}px` }}
       role="img"
       aria-label={label}
       onPointerMove={(event) => onActive?.(cell(event))}

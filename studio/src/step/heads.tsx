@@ -36,9 +36,10 @@ export function Glance(): JSX.Element | null {
   );
 }
 
-/** A row of weights as bands of colour. */
+/** A row of weights as bands of colour, the strongest of them the deepest: of a long sentence all are small. */
 function strip(row: number[]): string {
   const night = dark.value;
+  const top = Math.max(...row) || 1;
   const at = (i: number) => `${((100 * i) / row.length).toFixed(2)}%`;
-  return `linear-gradient(to right, ${row.map((weight, j) => `${heat(weight, night)} ${at(j)} ${at(j + 1)}`).join(", ")})`;
+  return `linear-gradient(to right, ${row.map((weight, j) => `${heat(weight / top, night)} ${at(j)} ${at(j + 1)}`).join(", ")})`;
 }

@@ -94,7 +94,7 @@ function Picture({ grid, form }: { grid: Grid; form: string }): JSX.Element {
         {form === "matrix" ? <ToldCell grid={grid} cell={cell.value} /> : <ToldEnd grid={grid} end={end.value} />}
       </p>
       {form === "matrix" ? (
-        <Matrix rows={target} columns={source} values={values} label={LABEL} active={cell.value} onActive={(next) => (cell.value = next)} />
+        <Matrix rows={target} columns={source} values={values} top={deepest(grid)} label={LABEL} active={cell.value} onActive={(next) => (cell.value = next)} />
       ) : (
         <Lines source={source} target={target} values={values} label={LABEL} active={end.value} onActive={(next) => (end.value = next)} />
       )}
@@ -104,10 +104,21 @@ function Picture({ grid, form }: { grid: Grid; form: string }): JSX.Element {
 
 const LABEL = "What each target token looked at";
 
+/** The weight with the deepest colour: 1, unless all are far from it, as in a long sentence. */
+function deepest({ values }: Grid): number {
+  const top = values.reduce((most, row) => Math.max(most, ...row), 0);
+  return top > 0 && top < 0.5 ? top : 1;
+}
+
 function ToldCell({ grid, cell }: { grid: Grid; cell: Cell | null }): JSX.Element {
   const weight = cell && grid.values[cell.row]?.[cell.column];
   if (!cell || weight === null || weight === undefined)
-    return <span class="quiet">Point at a cell, or move with the arrow keys. Rows look at columns.</span>;
+    return (
+      <span class="quiet">
+        Point at a cell, or move with the arrow keys. Rows look at columns.
+        {deepest(grid) < 1 ? ` The deepest colour is ${fixed(deepest(grid), 2)}.` : ""}
+      </span>
+    );
   return (
     <>
       <Token of={grid.target[cell.row]} /> looks at <Token of={grid.source[cell.column]} />: {fixed(weight)}
@@ -145,7 +156,7 @@ function Exports({ grid, form }: { grid: Grid; form: string }): JSX.Element {
   const picture = () => {
     const drawn =
       form === "matrix" ? (
-        <Drawn rows={target} columns={source} values={values} label={LABEL} />
+        <Drawn rows={target} columns={source} values={values} top={deepest(grid)} label={LABEL} />
       ) : (
         <DrawnLines source={source} target={target} values={values} label={LABEL} />
       );
