@@ -58,11 +58,11 @@ def search_params(
     device: options.Device = "cpu",
     threads: options.Threads = 0,
 ) -> None:
-    """Search the settings with which a model learns best, by Optuna (pip install 'regarde[search]').
+    """Search the settings with which a model learns best, by Optuna (the extra "search").
 
-    The space is a table for each key of a recipe: [space."training.optimiser.rate"] with low, high and log = true, or
-    [space."model.hidden"] with choices = [64, 128]. The first trial is the recipe as it is, if it lies in the space.
-    A trial whose validations are worse than the median of the others is given up.
+    The space is a TOML file with a table for each key of a recipe, such as space."training.optimiser.rate": low, high
+    and perhaps log = true or step, or else choices, a list. The first trial is the recipe as it is, if it lies in the
+    space. A trial whose validations are worse than the median of the others is given up.
 
     A search that was stopped or killed goes on by the same command, in the middle of a trial, and ends with the same
     trials; so does one that gets more of them. best.toml in FOLDER is for regarde train --recipe.

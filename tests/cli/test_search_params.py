@@ -66,3 +66,8 @@ def test_minutes_are_those_of_a_trial(cli) -> None:
     settings = [word for setting in SETTINGS[1:] for word in ("--set", setting)]
     assert cli("search-params", *given, "--minutes-per-trial", "0.01", *settings).code == 0
     assert "minutes = 0.01" in Path("out/best.toml").read_text()
+
+
+def test_the_help_says_how_a_space_is_written(cli, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("COLUMNS", "300")
+    assert 'space."training.optimiser.rate": low, high' in cli("search-params", "--help").out.decode()
