@@ -25,10 +25,9 @@ lint: $(VENV)/test
 
 # What the browser tests need: Debian's chromium with fonts for all scripts, and what drives it. Without, they are skipped.
 ROOT := $(shell [ "$$(id -u)" = 0 ] || echo sudo)
-browser: $(VENV)/test
+browser: $(VENV)/browser
 	@command -v chromium > /dev/null || { $(ROOT) apt-get -qq update && $(ROOT) apt-get -qq install -y \
 	  --no-install-recommends chromium fonts-noto-core fonts-noto-cjk; } > /dev/null || echo "no chromium could be installed"
-	$(BIN)/python -m pip install --quiet --disable-pip-version-check --editable '.[browser]'
 
 studio: studio/node_modules
 	cd studio && npm run --silent build
@@ -44,6 +43,10 @@ $(VENV)/demo: $(BUILT) | $(BIN)/python
 $(VENV)/test: $(BUILT) | $(BIN)/python
 	$(BIN)/python -m pip install --quiet --disable-pip-version-check --editable '.[test]'
 	@touch $@ $(VENV)/demo
+
+$(VENV)/browser: $(BUILT) | $(BIN)/python
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check --editable '.[test,browser]'
+	@touch $@ $(VENV)/test $(VENV)/demo
 
 $(VENV)/slow: $(BUILT) | $(BIN)/python
 	$(BIN)/python -m pip install --quiet --disable-pip-version-check --editable '.[slow]'
