@@ -44,7 +44,7 @@ export function Matrix(props: MatrixProps): JSX.Element {
       tabIndex={0}
       role="application"
       aria-roledescription="heat map"
-      aria-label={`${label}. Arrow keys move from cell to cell.`}
+      aria-label={onActive ? `${label}. Arrow keys move from cell to cell.` : label}
       onKeyDown={move}
       onPointerLeave={() => onActive?.(null)}
     >

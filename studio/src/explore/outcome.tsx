@@ -1,13 +1,13 @@
 // What it says by itself and what it says then: the same tokens side by side, differences marked, and where it looked.
 import type { JSX } from "preact";
 import { set } from "../address";
-import { beside, Matrix } from "../components/matrix";
 import { Numbers } from "../components/numbers";
 import { Line, runsOn, Token } from "../components/tokens";
 import { fixed, percent, visible } from "../text";
 import { attention, type Hypothesis, shape, type Trace, way } from "../trace";
 import type { Pair } from "../views/whatif";
 import { difference } from "./difference";
+import { Map } from "./map";
 import { here, nothing, told } from "./told";
 
 export function Outcome({ pair, step }: { pair: Pair; step: number }): JSX.Element {
@@ -86,15 +86,7 @@ function Version({ name, said, marked, mark, step, given, trace }: VersionProps)
         ))}
       </Line>
       {shape(trace).layers ? (
-        <Matrix
-          rows={said.tokens}
-          columns={trace.source_tokens}
-          values={rows}
-          room={beside()}
-          label={`${name}: the weights of each step`}
-          active={{ row: step, column: -1 }}
-          onPick={({ row }) => set({ step: row || null })}
-        />
+        <Map label={`${name}: the weights of each step`} said={said.tokens} source={trace.source_tokens} rows={rows} step={step} />
       ) : null}
     </article>
   );

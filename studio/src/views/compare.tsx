@@ -5,10 +5,10 @@ import { useEffect } from "preact/hooks";
 import { number, set, word } from "../address";
 import { Problem } from "../api";
 import { BeamChoice, Sentence } from "../ask";
-import { beside, Matrix } from "../components/matrix";
 import { Numbers } from "../components/numbers";
 import { Chip, Line, runsOn, Say, Token } from "../components/tokens";
 import { Examples } from "../examples";
+import { Map } from "../explore/map";
 import { Quality } from "../explore/quality";
 import { explore, NOTHING } from "../explore/told";
 import { typing } from "../keys";
@@ -186,14 +186,12 @@ function Model({ trace, name, step }: { trace: Trace; name: string; step: number
         <span class="figures quiet end"> all of it {fixed(total(said), 2)}</span>
       </p>
       {attentive ? (
-        <Matrix
-          rows={said.tokens}
-          columns={trace.source_tokens}
-          values={rows}
-          room={beside()}
+        <Map
           label={`${name}: what each token looks at${shape(trace).layers * shape(trace).heads > 1 ? ", the mean of all heads" : ""}`}
-          active={now ? { row: step, column: -1 } : null}
-          onPick={({ row }) => set({ step: row || null })}
+          said={said.tokens}
+          source={trace.source_tokens}
+          rows={rows}
+          step={step}
         />
       ) : (
         <p class="quiet">No attention: it has read the whole sentence into one state.</p>
