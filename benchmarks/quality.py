@@ -1,0 +1,234 @@
+"""How good models become, and how well attention aligns, on real data in a folder; by the commands that users have.
+
+    python benchmarks/quality.py --data DIR --out runs/quality                      # everything, one after the other
+    python benchmarks/quality.py --data DIR --out runs/quality --only g2p,inflection-deu
+    python benchmarks/quality.py --data DIR --out runs/quality --minutes 0.1        # does it run at all?
+
+A training that is there is not done again, and one that was stopped goes on. The clock of a training is that of its
+updates: reading, validating and translating are not in it. Figures of a job are printed as rows of a table.
+
+    multi30k-*    DIR/multi30k, raw text German -> English, recipes beside this file; test2016, beam 5, sacrebleu 13a,
+                  the best model and the mean of the last four checkpoints
+    tatoeba       DIR/tatoeba-en-fr, English -> French, the Transformer's recipe
+    hansards-*    DIR/align-gold/hansards-en-fr: trained on train-small + test in both directions; alignment error rate
+                  of each with and without the offset of Luong's footnote 14, and of both, beside IBM Model 1
+    g2p, translit, inflection-*    `regarde train my.tsv` as it is, nothing tuned; exact match and error rates
+"""
+
+from __future__ import annotations
+
+import argparse
+import gzip
+import json
+import os
+import subprocess
+import sys
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+HERE = Path(__file__).parent
+LAST = 4  # checkpoints that are averaged
+TEST = 447  # pairs of the Hansards that people have linked, the last ones of what is learned from
+
+
+def printed(command: Sequence[object], **environment: str) -> str:
+    done = subprocess.run(
+        [str(word) for word in command],
+        check=True,
+        stdout=subprocess.PIPE,
+        text=True,
+        env={**os.environ, **environment},
+    )
+    return done.stdout
+
+
+@dataclass(frozen=True)
+class Place:
+    """Where data are, where runs go, how long and on how many threads."""
+
+    data: Path
+    out: Path
+    minutes: float  # 0: as a job says
+    threads: int
+
+    def regarde(self, *arguments: object) -> str:
+        """What a command prints."""
+        print("$ regarde", *arguments, file=sys.stderr, flush=True)
+        return printed([sys.executable, "-m", "regarde", *arguments], OMP_NUM_THREADS=str(self.threads))
+
+    def train(self, name: str, minutes: float, *arguments: object) -> Path:
+        """A run, from its beginning or from where it was; 0 minutes: as long as is the default."""
+        folder = self.out / name
+        length = self.minutes or minutes
+        limit = ["--set", f"training.minutes={length}"] if length else []
+        self.regarde("train", *arguments, *limit, "--threads", self.threads, "--out", folder, "--resume")
+        return folder
+
+    def mean(self, run: Path) -> Path:
+        """The mean of the last checkpoints."""
+        folder = run.with_name(f"{run.name}-mean")
+        if not folder.exists():
+            steps = sorted(int(one.name.removeprefix("step-")) for one in (run / "checkpoints").iterdir())
+            last = [run / "checkpoints" / f"step-{step}" for step in steps[-LAST:] if step]
+            self.regarde("average", *last, "--out", folder)
+        return folder
+
+    def measured(self, run: Path, *arguments: object) -> dict[str, Any]:
+        found: dict[str, Any] = json.loads(self.regarde("evaluate", run, *arguments, "--beam", 5, "--json"))
+        metrics: dict[str, Any] = found["metrics"]
+        return metrics
+
+    def plain(self, folder: str, name: str) -> Path:
+        """A text file, unpacked into `out` where it is packed."""
+        path = self.data / folder / name
+        if path.exists():
+            return path
+        unpacked = self.out / "data" / folder / name
+        if not unpacked.exists():
+            unpacked.parent.mkdir(parents=True, exist_ok=True)
+            unpacked.write_bytes(gzip.decompress(path.with_name(f"{name}.gz").read_bytes()))
+        return unpacked
+
+
+def trained(run: Path) -> str:
+    """How long, and how far, as the run itself has recorded it; a mean is of the run it is named after."""
+    folder = run if (run / "metrics.jsonl").exists() else run.with_name(run.name.removesuffix("-mean"))
+    last = json.loads((folder / "metrics.jsonl").read_text().splitlines()[-1])
+    return f"{last['trained'] / 60:.1f} min, {last['step']:,} steps"
+
+
+def row(name: str, *cells: object) -> None:
+    print("|", " | ".join([name, *map(str, cells)]), "|", flush=True)
+
+
+def shown(metric: str, found: dict[str, float]) -> str:
+    scale = 1 if metric in ("bleu", "chrf") else 100  # the others are shares
+    value, low, high = (scale * found[key] for key in ("value", "low", "high"))
+    return f"{metric} {value:.2f} ({low:.2f} to {high:.2f})"
+
+
+@dataclass(frozen=True)
+class Translation:
+    """Line-aligned files, a recipe beside this file, BLEU of the best model and of the mean of the last."""
+
+    folder: str
+    ends: tuple[str, str]
+    valid: str
+    test: str
+    recipe: str
+    minutes: float
+
+    def __call__(self, name: str, at: Place) -> None:
+        train, valid = ([at.plain(self.folder, f"{part}.{end}") for end in self.ends] for part in ("train", self.valid))
+        sides = ["--source", train[0], "--target", train[1], "--valid", valid[0], "--valid", valid[1]]
+        recipe = ["--recipe", HERE / "recipes" / self.recipe]
+        source, target = self.ends
+        languages = ["--set", f"source_language={source}", "--set", f"target_language={target}"]
+        run = at.train(name, self.minutes, *sides, *recipe, *languages)
+        test = [at.plain(self.folder, f"{self.test}.{end}") for end in self.ends]
+        for model in (run, at.mean(run)):
+            found = at.measured(model, "--source", test[0], "--target", test[1], "--metrics", "bleu,chrf")
+            row(model.name, *(shown(metric, found[metric]) for metric in ("bleu", "chrf")), trained(model))
+
+
+@dataclass(frozen=True)
+class Strings:
+    """A table of short strings, and nothing but defaults."""
+
+    folder: str
+    files: tuple[str, str, str]
+    metrics: str
+    columns: str = ""
+    several: bool = False  # the test has every accepted answer
+    minutes: float = 0
+
+    def __call__(self, name: str, at: Place) -> None:
+        train, valid, test = (at.plain(self.folder, one) for one in self.files)
+        columns = ["--columns", self.columns] if self.columns else []
+        run = at.train(name, self.minutes, train, "--valid", valid, *columns)
+        shape = ["--several"] if self.several else columns
+        found = at.measured(run, "--data", test, *shape, "--metrics", self.metrics)
+        row(name, *(shown(metric, found[metric]) for metric in self.metrics.split(",")), trained(run))
+
+
+@dataclass(frozen=True)
+class Hansards:
+    """Two models, one for each direction, and where they look; beside IBM Model 1 on the same pairs."""
+
+    more: bool  # Tatoeba's pairs too
+    minutes: float
+
+    def __call__(self, name: str, at: Place) -> None:
+        gold = at.data / "align-gold" / "hansards-en-fr"
+        folder = at.out / "data" / name
+        folder.mkdir(parents=True, exist_ok=True)
+        for end in ("en", "fr"):
+            parts = [at.plain("tatoeba-en-fr", f"train.{end}")] if self.more else []
+            parts += [gold / f"{part}.{end}" for part in ("train-small", "test")]
+            (folder / f"all.{end}").write_text("".join(part.read_text() for part in parts))
+        runs = {}
+        for source, target in (("en", "fr"), ("fr", "en")):
+            way, turn = f"{source}-{target}", [] if source == "en" else ["--turn"]
+            sides = [folder / f"all.{source}", folder / f"all.{target}"]
+            links = folder / f"ibm1.{way}"
+            if not links.exists():
+                links.write_text(printed([sys.executable, HERE / "ibm1.py", *sides, "--last", TEST]))
+            row(f"IBM Model 1 {way}", error(at, links, gold, *turn))
+            valid = ["--valid", gold / f"dev.{source}", "--valid", gold / f"dev.{target}"]
+            recipe = ["--recipe", HERE / "recipes" / "hansards.toml"]
+            run = at.train(f"{name}-{way}", self.minutes, "--source", sides[0], "--target", sides[1], *valid, *recipe)
+            runs[source] = run
+            test = ["--source", gold / f"test.{source}", "--target", gold / f"test.{target}"]
+            for offset in (0, 1):
+                links = folder / f"links.{way}.{offset}"
+                links.write_text(at.regarde("align", run, *test, "--offset", offset))
+                row(f"{name} {way}, offset {offset}", error(at, links, gold, *turn), trained(run))
+        test = ["--source", gold / "test.en", "--target", gold / "test.fr"]
+        for how in ("intersection", "grow-diag-final-and"):
+            links = folder / f"links.{how}"
+            links.write_text(at.regarde("align", runs["en"], *test, "--reverse", runs["fr"], "--symmetrise", how))
+            row(f"{name}, {how}", error(at, links, gold))
+
+
+def error(at: Place, links: Path, gold: Path, *turn: str) -> str:
+    found = json.loads(at.regarde("aer", links, gold / "test.gold", *turn, "--samples", 0, "--json"))
+    return f"AER {100 * found['aer']:.1f} %"
+
+
+INFLECTION = {
+    f"inflection-{of}": Strings(
+        "inflection-2023", (f"{of}.train.tsv", f"{of}.dev.tsv", f"{of}.test.tsv"), "exact_match,cer", "1+2:3"
+    )
+    for of in ("deu", "fin")
+}
+PARTS = ("train.tsv", "valid.tsv", "test.tsv")
+JOBS: dict[str, Callable[[str, Place], None]] = {
+    **{
+        f"multi30k-{kind}": Translation("multi30k", ("de", "en"), "val", "test2016", f"multi30k-{kind}.toml", 30)
+        for kind in ("transformer", "rnnsearch")
+    },
+    "tatoeba": Translation("tatoeba-en-fr", ("en", "fr"), "valid", "test", "multi30k-transformer.toml", 60),
+    "hansards": Hansards(more=False, minutes=5),
+    "hansards-tatoeba": Hansards(more=True, minutes=30),
+    "g2p": Strings("g2p-cmudict", PARTS, "exact_match,wer", several=True, minutes=30),
+    "translit": Strings("translit-ar-en", PARTS, "exact_match,cer"),
+    **INFLECTION,
+}
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--data", type=Path, required=True)
+    parser.add_argument("--out", type=Path, required=True)
+    parser.add_argument("--only", default=",".join(JOBS), help="jobs, with commas")
+    parser.add_argument("--minutes", type=float, default=0.0, help="of each training; as each job says if not given")
+    parser.add_argument("--threads", type=int, default=2)
+    given = parser.parse_args()
+    for name in given.only.split(","):
+        JOBS[name](name, Place(given.data, given.out, given.minutes, given.threads))
+
+
+if __name__ == "__main__":
+    main()
