@@ -8,6 +8,7 @@ It knows every model of regarde.models; `Unfit` says what it does not know of a 
 from __future__ import annotations
 
 import ctypes
+import functools
 import itertools
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
@@ -241,8 +242,8 @@ class NativeEngine:
         try:
             if problem := self.call("answer_error", ctypes.c_char_p)(held):
                 raise RuntimeError(f"the native engine: {problem.decode()}")
-            numbers = self._array("answer_numbers", held, ctypes.c_int64)
-            return numbers, self._array("answer_reals", held, ctypes.c_float)
+            numbers = self._array("answer_numbers", held, _WHOLE)
+            return numbers, self._array("answer_reals", held, _REAL)
         finally:
             self.call("answer_free")(held)
 
@@ -251,15 +252,23 @@ class NativeEngine:
         return ctypes.c_void_p(self._handle)
 
     def call(self, name: str, result: Any = None) -> Any:
-        function = self._library[name]
-        function.restype = result
-        return function
+        return _function(self._library, name, result)
 
-    def _array(self, name: str, held: ctypes.c_void_p, kind: Any) -> NDArray[Any]:
+    def _array(self, name: str, held: ctypes.c_void_p, kind: np.dtype[Any]) -> NDArray[Any]:
         """A copy of what an answer holds."""
         count = ctypes.c_int64()
-        first = self.call(name, ctypes.POINTER(kind))(held, ctypes.byref(count))
-        return np.ctypeslib.as_array(first, (count.value,)).copy() if count.value else np.zeros(0, dtype=kind)
+        first = self.call(name, ctypes.c_void_p)(held, ctypes.byref(count))
+        return np.frombuffer(ctypes.string_at(first, count.value * kind.itemsize), dtype=kind)
+
+
+_WHOLE, _REAL = np.dtype(np.int64), np.dtype(np.float32)
+
+
+@functools.cache
+def _function(loaded: ctypes.CDLL, name: str, result: Any) -> Any:
+    function = loaded[name]
+    function.restype = result
+    return function
 
 
 def flattened(tables: Mapping[str, Any], path: str = "") -> dict[str, str]:

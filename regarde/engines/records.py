@@ -6,6 +6,8 @@ steps of a search, source/engine/tracing.h.
 
 from __future__ import annotations
 
+import math
+
 import numpy as np
 from numpy.typing import NDArray
 
@@ -81,5 +83,5 @@ class Reader:
 
     def _take(self, *shape: int) -> NDArray[np.float32]:
         first = self._real
-        self._real += int(np.prod(shape))
+        self._real += math.prod(shape)
         return self._reals[first : self._real].reshape(shape).copy()

@@ -139,4 +139,6 @@ def vocabulary_path(path_stem: Path) -> Path:
 
 def printable(symbol: str) -> str:
     """A symbol that can be seen: a space as ␣, what prints nothing as its code point."""
+    if symbol.isprintable() and " " not in symbol:
+        return symbol
     return "".join("␣" if c == " " else c if c.isprintable() else f"U+{ord(c):04X}" for c in symbol)

@@ -105,7 +105,7 @@ class Continuous {
   }
 
  private:
-  static constexpr int64_t SOME = 8, PATIENCE = 2;
+  static constexpr int64_t SOME = 4, PATIENCE = 3;
 
   void work() {
     Batch batch(model);
@@ -140,7 +140,7 @@ class Continuous {
       return found;
     }
     if (waiting.empty() || !admits(rows, used, waiting.front().first->width())) return found;
-    // in a full batch nobody notices a step or two, and to encode one alone takes as long as to encode a few
+    // in a full batch nobody notices a few steps, and to encode one alone takes as long as to encode a few
     if (SOME * queued < batch.size() && steps < PATIENCE) return found;
     while (!waiting.empty()) {
       Ticket *ticket = waiting.front().first;
