@@ -56,7 +56,7 @@ const DRAWINGS: Record<Place, Drawing> = {
 /** Bahdanau's appendix reads the word out of the last state: s_t is for the next one. */
 const EARLY: Drawing = {
   nodes: DRAWINGS.before.nodes,
-  edges: [...DRAWINGS.before.edges.filter(([from]) => from !== "state"), ["last", "p"], ["context", "p"]],
+  edges: [...DRAWINGS.before.edges.filter(([from]) => from !== "state"), ["last", "p"], ["context", "p"], ["before", "p"]],
 };
 
 interface DiagramProps {

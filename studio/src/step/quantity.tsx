@@ -82,6 +82,13 @@ function Scores({ plan, j }: Props): JSX.Element {
       </Saying>
       <Formula>{scoreFormula(plan)}</Formula>
       <Formula>{queryFormula(plan)}</Formula>
+      {plan.mechanism === "coverage" && plan.score !== "additive" ? (
+        <>
+          <Saying>Where attention has been counts too: in the place of the state stands</Saying>
+          <Formula>{m`h_j + w \sum_{i<t} α_{i,j}`}</Formula>
+        </>
+      ) : null}
+      {plan.mechanism === "monotonic" ? <Saying>A learned r is added to every score.</Saying> : null}
       {energies.value ? (
         <Formula>{m`e_{${String(t.value + 1)},${String(j + 1)}} = ${fixed(energy)}`}</Formula>
       ) : (
@@ -99,7 +106,7 @@ function Weights({ plan, j }: Props): JSX.Element {
     <>
       <Saying>{WEIGHING[plan.mechanism] ?? WEIGHING.global}</Saying>
       {plan.mechanism === "monotonic" ? (
-        <Formula>{m`α_{t,j} = 1 if σ(e_{t,j}) ≥ \frac{1}{2}`}</Formula>
+        <Formula>{m`α_{t,j} = 1, σ(e_{t,j}) ≥ \frac{1}{2}`}</Formula>
       ) : plan.normaliser === "sparsemax" ? (
         <Formula>{m`α_{t,j} = max(e_{t,j} − τ, 0), \sum_j α_{t,j} = 1`}</Formula>
       ) : (
@@ -158,7 +165,7 @@ function Context({ plan }: Props): JSX.Element {
   return (
     <>
       <Saying>What attention brings back: the states it looked at, mixed by their weights.</Saying>
-      <Formula>{plan.place === "layers" ? m`c_t = \sum_j α_{t,j} W_V h_j` : m`c_t = \sum_j α_{t,j} h_j`}</Formula>
+      <Formula>{plan.mechanism === "multi-head" ? m`c_t = \sum_j α_{t,j} W_V h_j` : m`c_t = \sum_j α_{t,j} h_j`}</Formula>
       <Formula>
         {best.length > 2
           ? m`c_{${String(t.value + 1)}} = ${a.weight} h_${A} + ${b.weight} h_${B} + ${c.weight} h_${C} + …`
