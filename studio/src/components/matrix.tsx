@@ -181,7 +181,7 @@ function Painted({ rows, columns, values, top = 1, active, onActive, onPick, lab
     );
     if (active) {
       brush.strokeStyle = night ? "#efebe4" : "#1d1b18";
-      brush.strokeRect(active.column * wide, 0, wide, rows.length * high);
+      if (active.column >= 0) brush.strokeRect(active.column * wide, 0, wide, rows.length * high);
       brush.strokeRect(0, active.row * high, columns.length * wide, high);
     }
   }, [values, top, night, wide, high, active?.row, active?.column, ratio]);

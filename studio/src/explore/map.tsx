@@ -10,15 +10,23 @@ interface MapProps {
   source: string[];
   rows: number[][]; // (T, S)
   step: number;
+  top: number; // the weight with the strongest colour
 }
 
-export const Map = ({ label, said, source, rows, step }: MapProps): JSX.Element => (
+const LONG = 60; // source tokens from which weights are so small that they are coloured by the strongest of them
+
+/** The weight with the strongest colour for maps that are compared. */
+export const strongest = (maps: number[][][]): number =>
+  (maps[0]?.[0]?.length ?? 0) > LONG ? maps.flat(2).reduce((most, each) => Math.max(most, each), 0.05) : 1;
+
+export const Map = ({ label, said, source, rows, step, top }: MapProps): JSX.Element => (
   <>
     <Matrix
       rows={said}
       columns={source}
       values={rows}
       room={beside()}
+      top={top}
       label={label}
       active={step < said.length ? { row: step, column: -1 } : null}
       onPick={({ row }) => set({ step: row || null })}

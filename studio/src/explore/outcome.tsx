@@ -4,21 +4,23 @@ import { set } from "../address";
 import { Numbers } from "../components/numbers";
 import { Line, runsOn, Token } from "../components/tokens";
 import { fixed, percent, visible } from "../text";
-import { attention, type Hypothesis, shape, type Trace, way } from "../trace";
+import { attention, type Hypothesis, way } from "../trace";
 import type { Pair } from "../views/whatif";
 import { difference } from "./difference";
-import { Map } from "./map";
+import { Map, strongest } from "./map";
 import { here, nothing, told } from "./told";
 
 export function Outcome({ pair, step }: { pair: Pair; step: number }): JSX.Element {
   const [old, now] = [pair.alone.hypotheses[0], pair.told.hypotheses[0]];
   const { gone, come, first } = difference(old.ids, now.ids);
   const given = told.value.prefix.length + (told.value.end ? 1 : 0);
+  const [before, after] = [pair.alone, pair.told].map((trace) => attention(trace, way(trace, trace.hypotheses[0]), here.value, false));
+  const both = { step, source: pair.alone.source_tokens, top: strongest([before, after]) };
   return (
     <section class="outcome">
       <div class="versions">
-        <Version name="By itself" said={old} marked={gone} mark="gone" step={step} given={0} trace={pair.alone} />
-        <Version name="What if" said={now} marked={come} mark="come" step={step} given={given} trace={pair.told} />
+        <Version name="By itself" said={old} marked={gone} mark="gone" given={0} rows={before} {...both} />
+        <Version name="What if" said={now} marked={come} mark="come" given={given} rows={after} {...both} />
       </div>
       <p class="readout" role="status">
         {nothing.value ? (
@@ -58,13 +60,14 @@ interface VersionProps {
   said: Hypothesis;
   marked: Set<number>;
   mark: "gone" | "come";
+  given: number; // tokens of it that were told
+  rows: number[][]; // (T, S)
   step: number;
-  given: number;
-  trace: Trace;
+  source: string[];
+  top: number;
 }
 
-function Version({ name, said, marked, mark, step, given, trace }: VersionProps): JSX.Element {
-  const rows = attention(trace, way(trace, said), here.value, false);
+function Version({ name, said, marked, mark, given, rows, step, source, top }: VersionProps): JSX.Element {
   const spoken = mark === "gone" ? "not said then" : "not said before";
   return (
     <article>
@@ -85,8 +88,8 @@ function Version({ name, said, marked, mark, step, given, trace }: VersionProps)
           </button>
         ))}
       </Line>
-      {shape(trace).layers ? (
-        <Map label={`${name}: the weights of each step`} said={said.tokens} source={trace.source_tokens} rows={rows} step={step} />
+      {rows[0]?.length ? (
+        <Map label={`${name}: the weights of each step`} said={said.tokens} source={source} rows={rows} step={step} top={top} />
       ) : null}
     </article>
   );

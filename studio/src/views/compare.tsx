@@ -8,7 +8,7 @@ import { BeamChoice, Sentence } from "../ask";
 import { Numbers } from "../components/numbers";
 import { Chip, Line, runsOn, Say, Token } from "../components/tokens";
 import { Examples } from "../examples";
-import { Map } from "../explore/map";
+import { Map, strongest } from "../explore/map";
 import { Quality } from "../explore/quality";
 import { explore, NOTHING } from "../explore/told";
 import { typing } from "../keys";
@@ -192,6 +192,7 @@ function Model({ trace, name, step }: { trace: Trace; name: string; step: number
           source={trace.source_tokens}
           rows={rows}
           step={step}
+          top={strongest([rows])}
         />
       ) : (
         <p class="quiet">No attention: it has read the whole sentence into one state.</p>
