@@ -12,6 +12,6 @@ service                      what every route works with
 api, libretranslate          the routes that translate; languages, markup: what the second of them needs
 health, metrics, journal     is it well, what has it done
 openapi, documentation       the API's own description
-studio                       what the studio's page asks beyond that: exploring (searches told what to do), runs, reports
+studio                       what the studio's page asks beyond that: exploring (searches that are told), runs, reports
 app, server                  all of it put together, from the first connection to the last answer
 """
