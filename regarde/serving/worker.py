@@ -7,6 +7,7 @@ when the server does; signals are the server's business.
 
 from __future__ import annotations
 
+import gc
 import json
 import selectors
 import signal
@@ -89,6 +90,7 @@ class Worker:
         try:
             if question["verb"] == "load":
                 self._send(frame.number, Kind.READY, self._load(question))
+                gc.freeze()  # what is there now stays, and need not be looked at again
             elif question["verb"] == "translate":
                 self._translate(frame.number, question)
             else:

@@ -45,6 +45,8 @@ class SentencepieceTokenizer(Tokenizer):
     def __init__(self, model: bytes) -> None:
         self.model = model
         self._processor = _processor(model)
+        self._known: dict[int, str] = {}  # pieces that were asked for, and as they are shown
+        self._shown: dict[int, str] = {}
 
     def encode(self, text: str) -> list[int]:
         ids: list[int] = self._processor.encode(text.translate(_SWAP))
@@ -65,7 +67,7 @@ class SentencepieceTokenizer(Tokenizer):
         return [pieces[place].replace(SPACE, " ").translate(_SWAP) for place in _places(UNK, self.encode(text))]
 
     def pieces(self, ids: Sequence[int]) -> list[str]:
-        return [CONTROLS[i] if i < len(CONTROLS) else printable(self._piece(i).translate(_SHOW)) for i in ids]
+        return [CONTROLS[i] if i < len(CONTROLS) else self._shown.get(i) or self._show(i) for i in ids]
 
     def words(self, ids: Sequence[int], unknown: Sequence[str] | None = None) -> list[int]:
         """A word begins at a space, which is part of it and never of an UNK; several spaces begin one word.
@@ -122,7 +124,13 @@ class SentencepieceTokenizer(Tokenizer):
         return hash(self.model)
 
     def _piece(self, number: int) -> str:
-        return str(self._processor.id_to_piece(int(number)))
+        if number not in self._known:
+            self._known[number] = str(self._processor.id_to_piece(int(number)))
+        return self._known[number]
+
+    def _show(self, number: int) -> str:
+        self._shown[number] = printable(self._piece(number).translate(_SHOW))
+        return self._shown[number]
 
 
 def _within_word(character: str) -> bool:
