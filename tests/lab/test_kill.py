@@ -3,13 +3,20 @@
 from __future__ import annotations
 
 import json
+import os
 import signal
+import subprocess
+import sys
 import time
 from pathlib import Path
 from random import Random
 from typing import Any
 
 import pytest
+
+from regarde.lab import plan as plans
+from regarde.lab.wish import Wish, hold_out, settle
+from regarde.training.recipe import DataConfig
 
 TIMES = {"minutes", "training_speed", "translating_speed", "microseconds", "peak_memory", "size"}
 
@@ -59,6 +66,23 @@ def test_killed_while_training_and_while_measuring_it_ends_with_the_same_report(
     assert timeless(folder) == timeless(laboratory.folder)
     assert "sutskever-small: trained" not in done.error  # it is not done again
     assert (folder / "trained" / "sutskever-small.json").read_bytes() == cost
+
+
+def test_a_process_of_a_lab_ends_with_whoever_started_it(made, tmp_path: Path) -> None:
+    settings = ("model.hidden=6", "model.embedding=5", "training.save_every=5")
+    data, test = DataConfig(name=str(made.home / "train.tsv")), (made.home / "test.tsv",)
+    wish = Wish(tmp_path, data, test, ("sutskever-small",), tokens=10**9, settings=settings)
+    plan = settle(wish)
+    hold_out(wish)
+    plans.write(tmp_path, plan)
+    command = [sys.executable, "-m", "regarde.lab.part", "train", str(tmp_path), "sutskever-small"]
+    pipes = {"stdin": subprocess.PIPE, "stdout": subprocess.PIPE, "stderr": subprocess.PIPE}
+    with subprocess.Popen(command, env=os.environ | {"PYTHONPATH": ":".join(sys.path)}, **pipes) as process:
+        until((tmp_path / "runs" / "sutskever-small" / "checkpoints" / "step-5").exists, process)
+        assert process.stdin is not None
+        process.stdin.close()
+        assert process.wait(timeout=30) == 1
+    assert not (tmp_path / "trained" / "sutskever-small.json").exists()
 
 
 def test_a_finished_lab_does_nothing_again_and_says_the_same(start, made, laboratory) -> None:
