@@ -72,7 +72,9 @@ def summary(report: Report) -> str:
     chosen = max if metric.higher_is_better else min
     best = chosen(report.entries, key=lambda entry: entry.results[metric.name].value)
     quality = estimate(metric, best.results[metric.name])
-    return f"Best by {metric.label}: {best.name}, {quality}."
+    alike = [entry for entry in report.entries if entry.results[metric.name] == best.results[metric.name]]
+    names = best.name if len(alike) == 1 else f"{len(alike)} models alike"
+    return f"Best by {metric.label}: {names}, {quality}."
 
 
 def _metric(metric: Metric) -> Column:
