@@ -66,7 +66,7 @@ def _post(summary: str, body: Table, schema: Table, *, form: bool = False) -> Ta
         answers["404"] = _told("No model of that name", _ERROR)
     said = _told("The answer", schema)
     if not form:
-        said["content"]["text/event-stream"] = {"schema": {"type": "string"}}
+        said["content"]["text/event-stream"] = {"schema": _event()}
     return {
         "summary": summary,
         "requestBody": {"required": True, "content": {each: {"schema": body} for each in media}},
@@ -108,6 +108,11 @@ def _answer() -> Table:
     others = {"alternatives": _several(_object(said, looked))}
     traced = {"trace": {"type": ["object", "null"]}}
     return _object({"model": text, "translations": _several(_object(source | said | others, looked | traced))})
+
+
+def _event() -> Table:
+    """One of a stream; its data is JSON: what is said so far, or the answer."""
+    return _object({"event": {"enum": ["part", "answer", "error"]}, "data": {"type": "string"}})
 
 
 def _libre() -> Table:
