@@ -175,7 +175,7 @@ async def _given(request: Request, service: Service, known: Mapping[str, Field])
     found = _pairs(request.url.query)
     body = await reading.body(request, service.limits)
     if kind == JSON:
-        return found | {name: value for name, value in reading.parsed(body).items() if value is not None}
+        return found | reading.parsed(body)
     if not body:
         return found
     try:
