@@ -168,9 +168,9 @@ def test_the_models_end_with_the_server(serve: Callable[..., Any], tiny: Path) -
         until(lambda: not Path(f"/proc/{worker}").exists() or "Z" in Path(f"/proc/{worker}/stat").read_text())
 
 
-def test_what_cannot_be_served_is_said_in_one_line(cli: Callable[..., Any], tmp_path: Path, tiny: Path) -> None:
-    assert "nothing to serve" in cli("serve").fails(2)
-    assert "NAME=" in cli("serve", tiny, tiny).fails(2)
-    assert str(tmp_path) in cli("serve", tmp_path).fails(4)
+def test_what_cannot_be_served_is_said_in_one_line(regarde: Callable[..., Any], tmp_path: Path, tiny: Path) -> None:
+    assert "nothing to serve" in regarde("serve").fails(2)
+    assert "NAME=" in regarde("serve", tiny, tiny).fails(2)
+    assert str(tmp_path) in regarde("serve", tmp_path).fails(4)
     with socket.create_server(("127.0.0.1", 0)) as taken:
-        assert "cannot listen" in cli("serve", tiny, "--port", taken.getsockname()[1]).fails(2)
+        assert "cannot listen" in regarde("serve", tiny, "--port", taken.getsockname()[1]).fails(2)
