@@ -28,7 +28,8 @@ def load(server: Running, text: Path, *options: object) -> dict[str, Any]:
     return found
 
 
-@pytest.mark.parametrize("seconds", [3, pytest.param(60, marks=pytest.mark.slow)])
+@pytest.mark.slow  # thousands of requests a second want a core of their own
+@pytest.mark.parametrize("seconds", [3, 60])
 def test_overload_is_refused_at_once_and_costs_nothing(
     serve: Callable[..., Any], tiny: Path, tmp_path: Path, seconds: int
 ) -> None:
