@@ -33,16 +33,9 @@ def lab(
     tokens: Annotated[
         int, typer.Option(min=0, max=10**12, metavar="N", help="Or target tokens that each learns from.")
     ] = 0,
-    source: Annotated[
-        Path | None, typer.Option(metavar="FILE", help="Source sentences, line-aligned with --target.")
-    ] = None,
-    target: Annotated[
-        Path | None, typer.Option(metavar="FILE", help="Target sentences, line-aligned with --source.")
-    ] = None,
-    valid: Annotated[
-        list[Path] | None,
-        typer.Option(metavar="FILE", help="Pairs to validate on; twice for a source and a target file."),
-    ] = None,
+    source: options.Source = None,
+    target: options.Target = None,
+    valid: options.Valid = None,
     test: Annotated[
         list[Path] | None,
         typer.Option(metavar="FILE", help="Pairs to measure on, twice for two files; else held out of the data."),
@@ -50,9 +43,7 @@ def lab(
     gold: Annotated[
         Path | None, typer.Option(metavar="FILE", help="Links that people made of the test pairs, as for aer.")
     ] = None,
-    columns: Annotated[
-        str, typer.Option(metavar="S:T", help="Columns of a table, source:target, for example 1+2:3.")
-    ] = "",
+    columns: options.Columns = None,
     on_error: options.OnError = "stop",
     settings: Annotated[
         list[str] | None,
@@ -89,7 +80,7 @@ def lab(
         source=str(source or ""),
         target=str(target or ""),
         valid=tuple(str(path) for path in valid or ()),
-        columns=columns,
+        columns=columns or "",
         on_error=on_error,
     )
     wish = Wish(

@@ -19,9 +19,13 @@ Data = Annotated[
     typer.Option(metavar="DATA", help="A file of pairs, - for standard input, or an embedded data set (test)."),
 ]
 Source = Annotated[
-    Path | None, typer.Option(metavar="FILE", help="Source sentences, line-aligned with --target; instead of --data.")
+    Path | None, typer.Option(metavar="FILE", help="Source sentences, line-aligned with --target; instead of pairs.")
 ]
 Target = Annotated[Path | None, typer.Option(metavar="FILE", help="Target sentences, line-aligned with --source.")]
+Valid = Annotated[
+    list[Path] | None,
+    typer.Option(metavar="FILE", help="Pairs to validate on; twice for a source and a target file."),
+]
 Targets = Annotated[
     list[Path] | None,
     typer.Option("--target", metavar="FILE", help="References, line-aligned with --source; again for several."),

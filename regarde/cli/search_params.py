@@ -42,10 +42,7 @@ def search_params(
     recipe: Annotated[Path | None, typer.Option(metavar="FILE", help="… or a TOML file of settings.")] = None,
     source: options.Source = None,
     target: options.Target = None,
-    valid: Annotated[
-        list[Path] | None,
-        typer.Option(metavar="FILE", help="Pairs to validate on; twice for a source and a target file."),
-    ] = None,
+    valid: options.Valid = None,
     columns: options.Columns = None,
     settings: Annotated[
         list[str] | None,

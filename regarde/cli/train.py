@@ -7,6 +7,7 @@ from typing import Annotated
 
 import typer
 
+from regarde.cli import options
 from regarde.cli.devices import choose
 from regarde.cli.streams import warn, write
 from regarde.errors import UsageError
@@ -24,19 +25,10 @@ def train(
         str | None, typer.Option(metavar="NAME", help="A published model, for example rnnsearch-small.")
     ] = None,
     recipe: Annotated[Path | None, typer.Option(metavar="FILE", help="A TOML file of settings.")] = None,
-    source: Annotated[
-        Path | None, typer.Option(metavar="FILE", help="Source sentences, line-aligned with --target.")
-    ] = None,
-    target: Annotated[
-        Path | None, typer.Option(metavar="FILE", help="Target sentences, line-aligned with --source.")
-    ] = None,
-    valid: Annotated[
-        list[Path] | None,
-        typer.Option(metavar="FILE", help="Pairs to validate on; twice for a source and a target file."),
-    ] = None,
-    columns: Annotated[
-        str, typer.Option(metavar="S:T", help="Columns of a table, source:target, for example 1+2:3.")
-    ] = "",
+    source: options.Source = None,
+    target: options.Target = None,
+    valid: options.Valid = None,
+    columns: options.Columns = None,
     on_error: Annotated[
         str,
         typer.Option(metavar="HOW", help="At a line that is no pair: stop, the default, or skip."),
@@ -86,7 +78,7 @@ def train(
         "source": str(source or ""),
         "target": str(target or ""),
         "valid": [str(path) for path in valid or []],
-        "columns": columns,
+        "columns": columns or "",
         "on_error": on_error,
     }
     wanted = request(

@@ -1,7 +1,7 @@
 // One step, and what can be changed in it: the token that is said, and the weights it is said with.
 import type { JSX } from "preact";
-import { set } from "../address";
 import { Numbers } from "../components/numbers";
+import { Scrubber } from "../components/scrubber";
 import { Sliders } from "../components/sliders";
 import { Token } from "../components/tokens";
 import { percent, visible } from "../text";
@@ -23,21 +23,7 @@ export function StepControls({ pair, step, attentive }: ControlsProps): JSX.Elem
   const now = moment(pair.told, step);
   return (
     <section class="controls">
-      <div class="transport">
-        <h2>Step {step + 1}</h2>
-        <input
-          type="range"
-          min={0}
-          max={last}
-          value={step}
-          aria-label="Step"
-          aria-valuetext={`Step ${step + 1} of ${last + 1}`}
-          onInput={(event) => set({ step: Number(event.currentTarget.value) || null })}
-        />
-        <span class="figures quiet">
-          {step + 1} / {last + 1}
-        </span>
-      </div>
+      <Scrubber title={`Step ${step + 1}`} label="Step" step={step} last={last} />
       {now ? (
         <div class={pair.alone.source_tokens.length > BESIDE ? "hands apart" : "hands"}>
           {attentive ? <Weights pair={pair} step={step} now={now} /> : null}

@@ -5,6 +5,7 @@ import { useEffect, useMemo } from "preact/hooks";
 import { link, number, set, word } from "../address";
 import { Ask } from "../ask";
 import { Numbers } from "../components/numbers";
+import { Ranking } from "../components/ranking";
 import { Say, Token } from "../components/tokens";
 import { Tree } from "../components/tree";
 import { Examples } from "../examples";
@@ -80,7 +81,7 @@ function Grown({ trace }: { trace: Trace }): JSX.Element {
         <Read node={active.value} />
       </p>
       <Legend />
-      <Found trace={trace} rank={rank} />
+      <Ranking title="What it found" all={trace.hypotheses} rank={rank} />
       <Numbers
         caption="Everything the search considered, step by step"
         corner="beginning"
@@ -144,21 +145,3 @@ const Legend = (): JSX.Element => (
     <li class="pruned">given up</li>
   </ul>
 );
-
-function Found({ trace, rank }: { trace: Trace; rank: number }): JSX.Element {
-  return (
-    <section>
-      <h2 id="found">What it found</h2>
-      <ol class="ranking" aria-labelledby="found">
-        {trace.hypotheses.map((each, r) => (
-          <li key={r}>
-            <button type="button" aria-pressed={r === rank} onClick={() => set({ rank: r || null })}>
-              <Say>{each.text || "∅"}</Say>
-              <span class="figures quiet">{fixed(each.score, 2)}</span>
-            </button>
-          </li>
-        ))}
-      </ol>
-    </section>
-  );
-}

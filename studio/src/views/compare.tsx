@@ -6,6 +6,7 @@ import { number, set, word } from "../address";
 import { Problem } from "../api";
 import { BeamChoice, Sentence } from "../ask";
 import { Numbers } from "../components/numbers";
+import { Scrubber } from "../components/scrubber";
 import { Chip, Line, runsOn, Say, Token } from "../components/tokens";
 import { Examples } from "../examples";
 import { Map, strongest } from "../explore/map";
@@ -60,7 +61,7 @@ export function Compare(): JSX.Element {
       <Question />
       {found.value ? (
         <>
-          <Scrubber step={step} last={last} />
+          <Scrubber title="All at step" label="Step of all models" step={step} last={last} />
           <div class="models">
             {found.value.map((answer) => (
               <article key={answer.name}>
@@ -128,26 +129,6 @@ function Question(): JSX.Element {
         </p>
       ) : null}
     </section>
-  );
-}
-
-function Scrubber({ step, last }: { step: number; last: number }): JSX.Element {
-  return (
-    <div class="transport">
-      <h2>All at step</h2>
-      <input
-        type="range"
-        min={0}
-        max={last}
-        value={step}
-        aria-label="Step of all models"
-        aria-valuetext={`Step ${step + 1} of ${last + 1}`}
-        onInput={(event) => set({ step: Number(event.currentTarget.value) || null })}
-      />
-      <span class="figures quiet">
-        {step + 1} / {last + 1}
-      </span>
-    </div>
   );
 }
 

@@ -2,11 +2,12 @@
 import { useSignal } from "@preact/signals";
 import type { JSX } from "preact";
 import { useEffect } from "preact/hooks";
-import { go, link, number, set } from "../address";
+import { go, link, number } from "../address";
 import { type Asked, followed, type Said, type Translation } from "../api";
 import { Ask } from "../ask";
 import { Chip, Line, runsOn, Say, Token } from "../components/tokens";
 import { Numbers } from "../components/numbers";
+import { Ranking } from "../components/ranking";
 import { Examples } from "../examples";
 import { follow, question, text } from "../session";
 import { fixed, percent } from "../text";
@@ -84,7 +85,7 @@ function Answer({ found }: { found: Translation }): JSX.Element {
       <p class="readout" role="status">
         <Told one={one} source={source} rows={rows} looked={looked.value} />
       </p>
-      {all.length > 1 ? <Ranking all={all} rank={rank} /> : null}
+      {all.length > 1 ? <Ranking title="What else it might have said" all={all} rank={rank} /> : null}
       <p>
         <a href={link("step", { rank: rank || null })}>See how it was made, step by step</a>
       </p>
@@ -141,23 +142,5 @@ function Told({ one, source, rows, looked }: ToldProps): JSX.Element {
         </span>
       ))}
     </>
-  );
-}
-
-function Ranking({ all, rank }: { all: Said[]; rank: number }): JSX.Element {
-  return (
-    <section>
-      <h2 id="ranking">What else it might have said</h2>
-      <ol class="ranking" aria-labelledby="ranking">
-        {all.map((each, r) => (
-          <li key={r}>
-            <button type="button" aria-pressed={r === rank} onClick={() => set({ rank: r || null })}>
-              <Say>{each.text || "∅"}</Say>
-              <span class="figures quiet">{fixed(each.score, 2)}</span>
-            </button>
-          </li>
-        ))}
-      </ol>
-    </section>
   );
 }
