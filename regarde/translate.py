@@ -114,6 +114,8 @@ class Engine(Protocol):
         interventions: Sequence[Intervention] = (),
     ) -> tuple[tuple[Step, ...], list[Hypothesis]]: ...
 
+    def states(self, source: Sequence[int]) -> NDArray[np.float32] | None: ...
+
     def forced(self, sources: Sequence[Sequence[int]], targets: Sequence[Sequence[int]]) -> list[Hypothesis]: ...
 
 
@@ -234,6 +236,7 @@ class Translator:
             source_words=(*self.text.source.words(given.ids), NO_WORD),
             search=asdict(chosen) if target is None else {"kind": "forced"},
             offset=self.offset,
+            states=self.engine.states(given.ids),
             steps=steps,
             hypotheses=tuple(found),
             texts=tuple(text.decode(hypothesis.ids) for hypothesis in found),

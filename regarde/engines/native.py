@@ -184,6 +184,15 @@ class NativeEngine:
         (found,), steps = self._answer(asked)
         return steps, found
 
+    def states(self, source: Ids) -> NDArray[np.float32] | None:
+        """(S, D) the encoder's states of a source and its EOS; several models have none in common."""
+        ids = np.array([*source, EOS], np.int64)
+        answer = self.call("engine_states", ctypes.c_void_p)(
+            self.pointer, ids.ctypes.data_as(ctypes.c_void_p), ctypes.c_int64(len(ids))
+        )
+        _, reals = self.streams(answer)
+        return reals.reshape(len(ids), -1) if len(reals) else None
+
     def asked(self, sources: Sequence[Ids], search: Search, prefixes: Sequence[Prefix]) -> Asked:
         """The question as the library reads it."""
         if search.kind == "beam" and search.beta and not self.layers:

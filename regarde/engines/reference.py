@@ -7,6 +7,7 @@ from collections.abc import Iterable, Iterator, Sequence
 
 import numpy as np
 import torch
+from numpy.typing import NDArray
 
 from regarde.alignment.forced import forced
 from regarde.data.batch import collate, collate_source
@@ -72,6 +73,14 @@ class TorchEngine:
             else:
                 found = [follow(self.model, encoding, target, watch)]
         return tuple(watch.steps), found
+
+    @torch.no_grad()
+    def states(self, source: Sequence[int]) -> NDArray[np.float32] | None:
+        if isinstance(self.model, Ensemble):
+            return None
+        (states,) = self.model.encode(collate_source([source]).to(self.device)).states
+        found: NDArray[np.float32] = states.float().cpu().numpy()
+        return found
 
     def forced(self, sources: Sequence[Sequence[int]], targets: Sequence[Sequence[int]]) -> list[Hypothesis]:
         """What the model thinks of given words; targets are given with EOS."""

@@ -79,6 +79,7 @@ class Trace:
     source_words: tuple[int, ...]  # S word of each token, -1 for none
     search: Mapping[str, Any]  # its settings
     offset: int  # weights of step t explain the word said at step t - offset
+    states: Weights | None  # (S, D) the encoder's, which attention looks at; none of an ensemble
     steps: tuple[Step, ...]
     hypotheses: tuple[Hypothesis, ...]  # best first
     texts: tuple[str, ...]  # of each hypothesis
@@ -105,6 +106,7 @@ class Trace:
             "search": dict(self.search),
             "interventions": [each.as_json() for each in self.interventions],
             "offset": self.offset,
+            "states": _lists(self.states, 4),
             "steps": [
                 {
                     "branches": [self._branch(branch) for branch in step.branches],
@@ -178,14 +180,14 @@ def side_by_side(walks: list[tuple[Step, ...]]) -> tuple[Step, ...]:
     return tuple(steps)
 
 
-def _number(value: float) -> float | None:
-    return round(value, 6) if math.isfinite(value) else None
+def _number(value: float, digits: int = 6) -> float | None:
+    return round(value, digits) if math.isfinite(value) else None
 
 
-def _lists(values: Weights | None) -> Any:
+def _lists(values: Weights | None, digits: int = 6) -> Any:
     """Nested lists of numbers."""
     if values is None:
         return None
     if values.ndim == 1:
-        return [_number(value) for value in values.tolist()]
-    return [_lists(part) for part in values]
+        return [_number(value, digits) for value in values.tolist()]
+    return [_lists(part, digits) for part in values]

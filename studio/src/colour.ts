@@ -42,13 +42,26 @@ const DARK: Colour[] = [
   [33, 30, 28], [66, 31, 24], [112, 43, 30], [168, 64, 42], [221, 106, 75], [247, 163, 131], [255, 226, 210],
 ];
 
+const LIGHT_COLD: Colour[] = [
+  [244, 240, 232], [212, 224, 236], [160, 192, 222], [103, 151, 199], [52, 104, 163], [26, 62, 114], [12, 30, 64],
+];
+const DARK_COLD: Colour[] = [
+  [33, 30, 28], [27, 39, 56], [34, 60, 94], [50, 91, 142], [88, 138, 196], [148, 187, 230], [217, 233, 250],
+];
+
 /** The colour at a position in 0…1. */
-export function heat(position: number, night = dark.value): string {
-  const ramp = night ? DARK : LIGHT;
+export const heat = (position: number, night = dark.value): string => mixed(night ? DARK : LIGHT, position);
+
+/** The colour at a position in -1…1: as far from zero, as dark (by night, as bright) on either side. */
+export function signed(position: number, night = dark.value): string {
+  return position < 0 ? mixed(night ? DARK_COLD : LIGHT_COLD, -position) : heat(position, night);
+}
+
+function mixed(ramp: Colour[], position: number): string {
   const at = Math.min(Math.max(position, 0), 1) * (ramp.length - 1);
   const below = Math.min(Math.floor(at), ramp.length - 2);
-  const mixed = ramp[below].map((a, i) => Math.round(a + (ramp[below + 1][i] - a) * (at - below)));
-  return `rgb(${mixed.join(" ")})`;
+  const between = ramp[below].map((a, i) => Math.round(a + (ramp[below + 1][i] - a) * (at - below)));
+  return `rgb(${between.join(" ")})`;
 }
 
 /** The colour of a number that is read on `heat(position)`. */

@@ -47,6 +47,7 @@ export interface Trace {
   source_words?: number[];
   search: Record<string, unknown>;
   offset: number;
+  states?: number[][] | null; // (S, D) the encoder's; none of several models at once
   steps: { branches: Branch[]; continuations: Continuation[] }[];
   hypotheses: Hypothesis[];
 }
@@ -90,6 +91,13 @@ export function attention(trace: Trace, moments: Moment[], part: Part, explained
   const none = trace.source_tokens.map(() => 0); // nothing explains the last ones, as nothing was said after them
   return rows.map((_, t) => rows[t + trace.offset] ?? none);
 }
+
+/** (D): the states mixed by weights. */
+export const mixture = (weights: number[], states: number[][]): number[] =>
+  states[0].map((_, d) => states.reduce((sum, state, j) => sum + weights[j] * state[d], 0));
+
+/** How long a vector is. */
+export const length = (vector: number[]): number => Math.hypot(...vector);
 
 /** How many layers and heads there are; no layers for a model without attention. */
 export function shape(trace: Trace): { layers: number; heads: number } {

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import re
 from pathlib import Path
 from typing import Any
@@ -120,6 +121,16 @@ def test_every_quantity_opens_its_formula_with_the_numbers(look: Look) -> None:
     weight = page.get_by_role("button", name=re.compile("^Weight of c")).locator(".figure").inner_text()
     assert weight in (panel.locator("math").last.text_content() or "")
     assert "open=softmax.2" in hash_of(page)
+
+
+def test_the_context_is_the_states_mixed_by_their_weights(look: Look) -> None:
+    page = look(f"#step?text={TEXT}&step=1&open=context").page
+    panel = page.get_by_role("region", name="Formula")
+    panel.get_by_text("Numbers").click()
+    mixed = panel.locator("tbody td").evaluate_all("cells => cells.map(cell => +cell.innerText.replace('−', '-'))")
+    engine = re.search(r"\|=([0-9.]+)", " ".join(panel.locator("math").all_text_contents()))
+    assert engine is not None
+    assert math.hypot(*mixed) == pytest.approx(float(engine[1]), abs=0.01)
 
 
 def test_each_head_can_be_looked_at_alone(look: Look) -> None:

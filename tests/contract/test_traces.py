@@ -71,6 +71,15 @@ def test_both_engines_show_the_same_way_along_given_words(model: Model, native: 
     np.testing.assert_allclose(one.token_scores, other.token_scores, atol=1e-4)
 
 
+def test_both_engines_show_the_states_of_the_encoder(model: Model, native: NativeEngine) -> None:
+    found, expected = native.states(SOURCE), TorchEngine(model).states(SOURCE)
+    assert found is not None
+    assert expected is not None
+    assert found.shape == expected.shape == (len(SOURCE) + 1, expected.shape[1])
+    assert abs(expected).max() > 0.01
+    np.testing.assert_allclose(found, expected, atol=1e-4)
+
+
 @pytest.mark.parametrize("name", SEARCHES)
 def test_watching_changes_nothing(name: str, model: Model, native: NativeEngine) -> None:
     search = SEARCHES[name]

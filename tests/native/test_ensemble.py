@@ -111,10 +111,11 @@ def test_words_too_unlikely_for_a_float_are_scored_all_the_same() -> None:
     np.testing.assert_allclose(one.token_scores, other.token_scores, rtol=1e-5)
 
 
-def test_a_trace_of_an_ensemble_has_weights_and_no_energies() -> None:
+def test_a_trace_of_an_ensemble_has_weights_and_neither_states_nor_energies() -> None:
     engine, model = both("offsets that differ")
     found, _ = engine.trace(SOURCES[0], SEARCHES["beam"], 4)
     expected, _ = TorchEngine(model).trace(SOURCES[0], SEARCHES["beam"], 4)
+    assert engine.states(SOURCES[0]) is TorchEngine(model).states(SOURCES[0]) is None
     for one, other in zip(found, expected, strict=True):
         assert [c.fate for c in one.continuations] == [c.fate for c in other.continuations]
         for a, b in zip(one.branches, other.branches, strict=True):

@@ -164,6 +164,23 @@ EXPORT void *engine_decode(void *handle, const engine::Request *request) {
   return answer;
 }
 
+// What the encoder makes of a source, which is given with EOS: an answer of reals alone, none of several models.
+EXPORT void *engine_states(void *handle, const int64_t *ids, int64_t count) {
+  auto *answer = new Answer;
+  try {
+    const engine::Model &model = *static_cast<Engine *>(handle)->model;
+    engine::Sentence sentence;
+    sentence.ids.assign(ids, ids + count);
+    sentence.watched = true;
+    engine::Floats first(model.state_width);
+    model.encode({&sentence}, first.data());
+    answer->reals.assign(sentence.states.begin(), sentence.states.end());
+  } catch (const std::exception &problem) {
+    answer->error = problem.what();
+  }
+  return answer;
+}
+
 EXPORT const char *answer_error(const void *handle) {
   const auto *answer = static_cast<const Answer *>(handle);
   return answer->error.empty() ? nullptr : answer->error.c_str();

@@ -3,7 +3,7 @@ import { computed } from "@preact/signals";
 import { number, set, word } from "../address";
 import { NAMES, type Phase, type Plan, plan } from "../model";
 import { model, moments, part, trace } from "../session";
-import { taken } from "../trace";
+import { mixture, taken } from "../trace";
 
 export const description = computed<Plan | null>(() => (model.value ? plan(model.value.settings) : null));
 
@@ -58,6 +58,18 @@ export const contextNorm = computed<number | null>(() => {
   const norms = moment.value?.branch.context_norms;
   return norms?.length ? (norms[part.value.layer ?? norms.length - 1] ?? null) : null;
 });
+
+/** What attention brought back, number by number, where it is the states themselves that are mixed. */
+export const context = computed<number[] | null>(() => {
+  const states = trace.value?.states;
+  const itself = states && weights.value.length && description.value?.mechanism !== "multi-head";
+  return itself ? mixture(weights.value, states) : null;
+});
+
+/** The largest number of any state, so that colours mean the same for each. */
+export const largest = computed(() =>
+  (trace.value?.states ?? []).reduce((top, state) => state.reduce((most, each) => Math.max(most, Math.abs(each)), top), 0),
+);
 
 /** Which source token is looked at most. */
 export const strongest = computed(() => weights.value.indexOf(Math.max(...weights.value)));

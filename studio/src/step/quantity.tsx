@@ -2,6 +2,7 @@
 import type { ComponentChildren, JSX } from "preact";
 import { Formula, m } from "../components/math";
 import { Say, Token } from "../components/tokens";
+import { Vector } from "../components/vector";
 import {
   encoderFormula,
   NAMES,
@@ -14,7 +15,8 @@ import {
 } from "../model";
 import { chosen, model, part, trace } from "../session";
 import { fixed, percent } from "../text";
-import { contextNorm, description, energies, moment, opened, strongest, t, weights } from "./moment";
+import { length } from "../trace";
+import { context, contextNorm, description, energies, largest, moment, opened, strongest, t, weights } from "./moment";
 
 export function Quantity(): JSX.Element | null {
   const { phase, j } = opened.value;
@@ -37,8 +39,16 @@ interface Props {
 const Saying = ({ children }: { children: ComponentChildren }): JSX.Element => <p class="saying">{children}</p>;
 const source = (j: number): string => trace.value!.source_tokens[j];
 
-function States({ plan }: Props): JSX.Element {
+/** The first numbers of a vector, as one would begin to read it out. */
+function begun(vector: number[]): JSX.Element {
+  const [a, b, c] = vector;
+  return vector.length > 3 ? m`( ${a} , ${b} , ${c} , … )` : m`( ${a} , ${b} )`;
+}
+
+function States({ plan, j }: Props): JSX.Element {
   const S = trace.value!.source_tokens.length;
+  const shown = opened.value.j === null && plan.place === "none" ? S - 1 : j; // what goes on is what it ends with
+  const state = trace.value!.states?.[shown];
   return (
     <>
       <Saying>
@@ -49,6 +59,20 @@ function States({ plan }: Props): JSX.Element {
       </Saying>
       <Formula>{encoderFormula(model.value!.settings)}</Formula>
       <Formula>{m`j = 1 , … , S, S = ${String(S)}`}</Formula>
+      {state ? (
+        <>
+          <Saying>
+            That of <Token of={source(shown)} /> is {state.length} numbers:
+          </Saying>
+          <Formula>
+            <>
+              {m`h_${String(shown + 1)} =`} {begun(state)}
+            </>
+          </Formula>
+          <Vector values={state} top={largest.value} label={`The state of ${source(shown)}`} />
+          <Formula>{m`|h_${String(shown + 1)}| = ${length(state)}`}</Formula>
+        </>
+      ) : null}
     </>
   );
 }
@@ -162,6 +186,9 @@ function Context({ plan }: Props): JSX.Element {
   const rest = 1 - best.reduce((sum, { weight }) => sum + weight, 0);
   const [a, b, c] = [...best, { weight: 0, j: 0 }, { weight: 0, j: 0 }];
   const [A, B, C] = [a, b, c].map(({ j }) => String(j + 1));
+  const states = trace.value!.states;
+  const sizes = (context.value ?? []).map(Math.abs);
+  const k = sizes.indexOf(Math.max(...sizes));
   return (
     <>
       <Saying>What attention brings back: the states it looked at, mixed by their weights.</Saying>
@@ -173,6 +200,17 @@ function Context({ plan }: Props): JSX.Element {
       </Formula>
       {contextNorm.value === null ? null : <Formula>{m`|c_{${String(t.value + 1)}}| = ${contextNorm.value}`}</Formula>}
       {rest > 0.005 ? <Saying>The other tokens together have {percent(rest)}.</Saying> : null}
+      {context.value ? (
+        <>
+          <Saying>
+            Number by number, {context.value.length} of them; number {k + 1}, the largest:
+          </Saying>
+          <Formula>
+            {m`${a.weight} × (${states![a.j][k]}) + ${b.weight} × (${states![b.j][k]}) + … = ${context.value[k]}`}
+          </Formula>
+          <Vector values={context.value} top={largest.value} label="The context" />
+        </>
+      ) : null}
     </>
   );
 }

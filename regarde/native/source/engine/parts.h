@@ -276,7 +276,8 @@ struct Sentence {
   Linear vocabulary;              // of these words alone
   std::vector<Sentence> members;  // of an ensemble, each member's own
   bool wide = false;              // several hypotheses are to come: what they share pays
-  bool watched = false;           // a trace was asked for, and so, of this step alone,
+  bool watched = false;           // a trace was asked for, and so
+  Floats states;                  // the encoder's (S x their width), and of this step alone
   Floats energies, norms;         // what is weighed (slots x layers x heads x S), lengths of contexts (slots x layers)
   const Interventions *interventions = nullptr;  // where attention is told where to look
   int64_t S() const { return static_cast<int64_t>(ids.size()); }

@@ -62,6 +62,7 @@ struct Cho : RecurrentModel {
     Floats outputs(tokens.total * reading.H), finals(B * reading.K);
     reading.W[0](tokens.total, x, shares);
     run(reading, tokens, shares, forwards, outputs.data(), reading.H, finals.data());
+    tokens.show(sentences, outputs.data(), reading.H);
     Floats c(B * H);
     summary(B, finals.data(), reading.K, c.data(), H);
     table->tangent(c.data(), B * H);

@@ -32,6 +32,12 @@ struct Tokens {
         embedding.row(sentences[b]->ids[s], &x[(starts[b] + s) * embedding.size]);
     return x;
   }
+  // What the tokens have become, (total, width), for those who watch.
+  void show(const Sentences &sentences, const float *states, int64_t width) const {
+    for (size_t b = 0; b < sentences.size(); b++)
+      if (sentences[b]->watched)
+        sentences[b]->states.assign(states + starts[b] * width, states + (starts[b] + lengths[b]) * width);
+  }
 };
 
 enum Reading { forwards, backwards, reversed };  // reversed: words back to front, EOS still last
@@ -179,6 +185,7 @@ struct RecurrentEncoder {
       out.finals.push_back(final);
     }
     out.states.swap(x);
+    tokens.show(sentences, out.states.data(), out.D);
   }
 };
 

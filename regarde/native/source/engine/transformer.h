@@ -209,6 +209,7 @@ struct Transformer : Model {
       block.feed_forward(total, x, seen, y);
     }
     if (pre) read_norm(total, x.data(), x.data());
+    tokens.show(sentences, x.data(), D);
     for (size_t b = 0; b < sentences.size(); b++) {
       sentences[b]->memory.resize(writing.size());
       for (size_t layer = 0; layer < writing.size(); layer++)
