@@ -18,7 +18,8 @@ from regarde.errors import RegardeError, missing_extra
 if TYPE_CHECKING:
     from regarde.loading import load
     from regarde.training.start import Run, train
-    from regarde.translate import Translation, Translator
+    from regarde.translate import Translator
+    from regarde.translation import Translation
 
 __version__ = "0.1.0"
 __all__ = ["RegardeError", "Run", "Translation", "Translator", "load", "train"]
@@ -28,7 +29,7 @@ _HOME = {
     "train": "regarde.training.start",
     "Run": "regarde.training.start",
     "Translator": "regarde.translate",
-    "Translation": "regarde.translate",
+    "Translation": "regarde.translation",
 }
 
 

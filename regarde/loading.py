@@ -18,9 +18,10 @@ from regarde.engines.native import NativeEngine, Unfit, flattened
 from regarde.errors import ConfigError, FolderError, UsageError
 from regarde.manifest import CONFIG, WEIGHTS, Entry
 from regarde.native import library
+from regarde.scribe import Scribe
 from regarde.search import Greedy, Search
 from regarde.shortlist import Shortlist
-from regarde.text import TextConfig, load_text
+from regarde.text import Text, TextConfig, load_text
 from regarde.translate import Translator, ensemble
 from regarde.weights import Weights
 
@@ -93,7 +94,24 @@ def _by_torch(folder: Path, device: str) -> Translator:
     return load_for_torch(folder, device=device)
 
 
-def _by_kernels(folder: Path, threads: int, shortlist: bool) -> Translator:
+def load_scribe(folder: Path) -> Scribe:
+    """What reads and writes for a model whose engine is in another process."""
+    read = _read(folder)
+    return Scribe(text=read.text, search=read.frame.search, offset=_offset(read.model))
+
+
+@dataclass(frozen=True)
+class _Read:
+    """All of a folder but its weights."""
+
+    files: Mapping[str, Entry]
+    stored: precision.Precision
+    frame: Frame
+    text: Text
+    model: Table
+
+
+def _read(folder: Path) -> _Read:
     files = manifest.verify(folder)
     try:
         tables = config.read(folder / CONFIG)
@@ -111,18 +129,23 @@ def _by_kernels(folder: Path, threads: int, shortlist: bool) -> Translator:
     model = tables.get("model")
     if not isinstance(model, dict):
         raise FolderError(f"{folder / CONFIG}: no [model]. Restore it, or train anew.")
-    sizes = {"source": len(text.source), "target": len(text.target)}
-    settings = flattened({"model": model, "vocabulary": sizes})
+    return _Read(files, stored, frame, text, model)
+
+
+def _by_kernels(folder: Path, threads: int, shortlist: bool) -> Translator:
+    read = _read(folder)
+    sizes = {"source": len(read.text.source), "target": len(read.text.target)}
+    settings = flattened({"model": read.model, "vocabulary": sizes})
     if any("\0" in text for setting in settings.items() for text in setting):  # which would end it in C
         raise Unfit("a setting with a NUL in it")
-    weights = Weights(folder / WEIGHTS, files[WEIGHTS])
-    if not precision.fits(weights.kinds, stored):
+    weights = Weights(folder / WEIGHTS, read.files[WEIGHTS])
+    if not precision.fits(weights.kinds, read.stored):
         raise Unfit("tensors of another type than the configuration says")
     NativeEngine.check(settings, weights.kinds)  # before anything of their size is read
     engine = NativeEngine(settings, weights.tensors(), threads=threads)
     if shortlist:
-        engine.shorten(_shortlist(folder, files, (len(text.source), len(text.target))))
-    return Translator(text=text, engine=engine, search=frame.search, offset=_offset(model))
+        engine.shorten(_shortlist(folder, read.files, (sizes["source"], sizes["target"])))
+    return Translator(text=read.text, engine=engine, search=read.frame.search, offset=_offset(read.model))
 
 
 def _shortlist(folder: Path, files: Mapping[str, Entry], sizes: tuple[int, int]) -> Shortlist:

@@ -5,7 +5,6 @@ Axes: T target tokens (EOS included), S source tokens (EOS included), L attentio
 
 from __future__ import annotations
 
-import html
 import itertools
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import asdict, dataclass, replace
@@ -14,81 +13,20 @@ from typing import TYPE_CHECKING, Any, Protocol, overload
 import numpy as np
 from numpy.typing import NDArray
 
-from regarde.alignment.links import Link, argmax_links, merge, shift
-from regarde.alignment.unknown import replacements
 from regarde.errors import DataError, UsageError
+from regarde.scribe import Scribe, Sentence
 from regarde.search import Hypothesis, Search, adjusted
 from regarde.search.interventions import Intervention
 from regarde.search.prefix import NO_PREFIX, Prefix
 from regarde.search.trace import Step, Trace, ids_in
-from regarde.text import EOS, NO_WORD, Text, Tokenizer
+from regarde.text import EOS, NO_WORD, Text
+from regarde.translation import Translation
 
 if TYPE_CHECKING:
     from regarde.models.interface import Model
 
-Weights = NDArray[np.floating[Any]]
-
 SCORED = 256  # pairs scored together …
 SCORED_CELLS = 1 << 18  # … or fewer, by the size of their attention, so that memory is bounded whatever the pairs
-
-
-@dataclass(frozen=True, eq=False)
-class Translation:
-    """A translation and what attention looked at for each of its tokens."""
-
-    source: str
-    text: str
-    score: float
-    source_tokens: tuple[str, ...]  # S
-    tokens: tuple[str, ...]  # T
-    token_scores: tuple[float, ...]  # T log-probabilities
-    heads: Weights  # (L, N, T, S) all attention there is; L = N = 0 for a model without
-    offset: int  # row t of the attention explains token t - offset
-    source_words: tuple[int, ...]  # S word of each token, -1 for none
-    words: tuple[int, ...]  # T
-    finished: bool = True  # False where the length limit cut it short
-    alternatives: tuple[Translation, ...] = ()  # the next best, where they were asked for
-
-    @property
-    def attention(self) -> Weights | None:
-        """(T, S): the mean over layers and heads, a row for each token including EOS; None for a model without."""
-        return self.heads.mean(axis=(0, 1)) if self.heads.shape[0] else None
-
-    def attention_rows(self) -> list[list[float]] | None:
-        """The same as JSON knows it."""
-        return None if self.attention is None else [[round(w, 6) for w in row] for row in self.attention.tolist()]
-
-    @property
-    def explained(self) -> Weights | None:
-        """Attention moved by the model's own offset, so that row t speaks of token t."""
-        return None if self.attention is None else shift(self.attention, self.offset)
-
-    def links(self, threshold: float = 0.0) -> list[Link]:
-        """For each token the source token it looked at most; EOS is linked to nothing."""
-        if self.explained is None:
-            return []
-        return self._without_eos(argmax_links(self.explained, threshold=threshold))
-
-    def word_links(self, threshold: float = 0.0) -> list[Link]:
-        """The same between words: what their pieces looked at, merged."""
-        if self.explained is None:
-            return []
-        return argmax_links(merge(self.explained, self.source_words, self.words), threshold=threshold)
-
-    def _without_eos(self, links: list[Link]) -> list[Link]:
-        S, T = len(self.source_tokens) - 1, len(self.tokens) - self.finished
-        return [link for link in links if link.source < S and link.target < T]
-
-    def __str__(self) -> str:
-        return self.text
-
-    def _repr_html_(self) -> str:
-        if self.attention is None:
-            return f'<bdi dir="auto">{html.escape(self.text)}</bdi>'
-        from regarde.visualise.heatmap import Heatmap  # a notebook asks; nobody else pays for pictures
-        from regarde.visualise.html import fragment
-
-        return fragment(Heatmap.of(self))
 
 
 class Engine(Protocol):
@@ -119,25 +57,11 @@ class Engine(Protocol):
     def forced(self, sources: Sequence[Sequence[int]], targets: Sequence[Sequence[int]]) -> list[Hypothesis]: ...
 
 
-@dataclass(frozen=True)
-class Sentence:
-    """A source on its way."""
-
-    text: str
-    ids: tuple[int, ...]
-    prefix: Prefix = NO_PREFIX  # of its translation
-
-
-@dataclass(frozen=True)
-class Translator:
+@dataclass(frozen=True, kw_only=True)
+class Translator(Scribe):
     """Tokenizers, an engine and a default search: all that it takes to translate."""
 
-    text: Text
     engine: Engine
-    search: Search
-    offset: int  # of the model's attention
-    longest: int = 1000  # tokens of a source; anything longer is refused
-    replace_unknown: bool = False  # each UNK by what it looked at in the source (Luong et al. 2015, section 4.2)
 
     @property
     def model(self) -> Model:
@@ -264,31 +188,6 @@ class Translator:
                 )
         return tuple(ids)
 
-    def tokens(self, text: str, prefix: str = "") -> Sentence:
-        """text -> tokens; a sentence that is too long is refused."""
-        found = self._tokens(text, self.text.source)
-        return replace(found, prefix=self._prefix(prefix)) if prefix and not prefix.isspace() else found
-
-    def _tokens(self, text: str, tokenizer: Tokenizer) -> Sentence:
-        prepared = self.text.prepare(text)
-        ids = tokenizer.encode(prepared) if prepared.strip() else []  # nothing but spaces says nothing
-        if len(ids) > self.longest:
-            raise DataError(
-                f"A sentence of {len(ids)} tokens: expected at most {self.longest}. Cut it into shorter ones."
-            )
-        return Sentence(prepared, tuple(ids))
-
-    def _prefix(self, text: str) -> Prefix:
-        said, target = self.text.prepare(text).strip(), self.text.target
-        ids = target.encode(said)
-        if len(ids) > self.longest:
-            raise DataError(f"A prefix of {len(ids)} tokens: expected at most {self.longest}. Give a shorter one.")
-        if unknown := target.unknown(said):
-            raise UsageError(
-                f"The prefix {text[:80]!r} holds {unknown[0]!r}, which this model cannot say. Use another."
-            )
-        return Prefix(tuple(ids), np.array(target.lengthening(said), dtype=np.int64))
-
     def stream(self, sentences: Iterable[Sentence], search: Search) -> Iterator[Translation]:
         """tokens -> translations, in order and as they come; nothing said gives nothing to say."""
         waiting, decoding = itertools.tee(sentences)
@@ -297,13 +196,6 @@ class Translator:
         found = self.engine.decode((sentence.ids for sentence in asked), search, prefixes)
         for sentence in waiting:
             yield self.finish(sentence, next(found) if sentence.ids else [])
-
-    def finish(self, sentence: Sentence, hypotheses: Sequence[Hypothesis]) -> Translation:
-        """hypotheses -> text, the best with the others as its alternatives; none for a sentence that says nothing."""
-        # nobody wants to read half an answer first
-        whole_first = sorted(hypotheses or [_SILENCE], key=lambda hypothesis: not hypothesis.finished)
-        best, *others = [self._finish(sentence, hypothesis) for hypothesis in whole_first]
-        return replace(best, alternatives=tuple(others))
 
     def score(self, pairs: Iterable[tuple[str, str]]) -> Iterator[Translation]:
         """What the model thinks of given translations, and what it looks at while saying them: forced decoding.
@@ -329,35 +221,6 @@ class Translator:
                 yield self.tokens(source), self.target_tokens(target)
             except DataError as error:
                 raise DataError(f"Pair {number:,}: {error}") from None
-
-    def target_tokens(self, text: str) -> Sentence:
-        """The same for a text of the target side."""
-        return self._tokens(text, self.text.target)
-
-    def _finish(self, sentence: Sentence, hypothesis: Hypothesis) -> Translation:
-        source_ids = [*sentence.ids, EOS]
-        source, target = self.text.source, self.text.target
-        found = Translation(
-            source=sentence.text,
-            text=target.decode(hypothesis.ids),
-            score=hypothesis.score,
-            source_tokens=tuple(source.pieces(source_ids)),
-            tokens=tuple(target.pieces(hypothesis.ids)),
-            token_scores=tuple(hypothesis.token_scores.tolist()),
-            heads=hypothesis.heads,
-            offset=self.offset,
-            source_words=(*source.words(sentence.ids), NO_WORD),
-            words=tuple(target.words(hypothesis.ids)),
-            finished=hypothesis.finished,
-        )
-        return self._without_unknown(found, hypothesis.ids) if self.replace_unknown and sentence.ids else found
-
-    def _without_unknown(self, found: Translation, ids: Sequence[int]) -> Translation:
-        if found.explained is None:
-            given = "Unknown words are replaced by what attention looks at, and this model has none"
-            raise UsageError(f"{given}. Leave out replace_unknown, or use a model with attention.")
-        source, target = self.text.source, self.text.target
-        return replace(found, text=target.decode(ids, replacements(found.explained, source, found.source, target, ids)))
 
 
 def ensemble(translators: Sequence[Translator]) -> Translator:
@@ -424,12 +287,3 @@ def _sentences(given: object) -> list[str]:
 
 def _named(value: object) -> str:
     return "None" if value is None else f"something of type {type(value).__name__}"
-
-
-_SILENCE = Hypothesis(
-    ids=(EOS,),
-    token_scores=np.zeros(1, dtype=np.float32),
-    score=0.0,
-    heads=np.zeros((0, 0, 1, 1), dtype=np.float32),
-    finished=True,
-)

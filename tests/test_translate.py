@@ -18,7 +18,8 @@ from regarde.models import BahdanauConfig, LuongConfig, SutskeverConfig
 from regarde.search import Beam, Greedy, Rules
 from regarde.text import UNK, CharactersConfig, Text, TextConfig, TokenizerConfig, WordsConfig
 from regarde.training.step import seeded
-from regarde.translate import Translation, Translator, ensemble, first_difference
+from regarde.translate import Translator, ensemble, first_difference
+from regarde.translation import Translation
 
 
 @pytest.fixture(scope="module")

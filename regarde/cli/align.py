@@ -23,7 +23,8 @@ if TYPE_CHECKING:
     from regarde.alignment.reading import Reading
     from regarde.alignment.symmetrise import Method
     from regarde.data.corpus import Pair
-    from regarde.translate import Translation, Translator
+    from regarde.translate import Translator
+    from regarde.translation import Translation
 
 
 def align(

@@ -20,8 +20,9 @@ from regarde.errors import DataError
 from regarde.text.sentences import cut, shorten
 
 if TYPE_CHECKING:
+    from regarde.scribe import Sentence
     from regarde.search import Search
-    from regarde.translate import Sentence, Translator
+    from regarde.translate import Translator
 
 LONGEST = 64 << 10  # bytes of a line that is not to be cut
 WINDOW = 256  # lines

@@ -17,7 +17,8 @@ from typing import TYPE_CHECKING, Any, Literal, Protocol
 from regarde.data.corpus import Line
 
 if TYPE_CHECKING:
-    from regarde.translate import Sentence, Translation
+    from regarde.scribe import Sentence
+    from regarde.translation import Translation
 
 Fate = Literal["whole", "refused", "split", "truncated"]
 

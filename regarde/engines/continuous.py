@@ -9,6 +9,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
 from regarde.engines.native import Asked, Ids, NativeEngine
+from regarde.engines.records import NOTHING, Streams, read
 from regarde.search import Hypothesis, Search
 from regarde.search.prefix import Prefix
 
@@ -24,12 +25,13 @@ class Part:
     ids: tuple[int, ...]
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)
 class Done:
-    """A question's hypotheses, sentence by sentence; nothing where it was cancelled or the engine failed."""
+    """A question's answer, as the library gives it; of no sentence where it was cancelled or the engine failed."""
 
     number: int
-    hypotheses: list[list[Hypothesis]]
+    count: int  # sentences
+    streams: Streams
     problem: str = ""
 
 
@@ -78,12 +80,15 @@ class Continuous:
                 continue
             asked = self._asked.pop(number.value)
             try:
-                reader = self._engine.reader(answer)
+                streams = self._engine.streams(answer)
             except RuntimeError as error:  # that of one question; the others' answers are still to come
-                yield Done(number.value, [], str(error))
+                yield Done(number.value, 0, NOTHING, str(error))
                 continue
-            count = asked.request.count if kind.value == DONE else 0
-            yield Done(number.value, [reader.hypotheses() for _ in range(count)])
+            yield Done(number.value, asked.request.count if kind.value == DONE else 0, streams)
+
+    def hypotheses(self, done: Done) -> list[list[Hypothesis]]:
+        """Those of each sentence."""
+        return read(done.streams, done.count, self._engine.layers, self._engine.heads)
 
     def close(self) -> None:
         """Stop at once; questions without an answer get none."""

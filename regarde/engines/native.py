@@ -17,7 +17,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from regarde.engines.records import Reader
+from regarde.engines.records import Reader, Streams
 from regarde.errors import ConfigError, UsageError
 from regarde.native import library
 from regarde.native.library import Request
@@ -157,10 +157,8 @@ class NativeEngine:
             yield from self._answer(self.asked(window, search, openings))[0]
 
     def cost(self, source: Ids, search: Search, prefix: Prefix) -> int:
-        """Numbers that the answers to a sentence hold at most: their attention, and a die for each word."""
-        S = len(source) + 1
-        answers = search.n_best * _longest(source, search, prefix) * (1 + self.layers * self.heads * S)
-        return answers + len(prefix.barred)
+        """Numbers that the answers to a sentence hold at most."""
+        return cost(source, search, prefix, self.layers * self.heads)
 
     def trace(
         self,
@@ -246,7 +244,7 @@ class NativeEngine:
         """What the library answered, to be read; it is freed there."""
         return Reader(*self.streams(answer), self.layers, self.heads, energies=not self._members)
 
-    def streams(self, answer: int) -> tuple[NDArray[np.int64], NDArray[np.float32]]:
+    def streams(self, answer: int) -> Streams:
         held = ctypes.c_void_p(answer)
         try:
             if problem := self.call("answer_error", ctypes.c_char_p)(held):
@@ -278,6 +276,12 @@ def _function(loaded: ctypes.CDLL, name: str, result: Any) -> Any:
     function = loaded[name]
     function.restype = result
     return function
+
+
+def cost(source: Ids, search: Search, prefix: Prefix, heads: int) -> int:
+    """Numbers that the answers to a sentence hold at most: the attention of all heads, and a die for each word."""
+    S = len(source) + 1
+    return search.n_best * _longest(source, search, prefix) * (1 + heads * S) + len(prefix.barred)
 
 
 def flattened(tables: Mapping[str, Any], path: str = "") -> dict[str, str]:

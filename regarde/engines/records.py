@@ -14,7 +14,15 @@ from numpy.typing import NDArray
 from regarde.search.hypothesis import Hypothesis
 from regarde.search.trace import Branch, Candidate, Continuation, Fate, Step, side_by_side
 
+Streams = tuple[NDArray[np.int64], NDArray[np.float32]]
+NOTHING: Streams = np.zeros(0, np.int64), np.zeros(0, np.float32)
 FATES: tuple[Fate, ...] = ("kept", "finished", "pruned", "cut")
+
+
+def read(streams: Streams, count: int, layers: int, heads: int) -> list[list[Hypothesis]]:
+    """The hypotheses of so many sentences."""
+    reader = Reader(*streams, layers, heads, energies=False)
+    return [reader.hypotheses() for _ in range(count)]
 
 
 class Reader:

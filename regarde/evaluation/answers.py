@@ -16,9 +16,10 @@ from numpy.typing import NDArray
 from regarde.errors import DataError
 from regarde.evaluation.metrics import Counts, Metric, Rows
 from regarde.evaluation.testset import TestSet
+from regarde.scribe import Sentence
 from regarde.search import Search
 from regarde.text import UNK
-from regarde.translate import Sentence, Translator
+from regarde.translate import Translator
 
 PERPLEXITY = Metric("perplexity", "perplexity", False, digits=3)
 

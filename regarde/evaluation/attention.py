@@ -11,7 +11,7 @@ from regarde.alignment.error import Agreement
 from regarde.alignment.links import Link, gold_mass
 from regarde.evaluation.bootstrap import Bootstrap, Interval, interval
 from regarde.evaluation.metrics import Counts, Rows
-from regarde.translate import Translation
+from regarde.translation import Translation
 
 
 @dataclass(frozen=True)

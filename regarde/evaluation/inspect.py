@@ -12,7 +12,8 @@ import numpy as np
 from regarde.evaluation.habits import Habits, HabitSums
 from regarde.evaluation.testset import TestSet
 from regarde.text import CONTROLS, UNK, Tokenizer
-from regarde.translate import Translation, Translator
+from regarde.translate import Translator
+from regarde.translation import Translation
 
 RARE = 3  # a word seen less often is not called uncertain
 LOOP = 4, 3  # so many tokens, so many times one after the other, are a loop

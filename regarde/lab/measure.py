@@ -30,10 +30,12 @@ from regarde.lab.plan import Plan
 from regarde.lab.sentences import worth_drawing
 from regarde.loading import load
 from regarde.manifest import CONFIG
+from regarde.scribe import Sentence
 from regarde.search import Search, adjusted
 from regarde.text import UNK
 from regarde.training.threads import settle_threads
-from regarde.translate import Sentence, Translation, Translator
+from regarde.translate import Translator
+from regarde.translation import Translation
 
 ALONE, PASSES = 8, 3  # sentences of a length that are translated one by one, and how often; the fastest counts
 

@@ -1,9 +1,9 @@
 """The HTTP server: models in a process of their own, and what stands between them and whoever asks.
 
 catalogue                    which models there are, by name: nothing else can be asked for
-frames                       messages between the server and the process of the models: lengths and JSON, never pickle
-worker, jobs, verbs          that process, and what it can be asked
-link                         the server's end of the line to it
+frames                       messages between the server and the process of the models: JSON and numbers, never pickle
+worker, verbs                that process, and what it can be asked
+link, jobs                   the server's end of the line to it: text -> tokens, and answers -> text
 limits, gate                 how much may be asked, and how many at once
 security, keys, door         who may ask, and what every request goes through
 protocol                     bounds that uvicorn leaves to others

@@ -19,8 +19,8 @@ class Kind(IntEnum):
     ASK = 0  # server -> models: a JSON object with `verb` and what it needs
     CANCEL = 1  # nobody waits for this one any more
     READY = 2  # models -> server: they are loaded, and this is what they are
-    PART = 3  # the answer so far
-    ANSWER = 4  # a JSON value, the last of its number
+    PART = 3  # the answer so far: a sentence's place and its tokens
+    ANSWER = 4  # the last of its number: the engine's streams (jobs.py) to `translate`, else a JSON value
     ERROR = 5  # a JSON object with `status` and `error`, the last of its number
 
 

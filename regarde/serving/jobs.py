@@ -1,20 +1,49 @@
-"""A question on its way through the models: text -> tokens, and hypotheses -> what is answered."""
+"""A question on its way: text -> tokens in the server, and what the models' process answers -> text.
+
+The models' process is left with what only it can do, so that its core is the engine's.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import struct
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from regarde.engines.native import NativeEngine
+import numpy as np
+
+from regarde.engines.native import cost
+from regarde.engines.records import Streams, read
 from regarde.errors import DataError
-from regarde.search import Hypothesis, Search, adjusted
+from regarde.scribe import Scribe, Sentence
+from regarde.search import Search, adjusted
+from regarde.search.prefix import Prefix
 from regarde.serving.verbs import Question, record
 from regarde.text.sentences import cut
-from regarde.translate import Sentence, Translator
 
 MOST_NUMBERS = 16 << 20  # that the answer to a question may hold, attention and all: 64 MB
 MOST_TRACED = 4 << 20  # that a trace may hold: ten bytes each when they are written down
+_COUNT = struct.Struct("=Q")
+
+
+@dataclass(frozen=True)
+class Reading:
+    """What it takes to read and write for a model of the other process."""
+
+    scribe: Scribe
+    layers: int
+    heads: int
+
+    def begun(self, question: Question) -> Job:
+        """The job of a question; what is too long or too much is refused."""
+        search = adjusted(self.scribe.search, beam=question["beam"], n_best=question["n_best"])
+        texts = tuple(tuple(_pieces(text, question, self.scribe)) for text in question["texts"])
+        heads = self.layers * self.heads
+        numbers = sum(cost(piece.ids, search, piece.prefix, heads) for pieces in texts for piece in pieces)
+        if numbers > MOST_NUMBERS:
+            given = f"An answer of up to {numbers:,} numbers, expected at most {MOST_NUMBERS:,}"
+            raise DataError(f"{given}. Send fewer or shorter sentences, or ask for a smaller n_best.")
+        return Job(question, self, search, texts, numbers)
 
 
 @dataclass(frozen=True)
@@ -22,7 +51,7 @@ class Job:
     """The sentences of a question, in order; a text that was cut has several of them."""
 
     question: Question
-    translator: Translator
+    reading: Reading
     search: Search
     texts: tuple[tuple[Sentence, ...], ...]  # of each text, its pieces
     cost: int  # numbers that the answer holds at most
@@ -32,16 +61,27 @@ class Job:
         """Those that the engine is asked for: nothing said gives nothing to say."""
         return [sentence for pieces in self.texts for sentence in pieces if sentence.ids]
 
-    @property
-    def places(self) -> list[int]:
-        """The text that each of them is of."""
-        return [place for place, pieces in enumerate(self.texts) for sentence in pieces if sentence.ids]
+    def asked(self) -> dict[str, Any]:
+        """What the models' process is told."""
+        said = {key: self.question[key] for key in ("beam", "n_best", "followed")}
+        sentences = self.sentences
+        if any(sentence.prefix.ids for sentence in sentences):
+            said["prefixes"] = [(sentence.prefix.ids, sentence.prefix.barred.tolist()) for sentence in sentences]
+        return {**said, "sources": [sentence.ids for sentence in sentences]}
 
-    def answer(self, found: Sequence[Sequence[Hypothesis]]) -> object:
-        """From the hypotheses of those sentences: all there is to say of each text, or its translations as text."""
-        rest = iter(found)
+    def part(self, body: bytes) -> dict[str, Any]:
+        """What is said so far of one text."""
+        place, *ids = np.frombuffer(body, np.int64).tolist()
+        texts = [number for number, pieces in enumerate(self.texts) for piece in pieces if piece.ids]
+        target = self.reading.scribe.text.target
+        return {"sentence": texts[place], "text": target.decode(ids), "tokens": target.pieces(ids)}
+
+    def answer(self, body: bytes) -> object:
+        """All there is to say of each text, or its translations as text."""
+        sentences = self.sentences
+        rest = iter(read(unpacked(body), len(sentences), self.reading.layers, self.reading.heads) if sentences else [])
         finished = [
-            [self.translator.finish(piece, next(rest) if piece.ids else []) for piece in pieces]
+            [self.reading.scribe.finish(piece, next(rest) if piece.ids else []) for piece in pieces]
             for pieces in self.texts
         ]
         if self.question["form"] == "records":
@@ -52,34 +92,42 @@ class Job:
         ]
 
 
-def begun(question: Question, translator: Translator, engine: NativeEngine) -> Job:
-    """The job of a question; what is too long or too much is refused."""
-    search = adjusted(translator.search, beam=question["beam"], n_best=question["n_best"])
-    texts = tuple(tuple(_pieces(text, question, translator)) for text in question["texts"])
-    cost = sum(engine.cost(piece.ids, search, piece.prefix) for pieces in texts for piece in pieces)
-    if cost > MOST_NUMBERS:
-        given = f"An answer of up to {cost:,} numbers, expected at most {MOST_NUMBERS:,}"
-        raise DataError(f"{given}. Send fewer or shorter sentences, or ask for a smaller n_best.")
-    return Job(question, translator, search, texts, cost)
+def packed(streams: Streams) -> bytes:
+    """What the engine answered, as it goes over the line."""
+    numbers, reals = streams
+    return _COUNT.pack(len(numbers)) + numbers.tobytes() + reals.tobytes()
 
 
-def check_trace(question: Question, translator: Translator, engine: NativeEngine) -> None:
+def unpacked(body: bytes) -> Streams:
+    (count,) = _COUNT.unpack_from(body)
+    numbers = np.frombuffer(body, np.int64, count, _COUNT.size)
+    return numbers, np.frombuffer(body, np.float32, -1, _COUNT.size + numbers.nbytes)
+
+
+def prefixes(question: Mapping[str, Any]) -> Sequence[Prefix]:
+    """How the sentences of a question must begin, as `Job.asked` says it."""
+    if "prefixes" not in question:
+        return [Prefix()] * len(question["sources"])
+    return [Prefix(tuple(ids), np.array(barred, np.int64)) for ids, barred in question["prefixes"]]
+
+
+def check_trace(question: Question, reading: Reading) -> None:
     """Refuse a trace that nobody could read: every step has the weights of every branch, and its energies."""
-    job = begun(question, translator, engine)
+    job = reading.begun(question)
     numbers = 2 * job.search.width * job.cost // job.search.n_best
     if numbers > MOST_TRACED:
         given = f"A trace of up to {numbers:,} numbers, expected at most {MOST_TRACED:,}"
         raise DataError(f"{given}. Send fewer or shorter sentences, or ask for a smaller beam.")
 
 
-def _pieces(text: str, question: Question, translator: Translator) -> list[Sentence]:
+def _pieces(text: str, question: Question, scribe: Scribe) -> list[Sentence]:
     most: int = question["tokens"]
 
     def fits(piece: str) -> bool:
-        return len(translator.text.source.encode(translator.text.prepare(piece))) <= most
+        return len(scribe.text.source.encode(scribe.text.prepare(piece))) <= most
 
     cutting = question["form"] == "texts" and len(text) > most  # no token is shorter than a character
-    pieces = [translator.tokens(piece, question["prefix"]) for piece in (cut(text, fits) if cutting else [text])]
+    pieces = [scribe.tokens(piece, question["prefix"]) for piece in (cut(text, fits) if cutting else [text])]
     for piece in pieces:
         if len(piece.ids) > most:
             raise DataError(

@@ -9,19 +9,23 @@ import json
 import socket
 import subprocess
 import sys
-from collections.abc import AsyncGenerator, Mapping
+from collections.abc import AsyncGenerator, Callable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 
 from regarde.errors import DataError, RegardeError, UsageError
+from regarde.loading import load_scribe
 from regarde.serving.frames import Frame, Kind, Unpacker
+from regarde.serving.jobs import MOST_NUMBERS, Job, Reading, check_trace
 from regarde.serving.journal import Journal
 from regarde.serving.limits import Refusal
 from regarde.serving.metrics import Metrics
 
 UNPROCESSABLE, UNAVAILABLE = 422, 503
+LONG = 1 << 13  # characters of a question, bytes of an answer
 LONGEST_PAUSE = 30.0  # seconds before the process is started once more
+Done = TypeVar("Done")
 _EXPECTED = {UsageError.exit_code, DataError.exit_code}  # what a question may be wrong in; all else is our fault
 
 
@@ -43,6 +47,8 @@ class Link:
         self._numbers = itertools.count(1)
         self._waiting: dict[int, asyncio.Queue[Frame]] = {}
         self._line: Line | None = None
+        self._readings: Mapping[str, Reading] = {}
+        self._cost = 0  # of all jobs there are
         self.models: tuple[Mapping[str, Any], ...] = ()  # as the worker describes them
 
     @property
@@ -55,6 +61,10 @@ class Link:
         self._metrics.starts += 1
         try:
             self.models = await self._loaded(line)
+            self._readings = {
+                model["name"]: Reading(load_scribe(self._folders[model["name"]]), model["layers"], model["heads"])
+                for model in self.models
+            }
         except BaseException:
             line.writer.close()
             raise
@@ -76,16 +86,55 @@ class Link:
         raise AssertionError("a question without an answer")
 
     async def asked(self, model: str, verb: str, question: Mapping[str, Any]) -> AsyncGenerator[Frame, None]:
-        """Parts of the answer as they come, then the answer; an error is a refusal.
+        """Parts of the answer as they come, then the answer, all as JSON; an error is a refusal.
 
         Whoever stops before the end has lost interest, and the worker is told.
         """
         if self._line is None:
             raise Refusal(UNAVAILABLE, "The models are being loaded.", retry_after=1)
+        reading = self._readings[model]
+        try:
+            if verb == "trace":
+                await _done(check_trace, question, reading, long=_long(question))
+            job = await _done(reading.begun, question, long=_long(question)) if verb == "translate" else None
+        except RegardeError as error:
+            raise self._refusal({"exit_code": error.exit_code, "error": str(error)}) from None
+        if job is None:
+            frames = self._frames({"model": model, "verb": verb, **question})
+        else:
+            frames = self._translated(model, job)
+        async with contextlib.aclosing(frames):
+            async for frame in frames:
+                yield frame
+
+    async def _translated(self, model: str, job: Job) -> AsyncGenerator[Frame, None]:
+        """Tokens out, and what comes back as text."""
+        if not job.sentences:
+            yield Frame(0, Kind.ANSWER, _json(job.answer(b"")))
+            return
+        if self._cost + job.cost > 4 * MOST_NUMBERS:
+            raise self._refusal({"busy": True})
+        self._cost += job.cost
+        try:
+            async with contextlib.aclosing(
+                self._frames({"model": model, "verb": "translate", **job.asked()})
+            ) as frames:
+                async for frame in frames:
+                    if frame.kind is Kind.PART:
+                        yield Frame(frame.number, frame.kind, _json(job.part(frame.body)))
+                    else:
+                        answer = await _done(job.answer, frame.body, long=len(frame.body) > LONG)
+                        yield Frame(frame.number, frame.kind, _json(answer))
+        finally:
+            self._cost -= job.cost
+
+    async def _frames(self, question: Mapping[str, Any]) -> AsyncGenerator[Frame, None]:
+        """What the worker says to a question."""
+        if self._line is None:
+            raise Refusal(UNAVAILABLE, "The models are being loaded.", retry_after=1)
         number, answers, last = next(self._numbers), asyncio.Queue[Frame](), False
         self._waiting[number] = answers
-        body = json.dumps({"model": model, "verb": verb, **question}, ensure_ascii=False).encode()
-        self._line.writer.write(Frame(number, Kind.ASK, body).packed())
+        self._line.writer.write(Frame(number, Kind.ASK, _json(question)).packed())
         try:
             while not last:
                 frame = await answers.get()
@@ -144,6 +193,19 @@ class Link:
             return Refusal(UNPROCESSABLE, said["error"])
         self._journal.trouble(said["error"])
         return Refusal(UNAVAILABLE, "The models could not answer this.", retry_after=1)
+
+
+def _long(question: Mapping[str, Any]) -> bool:
+    return sum(map(len, question["texts"])) > LONG
+
+
+async def _done(work: Callable[..., Done], *given: Any, long: bool) -> Done:
+    """At once, or beside everything else where it would keep others waiting."""
+    return await asyncio.to_thread(work, *given) if long else work(*given)
+
+
+def _json(value: object) -> bytes:
+    return json.dumps(value, ensure_ascii=False, separators=(",", ":")).encode()
 
 
 async def _started() -> Line:

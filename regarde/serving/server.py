@@ -9,8 +9,11 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import ctypes
 import signal
 import socket
+import struct
+import sys
 import time
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
@@ -34,6 +37,7 @@ BACKLOG = 1024  # connections that wait to be accepted
 KEPT = 60  # seconds that a connection without a request is kept: longer than most clients keep theirs
 QUIET = 0.05  # seconds in which connections that were made before the end are accepted
 LATEST = 0.2  # seconds in which such a connection may still begin a request
+SO_ATTACH_FILTER, BPF_RETURN = 26, 6  # Linux: a program that says how many bytes to keep of what comes
 
 
 @dataclass(frozen=True)
@@ -132,7 +136,7 @@ class Server(uvicorn.Server):
     async def _hang_up(self, listeners: list[socket.socket]) -> None:
         """Nobody can connect any more; whoever is connected gets an answer, if only that he came too late."""
         for listener in listeners:
-            listener.listen(0)
+            _deafen(listener)
         await asyncio.sleep(QUIET)
         waiting = [made for listener in listeners for made in _accepted(listener)]
         for server in self.servers:
@@ -148,6 +152,15 @@ class Server(uvicorn.Server):
     async def _until(self, done: Callable[[], bool], end: float) -> None:
         while not done() and not self.force_exit and time.monotonic() < end:
             await asyncio.sleep(0.01)
+
+
+def _deafen(listener: socket.socket) -> None:
+    """Who knocks from now on is not heard, and knocks again when nobody listens; those who wait already stay."""
+    listener.listen(0)
+    if sys.platform == "linux":
+        drop = ctypes.create_string_buffer(struct.pack("HBBI", BPF_RETURN, 0, 0, 0), 8)
+        with contextlib.suppress(OSError):
+            listener.setsockopt(socket.SOL_SOCKET, SO_ATTACH_FILTER, struct.pack("HP", 1, ctypes.addressof(drop)))
 
 
 def _accepted(listener: socket.socket) -> Iterator[socket.socket]:

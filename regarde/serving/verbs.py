@@ -10,7 +10,8 @@ from collections.abc import Callable, Mapping
 from typing import Any
 
 from regarde.search.interventions import Intervention, Mask, Pin
-from regarde.translate import Translation, Translator
+from regarde.translate import Translator
+from regarde.translation import Translation
 
 Question = dict[str, Any]
 Verb = Callable[[Translator, Question], object]

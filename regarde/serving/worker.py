@@ -19,15 +19,18 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
+import numpy as np
+
 from regarde import config
-from regarde.engines.continuous import Continuous, Done, Part
+from regarde.engines.continuous import Continuous, Part
 from regarde.engines.native import NativeEngine
 from regarde.errors import RegardeError
 from regarde.loading import Frame as Stated
 from regarde.loading import load
 from regarde.manifest import CONFIG
+from regarde.search import adjusted
 from regarde.serving.frames import Frame, Kind, Unpacker
-from regarde.serving.jobs import MOST_NUMBERS, Job, begun, check_trace
+from regarde.serving.jobs import packed, prefixes
 from regarde.serving.verbs import VERBS, Question
 from regarde.translate import Translator
 
@@ -49,7 +52,7 @@ class Model:
     translator: Translator
     engine: NativeEngine
     continuous: Continuous
-    jobs: dict[int, tuple[int, Job]] = field(default_factory=dict)  # by the engine's number: the server's, the job
+    numbers: dict[int, int] = field(default_factory=dict)  # by the engine's number of a question: the server's
 
 
 class Worker:
@@ -62,7 +65,6 @@ class Worker:
         self._places: dict[int, tuple[Model, int]] = {}  # by the server's number: where a job is
         self._tracing = ThreadPoolExecutor(1)
         self._traces: dict[int, Future[None]] = {}
-        self._cost = 0  # of all jobs there are
         self._selector = selectors.DefaultSelector()
         self._selector.register(line, selectors.EVENT_READ)
 
@@ -94,9 +96,6 @@ class Worker:
             elif question["verb"] == "translate":
                 self._translate(frame.number, question)
             else:
-                if question["verb"] == "trace":
-                    model = self._models[question["model"]]
-                    check_trace(question, model.translator, model.engine)
                 self._do_aside(frame.number, question)
         except Exception as error:
             self._fail(frame.number, error)
@@ -115,22 +114,11 @@ class Worker:
 
     def _translate(self, number: int, question: Question) -> None:
         model = self._models[question["model"]]
-        job = begun(question, model.translator, model.engine)
-        sentences = job.sentences
-        if not sentences:
-            return self._send(number, Kind.ANSWER, job.answer([]))
-        if self._cost + job.cost > 4 * MOST_NUMBERS:
-            return self._send(number, Kind.ERROR, {"busy": True})
-        place = model.continuous.ask(
-            [sentence.ids for sentence in sentences],
-            job.search,
-            [sentence.prefix for sentence in sentences],
-            followed=question["followed"],
-        )
-        model.jobs[place] = number, job
+        search = adjusted(model.translator.search, beam=question["beam"], n_best=question["n_best"])
+        asked = question["sources"], search, prefixes(question)
+        place = model.continuous.ask(*asked, followed=question["followed"])
+        model.numbers[place] = number
         self._places[number] = model, place
-        self._cost += job.cost
-        return None
 
     def _cancel(self, number: int) -> None:
         if number in self._places:
@@ -145,27 +133,16 @@ class Worker:
             if isinstance(event, Part):
                 parts[event.number, event.sentence] = event
                 continue
-            number, job = model.jobs.pop(event.number)
+            number = model.numbers.pop(event.number)
             del self._places[number]
-            self._cost -= job.cost
             if event.problem:
                 self._fail(number, RuntimeError(event.problem))
-            elif event.hypotheses:
-                self._answer(number, job, event)
+            elif event.count:
+                self._send_bytes(number, Kind.ANSWER, packed(event.streams))
         for part in parts.values():
-            if part.number not in model.jobs:
-                continue
-            number, job = model.jobs[part.number]
-            target = model.translator.text.target
-            said = {"text": target.decode(part.ids), "tokens": target.pieces(part.ids)}
-            self._send(number, Kind.PART, {"sentence": job.places[part.sentence], **said})
-
-    def _answer(self, number: int, job: Job, done: Done) -> None:
-        try:
-            answer = job.answer(done.hypotheses)
-        except Exception as error:
-            return self._fail(number, error)
-        return self._send(number, Kind.ANSWER, answer)
+            if part.number in model.numbers:
+                said = np.array([part.sentence, *part.ids], np.int64)
+                self._send_bytes(model.numbers[part.number], Kind.PART, said.tobytes())
 
     def _do_aside(self, number: int, question: Question) -> None:
         doing = self._traces[number] = self._tracing.submit(self._do, number, question)
@@ -186,7 +163,9 @@ class Worker:
             self._send(number, Kind.ERROR, {"exit_code": 1, "error": f"unexpected {type(error).__name__}: {error}"})
 
     def _send(self, number: int, kind: Kind, value: object) -> None:
-        body = json.dumps(value, ensure_ascii=False, separators=(",", ":")).encode()
+        self._send_bytes(number, kind, json.dumps(value, ensure_ascii=False, separators=(",", ":")).encode())
+
+    def _send_bytes(self, number: int, kind: Kind, body: bytes) -> None:
         with self._writing:
             self._line.sendall(Frame(number, kind, body).packed())
 

@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 from regarde.errors import UsageError
 
 if TYPE_CHECKING:
-    from regarde.translate import Translation
+    from regarde.translation import Translation
 
 
 @dataclass(frozen=True, eq=False)

@@ -7,7 +7,7 @@ import pytest
 
 from regarde.alignment.links import Link
 from regarde.evaluation.attention import attention_quality
-from regarde.translate import Translation
+from regarde.translation import Translation
 
 
 def translation(weights: list[list[float]], offset: int = 0) -> Translation:

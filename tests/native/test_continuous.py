@@ -80,7 +80,7 @@ def test_questions_of_all_kinds_side_by_side_get_their_own_answers(engine: Nativ
     for number, (sources, search, prefix) in asked.items():
         event = found[number]
         assert isinstance(event, Done)
-        same(event.hypotheses, list(engine.decode(sources, search, [prefix] * len(sources))))
+        same(continuous.hypotheses(event), list(engine.decode(sources, search, [prefix] * len(sources))))
 
 
 def test_a_long_question_does_not_hold_up_a_short_one(engine: NativeEngine) -> None:
@@ -100,7 +100,7 @@ def test_a_question_that_nobody_waits_for_leaves(engine: NativeEngine) -> None:
     for number in (alone, several, 10**9):
         continuous.cancel(number)
     given_up = {event.number: event for event in collected(continuous, 2)}
-    assert {number: event.hypotheses for number, event in given_up.items() if isinstance(event, Done)} == {
+    assert {number: continuous.hypotheses(event) for number, event in given_up.items() if isinstance(event, Done)} == {
         alone: [],
         several: [],
     }
@@ -115,7 +115,7 @@ def test_who_follows_hears_every_word_of_a_greedy_answer(engine: NativeEngine) -
     *parts, done = collected(continuous, 1)
     continuous.close()
     assert isinstance(done, Done)
-    for sentence, (hypothesis,) in enumerate(done.hypotheses):
+    for sentence, (hypothesis,) in enumerate(continuous.hypotheses(done)):
         told = [part.ids for part in parts if isinstance(part, Part) and part.sentence == sentence]
         assert told == [hypothesis.ids[:length] for length in range(1, len(hypothesis.ids))]
 

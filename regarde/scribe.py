@@ -1,0 +1,105 @@
+"""Both ends of the way, text -> tokens and hypotheses -> text + alignment: a translator without its engine."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+
+import numpy as np
+
+from regarde.alignment.unknown import replacements
+from regarde.errors import DataError, UsageError
+from regarde.search import Hypothesis, Search
+from regarde.search.prefix import NO_PREFIX, Prefix
+from regarde.text import EOS, NO_WORD, Text, Tokenizer
+from regarde.translation import Translation
+
+
+@dataclass(frozen=True)
+class Sentence:
+    """A source on its way."""
+
+    text: str
+    ids: tuple[int, ...]
+    prefix: Prefix = NO_PREFIX  # of its translation
+
+
+@dataclass(frozen=True, kw_only=True)
+class Scribe:
+    """Reads and writes for a model, wherever that is."""
+
+    text: Text
+    search: Search
+    offset: int  # of the model's attention
+    longest: int = 1000  # tokens of a source; anything longer is refused
+    replace_unknown: bool = False  # each UNK by what it looked at in the source (Luong et al. 2015, section 4.2)
+
+    def tokens(self, text: str, prefix: str = "") -> Sentence:
+        """text -> tokens; a sentence that is too long is refused."""
+        found = self._tokens(text, self.text.source)
+        return replace(found, prefix=self._prefix(prefix)) if prefix and not prefix.isspace() else found
+
+    def target_tokens(self, text: str) -> Sentence:
+        """The same for a text of the target side."""
+        return self._tokens(text, self.text.target)
+
+    def finish(self, sentence: Sentence, hypotheses: Sequence[Hypothesis]) -> Translation:
+        """hypotheses -> text, the best with the others as its alternatives; none for a sentence that says nothing."""
+        # nobody wants to read half an answer first
+        whole_first = sorted(hypotheses or [_SILENCE], key=lambda hypothesis: not hypothesis.finished)
+        best, *others = [self._finish(sentence, hypothesis) for hypothesis in whole_first]
+        return replace(best, alternatives=tuple(others))
+
+    def _tokens(self, text: str, tokenizer: Tokenizer) -> Sentence:
+        prepared = self.text.prepare(text)
+        ids = tokenizer.encode(prepared) if prepared.strip() else []  # nothing but spaces says nothing
+        if len(ids) > self.longest:
+            raise DataError(
+                f"A sentence of {len(ids)} tokens: expected at most {self.longest}. Cut it into shorter ones."
+            )
+        return Sentence(prepared, tuple(ids))
+
+    def _prefix(self, text: str) -> Prefix:
+        said, target = self.text.prepare(text).strip(), self.text.target
+        ids = target.encode(said)
+        if len(ids) > self.longest:
+            raise DataError(f"A prefix of {len(ids)} tokens: expected at most {self.longest}. Give a shorter one.")
+        if unknown := target.unknown(said):
+            raise UsageError(
+                f"The prefix {text[:80]!r} holds {unknown[0]!r}, which this model cannot say. Use another."
+            )
+        return Prefix(tuple(ids), np.array(target.lengthening(said), dtype=np.int64))
+
+    def _finish(self, sentence: Sentence, hypothesis: Hypothesis) -> Translation:
+        source_ids = [*sentence.ids, EOS]
+        source, target = self.text.source, self.text.target
+        found = Translation(
+            source=sentence.text,
+            text=target.decode(hypothesis.ids),
+            score=hypothesis.score,
+            source_tokens=tuple(source.pieces(source_ids)),
+            tokens=tuple(target.pieces(hypothesis.ids)),
+            token_scores=tuple(hypothesis.token_scores.tolist()),
+            heads=hypothesis.heads,
+            offset=self.offset,
+            source_words=(*source.words(sentence.ids), NO_WORD),
+            words=tuple(target.words(hypothesis.ids)),
+            finished=hypothesis.finished,
+        )
+        return self._without_unknown(found, hypothesis.ids) if self.replace_unknown and sentence.ids else found
+
+    def _without_unknown(self, found: Translation, ids: Sequence[int]) -> Translation:
+        if found.explained is None:
+            given = "Unknown words are replaced by what attention looks at, and this model has none"
+            raise UsageError(f"{given}. Leave out replace_unknown, or use a model with attention.")
+        source, target = self.text.source, self.text.target
+        return replace(found, text=target.decode(ids, replacements(found.explained, source, found.source, target, ids)))
+
+
+_SILENCE = Hypothesis(
+    ids=(EOS,),
+    token_scores=np.zeros(1, dtype=np.float32),
+    score=0.0,
+    heads=np.zeros((0, 0, 1, 1), dtype=np.float32),
+    finished=True,
+)
