@@ -105,7 +105,7 @@ class Continuous {
   }
 
  private:
-  static constexpr int64_t SOME = 4, PATIENCE = 3;
+  static constexpr int64_t SOME = 2, PATIENCE = 4;
 
   void work() {
     Batch batch(model);
@@ -140,8 +140,8 @@ class Continuous {
       return found;
     }
     if (waiting.empty() || !admits(rows, used, waiting.front().first->width())) return found;
-    // in a full batch nobody notices a few steps, and to encode one alone takes as long as to encode a few
-    if (SOME * queued < batch.size() && steps < PATIENCE) return found;
+    // among many nobody notices a few steps, and to encode one alone takes as long as to encode a few
+    if (SOME * queued < batch.size() && steps < batch.size() / PATIENCE) return found;
     while (!waiting.empty()) {
       Ticket *ticket = waiting.front().first;
       const int64_t width = ticket->width();
