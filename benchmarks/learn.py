@@ -2,8 +2,8 @@
 
     python benchmarks/learn.py --out runs/learn            # trains what is not there yet; a second call goes on
 
-Prints exact match on the test split, and on `reverse` also by length: without attention it falls, with it it holds
-(Bahdanau et al. 2015, figure 2). Writes results.json and by-length.svg into the folder.
+Prints exact match on the test split and where attention looked, and on `reverse` also by length: without attention it
+falls, with it it holds (Bahdanau et al. 2015, figure 2). Writes results.json and by-length.svg into the folder.
 """
 
 from __future__ import annotations
@@ -12,6 +12,8 @@ import argparse
 import json
 import time
 from collections import defaultdict
+from collections.abc import Sequence
+from dataclasses import dataclass
 from pathlib import Path
 
 import matplotlib
@@ -19,8 +21,11 @@ import torch
 from matplotlib.figure import Figure
 
 import regarde
+from regarde.alignment.links import Link
 from regarde.data.datasets import DATASETS
+from regarde.evaluation.attention import attention_quality
 from regarde.training.presets import presets
+from regarde.translation import Translation
 
 WITHOUT_ATTENTION = ["sutskever-small", "cho-small", "stacked-small"]
 TASKS = ("copy", "reverse", "dates")
@@ -38,8 +43,17 @@ def train(preset: str, data: str, steps: int, out: Path) -> float:
     return float(note.read_text())
 
 
-def measure(preset: str, data: str, out: Path) -> tuple[float, dict[int, float]]:
-    """Exact match on the test split, and by length of the source."""
+@dataclass(frozen=True)
+class Measured:
+    """On the test split; of the symbols that have gold links, where attention looked."""
+
+    exact: float
+    by_length: dict[int, float]  # of the source
+    mass: float  # share of the attention that lies on gold characters
+    pointed: float  # symbols for which the character that was looked at most is a gold one
+
+
+def measure(preset: str, data: str, out: Path) -> Measured:
     model = regarde.load(out / f"{preset}-{data}")
     test = list(DATASETS[data].split("test"))
     found = model.translate([example.source for example in test])
@@ -47,7 +61,24 @@ def measure(preset: str, data: str, out: Path) -> tuple[float, dict[int, float]]
     for example, translation in zip(test, found, strict=True):
         right[len(example.source)].append(translation.text == example.target)
     everything = [answer for answers in right.values() for answer in answers]
-    return sum(everything) / len(everything), {n: sum(r) / len(r) for n, r in sorted(right.items())}
+    gold = [[Link(*link) for link in example.links] for example in test]
+    return Measured(
+        sum(everything) / len(everything),
+        {n: sum(r) / len(r) for n, r in sorted(right.items())},
+        attention_quality(found, gold).mass,
+        pointed(found, gold),
+    )
+
+
+def pointed(found: Sequence[Translation], gold: Sequence[Sequence[Link]]) -> float:
+    hits, symbols = 0, 0
+    for translation, links in zip(found, gold, strict=True):
+        if (weights := translation.explained) is None:
+            return 0.0
+        for target in {link.target for link in links if link.target < len(weights)}:
+            hits += Link(int(weights[target].argmax()), target) in links
+            symbols += 1
+    return hits / symbols
 
 
 def draw(by_length: dict[str, dict[int, float]], path: Path) -> None:
@@ -70,25 +101,32 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--out", type=Path, default=Path("runs/learn"))
     parser.add_argument("--only", nargs="*", default=list(SMALL), help="presets")
+    parser.add_argument("--data", nargs="*", default=TASKS, choices=TASKS)
     arguments = parser.parse_args()
     arguments.out.mkdir(parents=True, exist_ok=True)
     torch.set_num_threads(1)
     results = []
     by_length = {}
-    print("| preset | data | steps | seconds | exact match on test |\n|---|---|---|---|---|")
+    print("| preset | data | steps | seconds | exact match on test | attention on gold | looked at most is gold |")
+    print("|---|---|---|---|---|---|---|")
     for preset in arguments.only:
-        for data in TASKS:
+        for data in arguments.data:
             steps = getattr(SMALL[preset].about.steps, data)
             if not steps:
                 continue
             seconds = train(preset, data, steps, arguments.out)
-            exact, lengths = measure(preset, data, arguments.out)
-            results.append({"preset": preset, "data": data, "steps": steps, "seconds": seconds, "exact_match": exact})
-            print(f"| {preset} | {data} | {steps} | {seconds:.0f} | {exact:.1%} |", flush=True)
+            found = measure(preset, data, arguments.out)
+            about = {"preset": preset, "data": data, "steps": steps, "seconds": seconds}
+            results.append(
+                {**about, "exact_match": found.exact, "gold_mass": found.mass, "gold_pointed": found.pointed}
+            )
+            looked = f"{found.mass:.1%} | {found.pointed:.1%}" if found.mass else "|"
+            print(f"| {preset} | {data} | {steps} | {seconds:.0f} | {found.exact:.1%} | {looked} |", flush=True)
             if data == "reverse":
-                by_length[preset] = lengths
+                by_length[preset] = found.by_length
     (arguments.out / "results.json").write_text(json.dumps({"results": results, "by_length": by_length}, indent=2))
-    draw(by_length, arguments.out / "by-length.svg")
+    if by_length:
+        draw(by_length, arguments.out / "by-length.svg")
 
 
 if __name__ == "__main__":
