@@ -5,7 +5,7 @@
 1. the engine alone translates the sentences of the file, all at once: sentences a second
 2. 32 clients, each asking again when it has its answer: sentences a second, and what that is of the engine's; and the
    same by the CPU time of the models' process, which other work on the machine changes less
-3. one client: how much longer a request takes than the engine alone for the same sentence
+3. one client: how much longer a request takes than the engine alone for the same sentence, right after it
 4. with --overload, ten times as many requests a second as were answered in 2, for so many seconds, whatever comes back:
    none may be lost or crossed, accepted ones are answered in time, and as many as in 2; the others are refused quickly.
    Choose a beam with which ten times that is less than a client in Python can ask for, about a thousand a second.
@@ -28,9 +28,11 @@ from pathlib import Path
 from typing import Any
 
 import regarde
+from regarde.translate import Translator
 
 LOAD = Path(__file__).with_name("load.py")
 CLIENTS, OVERLOAD = 32, 10
+SINGLES = 100  # sentences, one by one
 DEADLINE = 10  # seconds, for the server of the overload
 FLOORS = {"throughput": 0.80, "goodput": 0.90}  # of the engine's own, of that with 32 clients
 MOST_OVERHEAD = 3.0  # ms
@@ -77,40 +79,48 @@ def load(url: str, text: Path, beam: int | None, *options: object) -> dict[str, 
 class Alone:
     """The engine by itself."""
 
+    model: Translator
     rate: float  # sentences a second
     cpu: float  # seconds of CPU time for a sentence
-    singles: list[float]  # seconds of some sentences, one by one
 
 
 def alone(run: Path, sentences: list[str], beam: int | None, core: int) -> Alone:
+    with on(core):
+        model = regarde.load(run, engine="native")
+        model.translate(sentences[:64], beam=beam)
+        rates, costs = [], []
+        for _ in range(3):
+            began, busy = time.perf_counter(), time.process_time()
+            model.translate(sentences, beam=beam)
+            rates.append(len(sentences) / (time.perf_counter() - began))
+            costs.append((time.process_time() - busy) / len(sentences))
+    return Alone(model, statistics.median(rates), statistics.median(costs))
+
+
+@contextmanager
+def on(core: int) -> Iterator[None]:
     before = os.sched_getaffinity(0)
     os.sched_setaffinity(0, {core})
-    model = regarde.load(run, engine="native")
-    model.translate(sentences[:64], beam=beam)
-    rates, costs, singles = [], [], []
-    for _ in range(3):
-        began, busy = time.perf_counter(), time.process_time()
-        model.translate(sentences, beam=beam)
-        rates.append(len(sentences) / (time.perf_counter() - began))
-        costs.append((time.process_time() - busy) / len(sentences))
-    for sentence in sentences[:60]:
-        began = time.perf_counter()
-        model.translate(sentence, beam=beam)
-        singles.append(time.perf_counter() - began)
+    yield
     os.sched_setaffinity(0, before)
-    return Alone(statistics.median(rates), statistics.median(costs), singles)
 
 
-def one_by_one(url: str, sentences: list[str], beam: int | None) -> list[float]:
-    """The seconds of each request, on a connection that stays open."""
+def in_turn(
+    url: str, model: Translator, sentences: list[str], beam: int | None, core: int
+) -> list[tuple[float, float]]:
+    """The seconds of each sentence: by the engine alone, then as a request, on a connection that stays open."""
     host, _, port = url.removeprefix("http://").rpartition(":")
     client, found = HTTPConnection(host, int(port)), []
     for sentence in sentences:
+        with on(core):
+            began = time.perf_counter()
+            model.translate(sentence, beam=beam)
+            engine = time.perf_counter() - began
         body = json.dumps({"text": sentence} if beam is None else {"text": sentence, "beam": beam})
         began = time.perf_counter()
         client.request("POST", "/v1/translate", body, {"Content-Type": "application/json"})
         client.getresponse().read()
-        found.append(time.perf_counter() - began)
+        found.append((engine, time.perf_counter() - began))
     return found
 
 
@@ -144,9 +154,9 @@ def main() -> None:
         _say(f"{CLIENTS} clients", f"{rate:8.1f} sentences/s", rate / own.rate, FLOORS["throughput"])
         _say("by CPU time", f"{1000 * models / count:8.2f} ms each", own.cpu * count / models, FLOORS["throughput"])
         print(f"                      {1000 * served / count:8.2f} ms each for the server itself")
-        times = one_by_one(url, sentences[: len(own.singles)], given.beam)
-        own_ms = 1000 * statistics.median(own.singles)
-        more = 1000 * statistics.median(times) - own_ms
+        times = in_turn(url, own.model, sentences[:SINGLES], given.beam, there)
+        own_ms = 1000 * statistics.median(engine for engine, _ in times)
+        more = 1000 * statistics.median(request - engine for engine, request in times)
         verdict = "reached" if more < MOST_OVERHEAD else "MISSED"
         print(
             f"one request           {more:8.2f} ms over the engine's {own_ms:.2f} (under {MOST_OVERHEAD:g}: {verdict})"
