@@ -9,7 +9,6 @@ export interface Curve {
   points: [number, number][]; // step and value, in the order of steps
 }
 
-const W = 560;
 const H = 230;
 const LEFT = 58;
 const TOP = 14;
@@ -17,6 +16,7 @@ const BOTTOM = 30;
 
 export function Curves({ title, curves, logarithmic = false }: { title: string; curves: Curve[]; logarithmic?: boolean }): JSX.Element | null {
   const at = useSignal<number | null>(null);
+  const W = innerWidth < 600 ? 380 : 560; // a phone's picture is as high, and its letters as large
   const points = curves.flatMap(({ points }) => points);
   if (!points.length) return null;
   const right = curves.some(({ name }) => name) ? 84 : 16; // room for the names at the ends of lines

@@ -56,7 +56,7 @@ export function Matrix(props: MatrixProps): JSX.Element {
 const CONTROL = /^<.*>$/; // </s> and its like: written small, so it needs little room
 
 /** Where things stand, in pixels: cells as large as a wide page allows, labels slanted where they would touch. */
-function layout(rows: string[], columns: string[], room = 1080) {
+function layout(rows: string[], columns: string[], room = Math.min(1080, innerWidth - 90)) {
   const side = Math.round(Math.min(38, Math.max(16, room / columns.length)));
   const widest = (labels: string[]) =>
     Math.max(...labels.map((each) => (CONTROL.test(each) ? 2.4 : Math.min(width(short(visible(each))), 16))), 1);
