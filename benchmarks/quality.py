@@ -11,7 +11,8 @@ updates: reading, validating and translating are not in it. Figures of a job are
                   the best model and the mean of the last four checkpoints
     tatoeba       DIR/tatoeba-en-fr, English -> French, the Transformer's recipe
     hansards-*    DIR/align-gold/hansards-en-fr: trained on train-small + test in both directions; alignment error rate
-                  of each with and without the offset of Luong's footnote 14, and of both, beside IBM Model 1
+                  of each with and without the offset of Luong's footnote 14, and of both, beside IBM Model 1; -guided:
+                  attention is taught the links of IBM Model 1, -tatoeba: with DIR/tatoeba-en-fr's pairs too
     g2p, translit, inflection-*    `regarde train my.tsv` as it is, nothing tuned; exact match and error rates
 """
 
@@ -157,8 +158,9 @@ class Strings:
 class Hansards:
     """Two models, one for each direction, and where they look; beside IBM Model 1 on the same pairs."""
 
-    more: bool  # Tatoeba's pairs too
     minutes: float
+    more: bool = False  # Tatoeba's pairs too
+    guided: bool = False  # attention is taught the links that IBM Model 1 finds in both directions
 
     def __call__(self, name: str, at: Place) -> None:
         gold = at.data / "align-gold" / "hansards-en-fr"
@@ -168,17 +170,34 @@ class Hansards:
             parts = [at.plain("tatoeba-en-fr", f"train.{end}")] if self.more else []
             parts += [gold / f"{part}.{end}" for part in ("train-small", "test")]
             (folder / f"all.{end}").write_text("".join(part.read_text() for part in parts))
-        runs = {}
+        runs, ibm = {}, {}
+        for source, target in (("en", "fr"), ("fr", "en")):
+            every = folder / f"ibm1.{source}-{target}.all"
+            if not every.exists():
+                sides = [folder / f"all.{source}", folder / f"all.{target}"]
+                every.write_text(printed([sys.executable, HERE / "ibm1.py", *sides]))
+            ibm[source] = every.read_text().splitlines()
+        both = [set(one.split()) & set(turned(other)) for one, other in zip(ibm["en"], ibm["fr"], strict=True)]
+        links = folder / "ibm1.intersection"
+        links.write_text("".join(" ".join(sorted(each)) + "\n" for each in both[-TEST:]))
+        row("IBM Model 1, intersection", error(at, links, gold))
         for source, target in (("en", "fr"), ("fr", "en")):
             way, turn = f"{source}-{target}", [] if source == "en" else ["--turn"]
             sides = [folder / f"all.{source}", folder / f"all.{target}"]
             links = folder / f"ibm1.{way}"
-            if not links.exists():
-                links.write_text(printed([sys.executable, HERE / "ibm1.py", *sides, "--last", TEST]))
+            links.write_text("".join(f"{line}\n" for line in ibm[source][-TEST:]))
             row(f"IBM Model 1 {way}", error(at, links, gold, *turn))
+            teaching = []
+            if self.guided:
+                guide = folder / f"guide.{way}"
+                lines = (" ".join(sorted(each if source == "en" else turned(" ".join(each)))) for each in both)
+                guide.write_text("".join(f"{line}\n" for line in lines))
+                told = {"links": guide, "weight": 1.0}
+                teaching = [word for k, v in told.items() for word in ("--set", f"training.guided_alignment.{k}={v}")]
             valid = ["--valid", gold / f"dev.{source}", "--valid", gold / f"dev.{target}"]
             recipe = ["--recipe", HERE / "recipes" / "hansards.toml"]
-            run = at.train(f"{name}-{way}", self.minutes, "--source", sides[0], "--target", sides[1], *valid, *recipe)
+            pairs = ["--source", sides[0], "--target", sides[1], *valid]
+            run = at.train(f"{name}-{way}", self.minutes, *pairs, *recipe, *teaching)
             runs[source] = run
             test = ["--source", gold / f"test.{source}", "--target", gold / f"test.{target}"]
             for offset in (0, 1):
@@ -190,6 +209,11 @@ class Hansards:
             links = folder / f"links.{how}"
             links.write_text(at.regarde("align", runs["en"], *test, "--reverse", runs["fr"], "--symmetrise", how))
             row(f"{name}, {how}", error(at, links, gold))
+
+
+def turned(links: str) -> list[str]:
+    """Source and target of each link in each other's place."""
+    return ["-".join(reversed(link.split("-"))) for link in links.split()]
 
 
 def error(at: Place, links: Path, gold: Path, *turn: str) -> str:
@@ -210,8 +234,9 @@ JOBS: dict[str, Callable[[str, Place], None]] = {
         for kind in ("transformer", "rnnsearch")
     },
     "tatoeba": Translation("tatoeba-en-fr", ("en", "fr"), "valid", "test", "multi30k-transformer.toml", 60),
-    "hansards": Hansards(more=False, minutes=5),
-    "hansards-tatoeba": Hansards(more=True, minutes=30),
+    "hansards": Hansards(minutes=5),
+    "hansards-guided": Hansards(minutes=5, guided=True),
+    "hansards-tatoeba": Hansards(minutes=30, more=True),
     "g2p": Strings("g2p-cmudict", PARTS, "exact_match,wer", several=True, minutes=30),
     "translit": Strings("translit-ar-en", PARTS, "exact_match,cer"),
     **INFLECTION,
