@@ -86,7 +86,7 @@ def test_questions_of_all_kinds_side_by_side_get_their_own_answers(engine: Nativ
 def test_a_long_question_does_not_hold_up_a_short_one(engine: NativeEngine) -> None:
     continuous = Continuous(engine)
     search = Greedy(rules=Rules(min_length=30, max_ratio=1.0, max_extra=40))
-    long = continuous.ask([[4, 5, 6]] * 2000, search, [NO_PREFIX] * 2000)
+    long = continuous.ask([[4, 5, 6]] * 500, search, [NO_PREFIX] * 500)
     short = continuous.ask([[4]], Greedy(rules=RULES), [NO_PREFIX])
     order = [event.number for event in collected(continuous, 2)]
     continuous.close()
