@@ -27,6 +27,8 @@ ORDER = [
     "search",
     "alignment",
     "engines",
+    "translation",
+    "scribe",
     "translate",
     "weights",
     "folder",
@@ -42,7 +44,7 @@ ORDER = [
     "cli",
 ]
 EXEMPT = {"__init__.py", "__main__.py"}  # the public names, which are imported lazily
-LAZY = {("translate", "visualise"), ("visualise", "visualise")}  # notebook rendering
+LAZY = {("translation", "visualise"), ("visualise", "visualise")}  # notebook rendering
 
 
 def part(path: Path) -> str:

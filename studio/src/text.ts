@@ -1,7 +1,7 @@
 // How a token is written: seen, never obeyed. What has no shape of its own is shown by a sign.
 
 const JOINERS = /^[\u200c\u200d]*$/u;
-const SIGNS: Record<string, string> = { " ": "␣", "\u00a0": "⍽", "\u007f": "␡" };
+const SIGNS: Record<string, string> = { " ": "␣", "▁": "␣", "\u00a0": "⍽", "\u007f": "␡" };
 
 function sign(c: string): string {
   const code = c.codePointAt(0) ?? 0;
