@@ -128,8 +128,10 @@ def main() -> None:
     options.add_argument("--clients", type=int, default=1)
     options.add_argument("--seconds", type=float, default=10.0)
     options.add_argument("--beam", type=int)
+    options.add_argument("--prefix", help="how each translation must begin: with a long one, any model has work")
     given = options.parse_args()
-    client = Client(given.url, {} if given.beam is None else {"beam": given.beam})
+    asked = {"beam": given.beam, "prefix": given.prefix}
+    client = Client(given.url, {name: value for name, value in asked.items() if value is not None})
     texts = itertools.cycle(given.text.read_text("utf-8").splitlines())
     if given.rate:
         loop = open_loop(client, texts, given.rate, given.seconds)

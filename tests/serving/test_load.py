@@ -21,7 +21,8 @@ DEADLINE = 6.0  # seconds, the bound of an answer that was accepted
 
 
 def load(server: Running, text: Path, *options: object) -> dict[str, Any]:
-    command = [sys.executable, str(LOAD), server.url, "--text", str(text), "--beam", "16", *map(str, options)]
+    work = ["--beam", "16", "--prefix", "abcd" * 50]  # so that a client can ask for ten times more than it can do
+    command = [sys.executable, str(LOAD), server.url, "--text", str(text), *work, *map(str, options)]
     done = subprocess.run(command, capture_output=True, check=True, text=True, timeout=180)
     print(done.stdout)
     found: dict[str, Any] = json.loads(done.stdout)
@@ -47,4 +48,4 @@ def test_overload_is_refused_at_once_and_costs_nothing(
     if seconds >= 60:  # a few seconds beside other tests tell nothing about times
         assert flood["refused ms"]["p99"] < 100
         assert flood["accepted ms"]["p99"] < 1000 * DEADLINE
-        assert flood["accepted a second"] > 0.9 * rate
+        assert flood["accepted a second"] > 0.75 * rate  # who asks takes its cores here; benchmarks/serve.py keeps them apart
