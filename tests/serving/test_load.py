@@ -48,4 +48,5 @@ def test_overload_is_refused_at_once_and_costs_nothing(
     if seconds >= 60:  # a few seconds beside other tests tell nothing about times
         assert flood["refused ms"]["p99"] < 100
         assert flood["accepted ms"]["p99"] < 1000 * DEADLINE
-        assert flood["accepted a second"] > 0.75 * rate  # who asks takes its cores here; benchmarks/serve.py keeps them apart
+        # who asks takes the server's cores here; benchmarks/serve.py keeps them apart
+        assert flood["accepted a second"] > 0.75 * rate
