@@ -15,7 +15,7 @@ from starlette.routing import BaseRoute, Route
 
 from regarde.serving import fields
 from regarde.serving.fields import Field, Flag, String, Strings, Whole
-from regarde.serving.frames import Frame, Kind
+from regarde.serving.frames import Frame, Kind, as_json
 from regarde.serving.limits import Limits, Refusal
 from regarde.serving.reading import json_body
 from regarde.serving.service import Asked, Service, late
@@ -126,7 +126,7 @@ def _told(name: str, data: bytes) -> bytes:
 
 
 def answer(value: Any, status: int = 200) -> Response:
-    return raw(json.dumps(value, ensure_ascii=False, separators=(",", ":")).encode(), status)
+    return raw(as_json(value), status)
 
 
 def raw(body: bytes, status: int = 200) -> Response:

@@ -7,6 +7,7 @@ length  4 bytes  of the body
 
 from __future__ import annotations
 
+import json
 import struct
 from dataclasses import dataclass
 from enum import IntEnum
@@ -32,6 +33,11 @@ class Frame:
 
     def packed(self) -> bytes:
         return HEADER.pack(self.number, self.kind, len(self.body)) + self.body
+
+
+def as_json(value: object) -> bytes:
+    """The one way in which JSON is written here."""
+    return json.dumps(value, ensure_ascii=False, separators=(",", ":")).encode()
 
 
 class Unpacker:

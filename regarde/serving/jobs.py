@@ -45,6 +45,14 @@ class Reading:
             raise DataError(f"{given}. Send fewer or shorter sentences, or ask for a smaller n_best.")
         return Job(question, self, search, texts, numbers)
 
+    def check_trace(self, question: Question) -> None:
+        """Refuse a trace that nobody could read: every step has the weights of every branch, and its energies."""
+        job = self.begun(question)
+        numbers = 2 * job.search.width * job.cost // job.search.n_best
+        if numbers > MOST_TRACED:
+            given = f"A trace of up to {numbers:,} numbers, expected at most {MOST_TRACED:,}"
+            raise DataError(f"{given}. Send fewer or shorter sentences, or ask for a smaller beam.")
+
 
 @dataclass(frozen=True)
 class Job:
@@ -109,15 +117,6 @@ def prefixes(question: Mapping[str, Any]) -> Sequence[Prefix]:
     if "prefixes" not in question:
         return [Prefix()] * len(question["sources"])
     return [Prefix(tuple(ids), np.array(barred, np.int64)) for ids, barred in question["prefixes"]]
-
-
-def check_trace(question: Question, reading: Reading) -> None:
-    """Refuse a trace that nobody could read: every step has the weights of every branch, and its energies."""
-    job = reading.begun(question)
-    numbers = 2 * job.search.width * job.cost // job.search.n_best
-    if numbers > MOST_TRACED:
-        given = f"A trace of up to {numbers:,} numbers, expected at most {MOST_TRACED:,}"
-        raise DataError(f"{given}. Send fewer or shorter sentences, or ask for a smaller beam.")
 
 
 def _pieces(text: str, question: Question, scribe: Scribe) -> list[Sentence]:

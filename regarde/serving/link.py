@@ -16,8 +16,8 @@ from typing import Any, TypeVar
 
 from regarde.errors import DataError, RegardeError, UsageError
 from regarde.loading import load_scribe
-from regarde.serving.frames import Frame, Kind, Unpacker
-from regarde.serving.jobs import MOST_NUMBERS, Job, Reading, check_trace
+from regarde.serving.frames import Frame, Kind, Unpacker, as_json
+from regarde.serving.jobs import MOST_NUMBERS, Job, Reading
 from regarde.serving.journal import Journal
 from regarde.serving.limits import Refusal
 from regarde.serving.metrics import Metrics
@@ -90,27 +90,28 @@ class Link:
 
         Whoever stops before the end has lost interest, and the worker is told.
         """
-        if self._line is None:
-            raise Refusal(UNAVAILABLE, "The models are being loaded.", retry_after=1)
         reading = self._readings[model]
-        try:
-            if verb == "trace":
-                await _done(check_trace, question, reading, long=_long(question))
-            job = await _done(reading.begun, question, long=_long(question)) if verb == "translate" else None
-        except RegardeError as error:
-            raise self._refusal({"exit_code": error.exit_code, "error": str(error)}) from None
-        if job is None:
-            frames = self._frames({"model": model, "verb": verb, **question})
+        if verb == "translate":
+            frames = self._translated(model, await self._read(reading.begun, question))
         else:
-            frames = self._translated(model, job)
+            if verb == "trace":
+                await self._read(reading.check_trace, question)
+            frames = self._frames({"model": model, "verb": verb, **question})
         async with contextlib.aclosing(frames):
             async for frame in frames:
                 yield frame
 
+    async def _read(self, work: Callable[[Any], Done], question: Mapping[str, Any]) -> Done:
+        """What a question comes to; what is wrong with it is refused."""
+        try:
+            return await _done(work, question, long=sum(map(len, question["texts"])) > LONG)
+        except RegardeError as error:
+            raise self._refusal({"exit_code": error.exit_code, "error": str(error)}) from None
+
     async def _translated(self, model: str, job: Job) -> AsyncGenerator[Frame, None]:
         """Tokens out, and what comes back as text."""
         if not job.sentences:
-            yield Frame(0, Kind.ANSWER, _json(job.answer(b"")))
+            yield Frame(0, Kind.ANSWER, as_json(job.answer(b"")))
             return
         if self._cost + job.cost > 4 * MOST_NUMBERS:
             raise self._refusal({"busy": True})
@@ -121,10 +122,10 @@ class Link:
             ) as frames:
                 async for frame in frames:
                     if frame.kind is Kind.PART:
-                        yield Frame(frame.number, frame.kind, _json(job.part(frame.body)))
+                        yield Frame(frame.number, frame.kind, as_json(job.part(frame.body)))
                     else:
                         answer = await _done(job.answer, frame.body, long=len(frame.body) > LONG)
-                        yield Frame(frame.number, frame.kind, _json(answer))
+                        yield Frame(frame.number, frame.kind, as_json(answer))
         finally:
             self._cost -= job.cost
 
@@ -134,7 +135,7 @@ class Link:
             raise Refusal(UNAVAILABLE, "The models are being loaded.", retry_after=1)
         number, answers, last = next(self._numbers), asyncio.Queue[Frame](), False
         self._waiting[number] = answers
-        self._line.writer.write(Frame(number, Kind.ASK, _json(question)).packed())
+        self._line.writer.write(Frame(number, Kind.ASK, as_json(question)).packed())
         try:
             while not last:
                 frame = await answers.get()
@@ -150,7 +151,7 @@ class Link:
     async def _loaded(self, line: Line) -> tuple[Mapping[str, Any], ...]:
         folders = {name: str(folder) for name, folder in self._folders.items()}
         question = {"verb": "load", "models": folders, "threads": self._threads}
-        line.writer.write(Frame(0, Kind.ASK, json.dumps(question).encode()).packed())
+        line.writer.write(Frame(0, Kind.ASK, as_json(question)).packed())
         frames = Unpacker()
         while data := await line.reader.read(1 << 18):
             for frame in frames.feed(data):
@@ -174,7 +175,7 @@ class Link:
         code = await asyncio.to_thread(line.process.wait)
         self._journal.trouble(f"the process of the models ended ({code}) and is started again")
         for number, answers in self._waiting.items():
-            answers.put_nowait(Frame(number, Kind.ERROR, json.dumps({"busy": True}).encode()))
+            answers.put_nowait(Frame(number, Kind.ERROR, as_json({"busy": True})))
         await self._again()
 
     async def _again(self) -> None:
@@ -195,17 +196,9 @@ class Link:
         return Refusal(UNAVAILABLE, "The models could not answer this.", retry_after=1)
 
 
-def _long(question: Mapping[str, Any]) -> bool:
-    return sum(map(len, question["texts"])) > LONG
-
-
-async def _done(work: Callable[..., Done], *given: Any, long: bool) -> Done:
+async def _done(work: Callable[[Any], Done], given: Any, *, long: bool) -> Done:
     """At once, or beside everything else where it would keep others waiting."""
-    return await asyncio.to_thread(work, *given) if long else work(*given)
-
-
-def _json(value: object) -> bytes:
-    return json.dumps(value, ensure_ascii=False, separators=(",", ":")).encode()
+    return await asyncio.to_thread(work, given) if long else work(given)
 
 
 async def _started() -> Line:

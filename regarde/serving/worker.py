@@ -29,7 +29,7 @@ from regarde.loading import Frame as Stated
 from regarde.loading import load
 from regarde.manifest import CONFIG
 from regarde.search import adjusted
-from regarde.serving.frames import Frame, Kind, Unpacker
+from regarde.serving.frames import Frame, Kind, Unpacker, as_json
 from regarde.serving.jobs import packed, prefixes
 from regarde.serving.verbs import VERBS, Question
 from regarde.translate import Translator
@@ -163,7 +163,7 @@ class Worker:
             self._send(number, Kind.ERROR, {"exit_code": 1, "error": f"unexpected {type(error).__name__}: {error}"})
 
     def _send(self, number: int, kind: Kind, value: object) -> None:
-        self._send_bytes(number, kind, json.dumps(value, ensure_ascii=False, separators=(",", ":")).encode())
+        self._send_bytes(number, kind, as_json(value))
 
     def _send_bytes(self, number: int, kind: Kind, body: bytes) -> None:
         with self._writing:
