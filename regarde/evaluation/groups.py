@@ -11,6 +11,7 @@ from numpy.typing import NDArray
 from regarde.text import infer
 
 MOST_GROUPS = 8
+FEW = 10  # sentences, or one in a hundred of a small test set: fewer make no group of their own at the end
 SAMPLE = 20_000  # texts looked at to tell words from characters
 
 
@@ -31,17 +32,19 @@ class Grouping:
 
 
 def by_length(sources: Sequence[str]) -> Grouping:
-    """Steps of 1, 2, 5, 10, …, as many as fit nineteen in twenty sentences; the last is open."""
+    """Steps of 1, 2, 5, 10, …, as many as fit nineteen in twenty sentences; the last has whatever is longer."""
     characters = infer(sources[:SAMPLE]).config.kind in ("characters", "fields")
     lengths = np.array([len(source if characters else source.split()) for source in sources])
     step = _step(float(np.percentile(lengths, 95)))
     places = np.minimum(np.maximum(lengths - 1, 0) // step, MOST_GROUPS - 1)
-    last = int(places.max())
+    reached = np.cumsum(np.bincount(places)[::-1])[::-1]  # sentences in each place and those after it
+    last = int(np.flatnonzero(reached >= max(1, min(FEW, len(sources) // 100)))[-1])
+    places = np.minimum(places, last)
     groups = []
     for place in range(last + 1):
         rows = np.flatnonzero(places == place)
         low, high = place * step + 1, (place + 1) * step
-        opened = place == MOST_GROUPS - 1 and lengths.max() > high
+        opened = place == last and lengths.max() > high
         label = f"{low} and more" if opened else f"{low}" if low == high else f"{low} to {high}"
         if len(rows):
             groups.append(Group(label, rows))
