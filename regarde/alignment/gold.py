@@ -16,7 +16,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from regarde.alignment.links import Link
-from regarde.data.corpus import read_lines
+from regarde.data.lines import read_lines
 from regarde.errors import DataError
 
 _MARKED = re.compile(r"([0-9]{1,9})([-?pP])([0-9]{1,9})(?:[-:/]?([SsPp]))?")

@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from regarde.alignment.links import Link, Weights
     from regarde.alignment.reading import Reading
     from regarde.alignment.symmetrise import Method
-    from regarde.data.corpus import Pair
+    from regarde.data.formats import Pair
     from regarde.translate import Translator
     from regarde.translation import Translation
 

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Literal
 from regarde.cli.forms import Fate, Form, Request
 from regarde.cli.output import Output
 from regarde.cli.streams import Input
-from regarde.data.corpus import LINE_LIMIT, Line, decode_line, read_lines, repair
+from regarde.data.lines import LINE_LIMIT, Line, decode_line, read_lines, repair
 from regarde.errors import DataError
 from regarde.text.sentences import cut, shorten
 

@@ -14,7 +14,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Literal, Protocol
 
-from regarde.data.corpus import Line
+from regarde.data.lines import Line
 
 if TYPE_CHECKING:
     from regarde.scribe import Sentence

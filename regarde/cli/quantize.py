@@ -15,7 +15,8 @@ from regarde.errors import RegardeError, missing_extra
 
 if TYPE_CHECKING:
     from regarde.config import Table
-    from regarde.data.corpus import OnError, Pair
+    from regarde.data.corpus import OnError
+    from regarde.data.formats import Pair
     from regarde.evaluation.metrics import MetricName
 
 MOST_PAIRS = 2000  # to compare by

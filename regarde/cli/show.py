@@ -61,7 +61,7 @@ def show(
         if path is not None and path.suffix.lower() != suffix:
             raise UsageError(f"--{suffix[1:]} {path}: expected a name that ends in {suffix}.")
 
-    from regarde.data.corpus import repair
+    from regarde.data.lines import repair
     from regarde.loading import load
     from regarde.visualise import Heatmap, save
     from regarde.visualise.terminal import heatmap

@@ -16,7 +16,7 @@ from typing import NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-from regarde.data.corpus import Pair
+from regarde.data.formats import Pair
 from regarde.errors import DataError
 
 Indices = npt.NDArray[np.int64]

@@ -13,8 +13,10 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from regarde.data.corpus import File, OnError, Pair, Report, read_pairs, read_parallel
+from regarde.data.corpus import OnError, Report, read_pairs, read_parallel
 from regarde.data.datasets import DATASETS
+from regarde.data.formats import Pair
+from regarde.data.lines import File
 from regarde.errors import DataError, UsageError
 
 

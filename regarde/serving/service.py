@@ -11,7 +11,7 @@ from typing import Any, TypeVar
 
 from starlette.requests import Request
 
-from regarde.data.corpus import repair
+from regarde.data.lines import repair
 from regarde.serving.frames import Frame
 from regarde.serving.gate import Gate
 from regarde.serving.journal import Journal

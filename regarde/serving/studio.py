@@ -12,7 +12,7 @@ from starlette.responses import Response
 from starlette.routing import BaseRoute, Mount, Route
 from starlette.staticfiles import StaticFiles
 
-from regarde.data.corpus import repair
+from regarde.data.lines import repair
 from regarde.errors import RegardeError
 from regarde.serving import exploring, runs
 from regarde.serving.api import UNPROCESSABLE, answer

@@ -26,7 +26,7 @@ from regarde.alignment.gold import Gold, read_gold
 from regarde.alignment.links import Link
 from regarde.config import Count, NonNegative
 from regarde.data.batch import Batch
-from regarde.data.corpus import Pair
+from regarde.data.formats import Pair
 from regarde.errors import ConfigError, DataError
 from regarde.text import Text, Tokenizer
 

@@ -14,9 +14,11 @@ from numpy.typing import NDArray
 
 from regarde.config import Table
 from regarde.data import sampling
-from regarde.data.corpus import File, Pair, Report, read_pairs, read_parallel
+from regarde.data.corpus import Report, read_pairs, read_parallel
 from regarde.data.datasets import DATASETS
 from regarde.data.encoded import EncodedPairs
+from regarde.data.formats import Pair
+from regarde.data.lines import File
 from regarde.errors import DataError, UsageError
 from regarde.evaluation.metrics import MetricName
 from regarde.models import parameter_count

@@ -16,7 +16,7 @@ from regarde.cli.filter import LONGEST, WINDOW, Counts, Filter, Long
 from regarde.cli.forms import Form, Json, Plain, Ranked
 from regarde.cli.output import Output
 from regarde.cli.streams import Input
-from regarde.data.corpus import LINE_LIMIT
+from regarde.data.lines import LINE_LIMIT
 from regarde.errors import DataError
 from regarde.loading import load
 from regarde.native import library

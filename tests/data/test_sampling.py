@@ -5,7 +5,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from regarde.data.corpus import Pair
+from regarde.data.formats import Pair
 from regarde.data.sampling import Indices, batches, ordered, split, useful_share
 from regarde.errors import DataError
 

@@ -11,7 +11,7 @@ import torch
 
 import regarde
 from regarde.data.batch import collate
-from regarde.data.corpus import Pair
+from regarde.data.formats import Pair
 from regarde.errors import ConfigError, DataError
 from regarde.models import BahdanauConfig, LuongConfig, TransformerConfig
 from regarde.text import CharactersConfig, TextConfig, WordsConfig

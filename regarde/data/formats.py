@@ -1,0 +1,181 @@
+"""The ways a line can be a pair, and which of them a file has.
+
+name.tsv  name.txt    source TAB target; with more columns, `columns` says which is which, or `several` that all
+                      after the first are targets, on each line as many as there are
+name.jsonl            {"source": "…", "target": "…"}, other keys are ignored
+name.….gz             the same, compressed
+name, -               a file without a suffix, and standard input: as .tsv
+any but .jsonl        source ||| target, as fast_align reads them: the first line that has a TAB or such bars, these
+                      as a word of their own, says which of the two the whole file is
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from pathlib import Path
+from typing import NamedTuple, Protocol
+
+from regarde.data.lines import File, lines_of, name_of
+from regarde.errors import DataError, UsageError
+
+_SAMPLE = 24  # characters of a cell shown in a message
+_MOST_SHOWN = 8  # columns shown in a message
+_BARS = re.compile(r"(?:^| +)\|\|\|(?: +|$)")
+
+
+class Pair(NamedTuple):
+    """A text and its translation."""
+
+    source: str
+    target: str
+
+
+class LineError(Exception):
+    """Why a line cannot be a pair, or half of one."""
+
+    def __init__(self, reason: str, detail: str) -> None:
+        super().__init__(detail)
+        self.reason = reason
+
+
+class Columns(NamedTuple):
+    """Which columns of a table are joined to be a side, from 0."""
+
+    source: tuple[int, ...]
+    target: tuple[int, ...]
+
+
+class Format(Protocol):
+    """A way to write pairs; a line that is none raises LineError."""
+
+    def pair(self, text: str) -> Pair: ...
+
+
+class Table:
+    """TAB-separated columns, as many on each line as on the first."""
+
+    def __init__(self, file: File, columns: Columns | None) -> None:
+        self.file = file
+        self.columns = columns
+        self.width: int | None = None
+
+    def pair(self, text: str) -> Pair:
+        if not text or text.isspace():  # says nothing about the columns of the file
+            raise LineError("blank line", "the line is blank")
+        cells = text.split("\t")
+        if self.columns is None and len(cells) > 2 and self.width is None:
+            # not one bad line but a question that only the user can answer, so nothing is skipped
+            raise DataError(f"{self._shape(cells)}. Say which are source and target, for example --columns 1+2:3.")
+        if self.columns is None:
+            self.width = 2
+        elif self.width is None:
+            if max(*self.columns.source, *self.columns.target) >= len(cells):
+                raise DataError(f"{self._shape(cells)}, but --columns asks for more. Choose among these.")
+            self.width = len(cells)
+        if len(cells) != self.width:
+            remedy = "" if len(cells) > 1 else ": columns are separated by TAB"
+            raise LineError("wrong column count", f"{_columns(len(cells))}, expected {self.width}{remedy}")
+        if self.columns is None:
+            return Pair(*cells)
+        source, target = ("\t".join(cells[i] for i in side) for side in self.columns)
+        return Pair(source, target)
+
+    def _shape(self, cells: list[str]) -> str:
+        shown = ", ".join(f"{i} {_sample(cell)}" for i, cell in enumerate(cells[:_MOST_SHOWN], start=1))
+        return f"{name_of(self.file)}: {_columns(len(cells))} ({shown}{', …' if len(cells) > _MOST_SHOWN else ''})"
+
+
+class Bars:
+    """source ||| target, for fast_align and its kin."""
+
+    def pair(self, text: str) -> Pair:
+        if not text or text.isspace():
+            raise LineError("blank line", "the line is blank")
+        sides = _BARS.split(text)
+        if len(sides) != 2:
+            raise LineError("wrong number of |||", f"{len(sides) - 1} times |||, expected source ||| target")
+        if "\t" in text:
+            raise LineError("TAB", "a TAB in a line of source ||| target, expected spaces")
+        return Pair(*sides)
+
+
+class Text:
+    """A table of two columns, or source ||| target: whichever its first line shows that shows either."""
+
+    def __init__(self, file: File) -> None:
+        self.table = Table(file, None)
+        self.decided: Format | None = None
+
+    def pair(self, text: str) -> Pair:
+        if self.decided is None and "\t" in text:
+            self.decided = self.table
+        elif self.decided is None and _BARS.search(text):
+            self.decided = Bars()
+        return (self.decided or self.table).pair(text)
+
+
+class Several:
+    """A source and all its targets, TAB-separated."""
+
+    def pair(self, text: str) -> Pair:
+        source, *targets = text.split("\t")
+        filled = [target for target in targets if target and not target.isspace()]
+        if not filled:
+            raise LineError("no target", "no target, expected one or more after a TAB")
+        return Pair(source, "\t".join(filled))
+
+
+class Records:
+    """A JSON object a line."""
+
+    def pair(self, text: str) -> Pair:
+        try:
+            record = json.loads(text)
+        except (ValueError, RecursionError):  # RecursionError: nested thousands deep
+            raise LineError("not JSON", "not valid JSON, expected an object with source and target") from None
+        if not isinstance(record, dict) or not {"source", "target"} <= record.keys():
+            raise LineError("no source and target", 'expected {"source": "…", "target": "…"}')
+        source, target = record["source"], record["target"]
+        if not isinstance(source, str) or not isinstance(target, str):
+            raise LineError("not a string", "source and target must be strings")
+        return Pair(source, target)
+
+
+def format_of(file: File, columns: Columns | None) -> Format:
+    """By the file's suffix, and by its first line where that may tell more; an unknown one is refused."""
+    match "" if file == "-" else Path(file.name.removesuffix(".gz")).suffix:
+        case ".tsv" | ".txt" | "":
+            return Table(file, columns) if columns else Text(file)
+        case ".jsonl" if columns is None:
+            return Records()
+        case ".jsonl":
+            raise UsageError(f"{file}: JSON lines have keys, not columns. Leave out --columns.")
+    if columns is None and file != "-" and _begins_with_bars(file):  # fast_align's are called text.fr-en and the like
+        return Bars()
+    expected = ".tsv, .txt, .jsonl or no suffix, also with .gz, or lines of source ||| target"
+    raise DataError(f"{file}: unknown format, expected {expected}. Convert or rename the file.")
+
+
+def _begins_with_bars(file: Path) -> bool:
+    """Whether the first line that is not blank is one of fast_align's; of what is no regular file, nothing is read."""
+    if not file.is_file():
+        return False
+    first = next((line.body for line in lines_of(file) if line.body.strip()), b"")
+    return bool(_BARS.search(first.decode("utf-8", errors="replace")))
+
+
+def parse_columns(columns: str) -> Columns:
+    """1+2:3 and the like."""
+    if not re.fullmatch(r"[1-9]\d{0,5}(\+[1-9]\d{0,5})*:[1-9]\d{0,5}(\+[1-9]\d{0,5})*", columns, re.ASCII):
+        raise UsageError(f"--columns {columns}: expected source:target, counted from 1, for example 1:2 or 1+2:3.")
+    source, target = (tuple(int(number) - 1 for number in side.split("+")) for side in columns.split(":"))
+    return Columns(source, target)
+
+
+def _columns(count: int) -> str:
+    return "1 column" if count == 1 else f"{count:,} columns"
+
+
+def _sample(cell: str) -> str:
+    return json.dumps(cell if len(cell) <= _SAMPLE else f"{cell[:_SAMPLE]}…", ensure_ascii=False)
