@@ -19,6 +19,7 @@ from regarde.training.trainer import Trainer, Watcher
 __all__ = ["Run", "Silence", "compose", "default_folder", "free_folder", "ready", "request", "start", "train"]
 
 PRESET = "rnnsearch-small"
+OWN = {"model": {"dropout": 0.3}}  # people's own pairs are few, and read many times
 
 
 def compose(
@@ -26,9 +27,12 @@ def compose(
 ) -> Table:
     """The tables of a run. Each of these is laid over the one before it: preset, recipe, data, settings.
 
-    Without a recipe, the preset is rnnsearch-small unless it is said; a recipe stands alone unless a preset is said.
+    Without a recipe, the preset is rnnsearch-small unless it is said, with more dropout for pairs that are not embedded;
+    a recipe stands alone unless a preset is said.
     """
     below = presets.preset(preset or PRESET).recipe if preset or recipe is None else {}
+    if preset is None and recipe is None and data.get("name") not in DATASETS:
+        below = config.merge(below, OWN)
     above = config.read(recipe) if recipe else {}
     above.pop("about", None)  # the file of a preset is a recipe too, and what it tells of itself is not trained
     given = {"data": {key: value for key, value in data.items() if value}}
