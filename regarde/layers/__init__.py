@@ -3,7 +3,7 @@
 from regarde.layers.cells import CELLS, GRU, LSTM, Cell, CellName, Simple, TorchGRU, reversed_tokens, run
 from regarde.layers.dropout import Dropout
 from regarde.layers.embedding import Embedding
-from regarde.layers.initial import quiet_padding, uniform
+from regarde.layers.initial import InitName, draw, quiet_padding
 from regarde.layers.readout import Maxout
 from regarde.layers.stack import Stack
 
@@ -15,12 +15,13 @@ __all__ = [
     "CellName",
     "Dropout",
     "Embedding",
+    "InitName",
     "Maxout",
     "Simple",
     "Stack",
     "TorchGRU",
+    "draw",
     "quiet_padding",
     "reversed_tokens",
     "run",
-    "uniform",
 ]

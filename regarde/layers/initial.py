@@ -1,11 +1,24 @@
-"""How parameters start, where a paper says so for all of them alike."""
+"""How parameters start, where all of them start alike."""
 
 from __future__ import annotations
+
+import math
+from typing import Literal
 
 import torch
 from torch import nn
 
 from regarde.text.vocabulary import PAD
+
+InitName = Literal["paper", "scaled", "torch"]
+
+
+def draw(model: nn.Module, init: InitName, bound: float) -> None:
+    """As a paper says, every parameter within a bound; as large as that is in a wide model; or as torch has done it."""
+    if init == "paper":
+        uniform(model, bound)
+    elif init == "scaled":
+        scaled(model)
 
 
 @torch.no_grad()
@@ -14,6 +27,19 @@ def uniform(module: nn.Module, bound: float) -> None:
     for parameter in module.parameters():
         nn.init.uniform_(parameter, -bound, bound)
     quiet_padding(module)
+
+
+@torch.no_grad()
+def scaled(module: nn.Module) -> None:
+    """Matrices in [-0.1, 0.1] if they have a thousand inputs, as those of Luong et al. 2015; wider if they have fewer.
+
+    So sums are as large as in the paper's model. torch makes them a third of that, and of what enters a small stack of
+    LSTM cells so little comes out that it learns to look at the source many times later.
+    """
+    for part in module.modules():
+        if isinstance(part, nn.Linear):
+            bound = 0.1 * math.sqrt(1000 / part.in_features)
+            nn.init.uniform_(part.weight, -bound, bound)
 
 
 @torch.no_grad()

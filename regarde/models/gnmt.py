@@ -22,7 +22,7 @@ from torch import Tensor, nn
 from regarde.attention.mechanisms import Attention, AttentionConfig, GlobalConfig, Memory
 from regarde.attention.scores import AdditiveConfig
 from regarde.config import Depth, Share, Size
-from regarde.layers import CellName, Embedding, Stack, uniform
+from regarde.layers import CellName, Embedding, InitName, Stack, draw
 from regarde.models.bahdanau import attend_before
 from regarde.models.encoders import (
     STARTS,
@@ -89,7 +89,7 @@ class GNMTConfig:
     residual_from: ResidualFrom = 3  # of the decoder
     dropout: Share = 0.2  # on embeddings, between layers and before the softmax
     variational: bool = False  # one dropout mask for a whole sentence
-    init: Literal["paper", "torch"] = "paper"
+    init: InitName = "paper"
 
     def build(self, source_vocabulary: int, target_vocabulary: int) -> Model:
         E, H = self.embedding, self.hidden
@@ -114,6 +114,5 @@ class GNMTConfig:
             vocabulary=nn.Linear(H, target_vocabulary),
         )
         model = Model(encoder, decoder)
-        if self.init == "paper":
-            uniform(model, 0.04)  # section 8.2
+        draw(model, self.init, 0.04)  # section 8.2
         return model

@@ -25,7 +25,7 @@ from torch import Tensor, nn
 from regarde.attention.mechanisms import Attention, AttentionConfig, GlobalConfig, Memory
 from regarde.attention.scores import GeneralConfig
 from regarde.config import Depth, Share, Size
-from regarde.layers import CellName, Embedding, Stack, uniform
+from regarde.layers import CellName, Embedding, InitName, Stack, draw
 from regarde.models.encoders import (
     STARTS,
     Copy,
@@ -144,7 +144,7 @@ class LuongConfig:
     residual_from: ResidualFrom = 0  # of the decoder
     dropout: Share = 0.2  # on embeddings, between layers and before the softmax
     variational: bool = False  # one dropout mask for a whole sentence
-    init: Literal["paper", "torch"] = "paper"
+    init: InitName = "paper"
 
     def build(self, source_vocabulary: int, target_vocabulary: int) -> Model:
         E, H = self.embedding, self.hidden
@@ -172,6 +172,5 @@ class LuongConfig:
             vocabulary=nn.Linear(H, target_vocabulary),
         )
         model = Model(encoder, decoder)
-        if self.init == "paper":
-            uniform(model, 0.1)  # section 4.1
+        draw(model, self.init, 0.1)  # section 4.1
         return model

@@ -21,7 +21,7 @@ from torch import Tensor, nn
 
 from regarde.config import Depth, Share, Size
 from regarde.data.batch import Batched
-from regarde.layers import CellName, Embedding, Stack, uniform
+from regarde.layers import CellName, Embedding, InitName, Stack, draw
 from regarde.models.encoders import (
     STARTS,
     Copy,
@@ -86,7 +86,7 @@ class SutskeverConfig:
     residual_from: ResidualFrom = 0  # of the decoder
     dropout: Share = 0.0  # on embeddings, between layers and before the softmax; the paper has none
     variational: bool = False  # one dropout mask for a whole sentence
-    init: Literal["paper", "torch"] = "paper"
+    init: InitName = "paper"
 
     def build(self, source_vocabulary: int, target_vocabulary: int) -> Model:
         embedding = Embedding(source_vocabulary, self.embedding, self.dropout)
@@ -108,6 +108,5 @@ class SutskeverConfig:
             vocabulary=nn.Linear(self.hidden, target_vocabulary),
         )
         model = Model(encoder, decoder)
-        if self.init == "paper":
-            uniform(model, 0.08)  # section 3.4
+        draw(model, self.init, 0.08)  # section 3.4
         return model

@@ -27,7 +27,7 @@ def compose(
 ) -> Table:
     """The tables of a run. Each of these is laid over the one before it: preset, recipe, data, settings.
 
-    Without a recipe, the preset is rnnsearch-small unless it is said, with more dropout for pairs that are not embedded;
+    Without a recipe, the preset is rnnsearch-small unless it is said, with more dropout for pairs of one's own;
     a recipe stands alone unless a preset is said.
     """
     below = presets.preset(preset or PRESET).recipe if preset or recipe is None else {}

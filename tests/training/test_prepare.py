@@ -167,3 +167,14 @@ def test_one_rule_of_the_search_leaves_the_others_inferred(tmp_path: Path) -> No
 def test_the_file_of_a_preset_is_a_recipe(name: str) -> None:
     file = Path(config.__file__).parent / "recipes" / f"{name}.toml"
     assert compose({"name": "copy"}, recipe=file) == compose({"name": "copy"}, preset=name)
+
+
+def test_pairs_of_ones_own_have_more_dropout_unless_a_model_is_named(tmp_path: Path) -> None:
+    own = {"name": str(tmp_path / "my.tsv")}
+    recipe = Path(config.__file__).parent / "recipes" / "rnnsearch-small.toml"
+    assert compose(own)["model"]["dropout"] == 0.3
+    assert compose({"source": "a.de", "target": "a.en"})["model"]["dropout"] == 0.3
+    assert compose(own, settings=["model.dropout=0.2"])["model"]["dropout"] == 0.2
+    assert compose({"name": "copy"})["model"]["dropout"] == 0.1
+    assert compose(own, preset="rnnsearch-small")["model"]["dropout"] == 0.1
+    assert compose(own, recipe=recipe)["model"]["dropout"] == 0.1
