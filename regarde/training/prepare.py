@@ -30,7 +30,7 @@ from regarde.training.recipe import DataConfig, Recipe, length
 FEWEST_PAIRS = 2
 SHOWN = 5  # pairs of a batch in a message
 SAMPLE = 20_000  # pairs looked at to choose tokenizers
-FEWEST_STEPS, MOST_STEPS = 3_000, 20_000  # of a run whose length was left to us
+FEWEST_STEPS, MOST_STEPS = 5_000, 20_000  # of a run whose length was left to us
 LARGEST_RATIO = 1000.0  # the bound of search.rules.max_ratio: one odd pair must not make an unreadable configuration
 
 
