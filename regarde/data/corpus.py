@@ -1,6 +1,7 @@
 """Corpora as a stream of pairs, with honest accounting.
 
-What cannot be a pair stops the reading with file, line and remedy, or is skipped and counted.
+How a line can be a pair is in formats.py. What cannot be one stops the reading with file, line and remedy, or is
+skipped and counted.
 """
 
 from __future__ import annotations

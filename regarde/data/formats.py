@@ -52,7 +52,7 @@ class Format(Protocol):
     def pair(self, text: str) -> Pair: ...
 
 
-class Table:
+class _Table:
     """TAB-separated columns, as many on each line as on the first."""
 
     def __init__(self, file: File, columns: Columns | None) -> None:
@@ -86,7 +86,7 @@ class Table:
         return f"{name_of(self.file)}: {_columns(len(cells))} ({shown}{', …' if len(cells) > _MOST_SHOWN else ''})"
 
 
-class Bars:
+class _Bars:
     """source ||| target, for fast_align and its kin."""
 
     def pair(self, text: str) -> Pair:
@@ -100,18 +100,18 @@ class Bars:
         return Pair(*sides)
 
 
-class Text:
+class _Text:
     """A table of two columns, or source ||| target: whichever its first line shows that shows either."""
 
     def __init__(self, file: File) -> None:
-        self.table = Table(file, None)
+        self.table = _Table(file, None)
         self.decided: Format | None = None
 
     def pair(self, text: str) -> Pair:
         if self.decided is None and "\t" in text:
             self.decided = self.table
         elif self.decided is None and _BARS.search(text):
-            self.decided = Bars()
+            self.decided = _Bars()
         return (self.decided or self.table).pair(text)
 
 
@@ -126,7 +126,7 @@ class Several:
         return Pair(source, "\t".join(filled))
 
 
-class Records:
+class _Records:
     """A JSON object a line."""
 
     def pair(self, text: str) -> Pair:
@@ -146,13 +146,13 @@ def format_of(file: File, columns: Columns | None) -> Format:
     """By the file's suffix, and by its first line where that may tell more; an unknown one is refused."""
     match "" if file == "-" else Path(file.name.removesuffix(".gz")).suffix:
         case ".tsv" | ".txt" | "":
-            return Table(file, columns) if columns else Text(file)
+            return _Table(file, columns) if columns else _Text(file)
         case ".jsonl" if columns is None:
-            return Records()
+            return _Records()
         case ".jsonl":
             raise UsageError(f"{file}: JSON lines have keys, not columns. Leave out --columns.")
     if columns is None and file != "-" and _begins_with_bars(file):  # fast_align's are called text.fr-en and the like
-        return Bars()
+        return _Bars()
     expected = ".tsv, .txt, .jsonl or no suffix, also with .gz, or lines of source ||| target"
     raise DataError(f"{file}: unknown format, expected {expected}. Convert or rename the file.")
 

@@ -25,7 +25,7 @@ from regarde.manifest import replace_file
 from regarde.training.differences import differences
 
 PLAN = "plan.json"
-FORMAT = 1
+FORMAT = 2
 PLACES = ("name", "source", "target", "valid", "columns", "on_error")  # of data, which is held by its digest
 _REMEDY = "A lab keeps its settings: leave that out, or give another --out."
 

@@ -1,4 +1,4 @@
-"""How parameters start, where all of them start alike."""
+"""How parameters start, where a paper or its size says it for all of them at once."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ InitName = Literal["paper", "scaled", "torch"]
 
 
 def draw(model: nn.Module, init: InitName, bound: float) -> None:
-    """As a paper says, every parameter within a bound; as large as that is in a wide model; or as torch has done it."""
+    """As a paper says, every parameter within its bound; scaled, whatever its bound; or as torch has done it."""
     if init == "paper":
         uniform(model, bound)
     elif init == "scaled":
@@ -31,10 +31,11 @@ def uniform(module: nn.Module, bound: float) -> None:
 
 @torch.no_grad()
 def scaled(module: nn.Module) -> None:
-    """Matrices in [-0.1, 0.1] if they have a thousand inputs, as those of Luong et al. 2015; wider if they have fewer.
+    """Matrices in [-0.1, 0.1] if they have a thousand inputs, as Luong et al. 2015 draw them; further if they have fewer.
 
-    So sums are as large as in the paper's model. torch makes them a third of that, and of what enters a small stack of
-    LSTM cells so little comes out that it learns to look at the source many times later.
+    So what a matrix makes of its input is as large as in their model. torch makes it a third of that, and of what enters
+    a small stack of LSTM cells so little comes out that it takes many times longer to learn where to look. Embeddings,
+    vectors and biases stay as torch draws them.
     """
     for part in module.modules():
         if isinstance(part, nn.Linear):

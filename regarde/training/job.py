@@ -52,6 +52,7 @@ class Request:
     exact: bool = False
     device: str = "cpu"
     threads: int = 0
+    notes: Sequence[str] = ()  # what was chosen for lack of a word
 
 
 def default_folder(data: str) -> Path:
@@ -116,7 +117,7 @@ def ready(request: Request, world: World = ALONE) -> Iterator[Job]:
             data = prepared.recipe.data
             path = request.path or default_folder(data.name or data.source)
             run = held.enter_context(RunFolder(path, old=again)) if world.writes else Elsewhere(path)
-        yield Job(trainer, run, found, [*prepared.notes, *notes])
+        yield Job(trainer, run, found, [*request.notes, *prepared.notes, *notes])
 
 
 def _tables(request: Request, found: Checkpoint | None) -> Table:

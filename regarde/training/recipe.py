@@ -40,7 +40,7 @@ class TrainingConfig:
 
     seed: Seed = 1
     steps: Count = 0  # updates in all; 0: as many as `tokens` or `minutes` allow, or as `epochs` need
-    epochs: Count = 10
+    epochs: Count = 10  # if nothing of this is said, in 5,000 to 20,000 steps
     tokens: Count = 0  # of the target that are learned from, padding apart; 0 = no limit
     minutes: NonNegative = 0.0  # spent on updates, validations apart; 0 = no limit. Schedules end with them
     batch_pairs: Count = 64  # sentences in a batch at most

@@ -19,7 +19,7 @@ from regarde.training.trainer import Trainer, Watcher
 __all__ = ["Run", "Silence", "compose", "default_folder", "free_folder", "ready", "request", "start", "train"]
 
 PRESET = "rnnsearch-small"
-OWN = {"model": {"dropout": 0.3}}  # people's own pairs are few, and read many times
+DROPOUT = 0.3  # for people's own pairs, which are mostly few and read many times
 
 
 def compose(
@@ -31,8 +31,8 @@ def compose(
     a recipe stands alone unless a preset is said.
     """
     below = presets.preset(preset or PRESET).recipe if preset or recipe is None else {}
-    if preset is None and recipe is None and data.get("name") not in DATASETS:
-        below = config.merge(below, OWN)
+    if _own(data, preset, recipe):
+        below = config.merge(below, {"model": {"dropout": DROPOUT}})
     above = config.read(recipe) if recipe else {}
     above.pop("about", None)  # the file of a preset is a recipe too, and what it tells of itself is not trained
     given = {"data": {key: value for key, value in data.items() if value}}
@@ -105,6 +105,7 @@ def request(
     given = {key: value for key, value in data.items() if value}
     path: Path | None
     tables: Table | None
+    notes: list[str] = []
     if resume and "name" in given and out is None and Path(given["name"]).is_dir():
         path = Path(given.pop("name"))
         tables = None
@@ -117,8 +118,15 @@ def request(
     else:
         tables = compose(data, preset=preset, recipe=recipe, settings=settings)
         where = tables["data"]
+        if _own(data, preset, recipe) and tables["model"].get("dropout") == DROPOUT:  # which --set may have changed
+            notes = [f"model: {PRESET}, with dropout {DROPOUT} for pairs of your own"]
         path = out or (named_folder(where.get("name") or where.get("source", "")) if resume else None)
-    return Request(tables, path, settings, resume, exact, device, threads)
+    return Request(tables, path, settings, resume, exact, device, threads, notes)
+
+
+def _own(data: Table, preset: str | None, recipe: Path | None) -> bool:
+    """Whether the model is left to us, for pairs that are not embedded."""
+    return preset is None and recipe is None and data.get("name") not in DATASETS
 
 
 def start(prepared: Prepared, path: Path, watcher: Watcher, *, device: str = "cpu") -> Run:

@@ -1,4 +1,4 @@
-"""A test set cut by the length of its sources: every sentence in one group, no group too small to say anything."""
+"""A test set cut by the length of its sources: every sentence in one group, no few of them at the end."""
 
 from __future__ import annotations
 

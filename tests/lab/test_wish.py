@@ -104,7 +104,7 @@ def test_a_changed_file_is_refused(cli, made, laboratory, tmp_path: Path) -> Non
     [
         ("{", "not the plan of a lab"),
         ("[]", "not the plan of a lab"),
-        (json.dumps({"format": 9}), "format 9, this version reads 1. Upgrade"),
+        (json.dumps({"format": 9}), "format 9, this version reads 2. Upgrade"),
     ],
 )
 def test_a_plan_that_cannot_be_read_is_exit_code_4(cli, tmp_path: Path, content: str, message: str) -> None:

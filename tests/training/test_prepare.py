@@ -12,7 +12,7 @@ from regarde.config import Table
 from regarde.errors import DataError, UsageError
 from regarde.training import recipe as recipes
 from regarde.training.prepare import prepare
-from regarde.training.start import compose
+from regarde.training.start import compose, request
 
 
 def tables(data: Table, *settings: str) -> Table:
@@ -169,6 +169,15 @@ def test_the_file_of_a_preset_is_a_recipe(name: str) -> None:
     assert compose({"name": "copy"}, recipe=file) == compose({"name": "copy"}, preset=name)
 
 
+@pytest.mark.parametrize(("pairs", "steps"), [(9, 5_000), (64 * 600, 6_000), (64 * 3_000, 20_000)])
+def test_a_length_that_is_not_said_is_ten_epochs_within_bounds(pairs: int, steps: int, tmp_path: Path) -> None:
+    given = write(tmp_path / "my.tsv", *((f"{n:06}", f"{n:06}") for n in range(pairs)))
+    held_out = write(tmp_path / "valid.tsv", ("1", "1"))
+    asked = {**given, "valid": [held_out["name"]]}
+    assert prepare(compose(asked)).recipe.training.steps == steps
+    assert prepare(compose(asked, settings=["training.epochs=1"])).recipe.training.steps == -(-pairs // 64)
+
+
 def test_pairs_of_ones_own_have_more_dropout_unless_a_model_is_named(tmp_path: Path) -> None:
     own = {"name": str(tmp_path / "my.tsv")}
     recipe = Path(config.__file__).parent / "recipes" / "rnnsearch-small.toml"
@@ -178,3 +187,6 @@ def test_pairs_of_ones_own_have_more_dropout_unless_a_model_is_named(tmp_path: P
     assert compose({"name": "copy"})["model"]["dropout"] == 0.1
     assert compose(own, preset="rnnsearch-small")["model"]["dropout"] == 0.1
     assert compose(own, recipe=recipe)["model"]["dropout"] == 0.1
+    assert request(own).notes == ["model: rnnsearch-small, with dropout 0.3 for pairs of your own"]
+    assert request(own, preset="rnnsearch-small").notes == request({"name": "copy"}).notes == []
+    assert request(own, settings=["model.dropout=0.2"]).notes == []
