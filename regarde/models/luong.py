@@ -10,8 +10,8 @@ Attention stands AFTER the step of the decoder:   h_t -> a_t -> c_t -> h~_t
     readout (5, 6) h~_t = tanh(W_c [c_t; h_t]),  p(y_t) = softmax(W_s h~_t)
 
 Weights computed after the step belong to the word just read for content scores and to the word just said for location
-scores (footnote 14). That is how alignments are read with `footnote_14 = true`. Small models trained here mostly put
-them on the word just said under either score, so their presets say false; it depends on the task (docs/papers.md).
+scores (footnote 14). That is how alignments are read with `footnote_14 = true`. Small models trained here do
+so on text; on some tasks of characters their weights lie on the word just said (docs/papers.md).
 """
 
 from __future__ import annotations
