@@ -64,7 +64,7 @@ def search_params(
     A search that was stopped or killed goes on by the same command, in the middle of a trial, and ends with the same
     trials; so does one that gets more of them. best.toml in FOLDER is for regarde train --recipe.
 
-    Example: regarde search-params my.tsv --space space.toml --minutes-per-trial 2 --out searches/my
+    Example: regarde search-params my.tsv --space space.toml --out searches/my
     """
     device = choose(device)
 

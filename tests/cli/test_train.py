@@ -26,7 +26,8 @@ def test_in_a_pipe_it_says_what_it_inferred_and_how_it_ended_and_no_more(regarde
     done = regarde("train", "-", *SMALL, stdin=TABLE, cwd=tmp_path)
     assert (done.code, done.out) == (0, b"")
     said = done.error.splitlines()
-    assert said[:6] == [
+    assert said[:7] == [
+        "regarde: model: rnnsearch-small, with dropout 0.3 for pairs of your own",
         "regarde: data: 40 pairs kept",
         "regarde: validation: 2 pairs held out, 38 left to learn from",
         "regarde: source: characters: short strings, 2.0 characters on average",
@@ -34,8 +35,8 @@ def test_in_a_pipe_it_says_what_it_inferred_and_how_it_ended_and_no_more(regarde
         "regarde: training: 2 steps, 2.0 epochs of 1 batches",
         "regarde: vocabularies: 14 source, 14 target",
     ]
-    assert len(said) == 8
-    assert said[7] == "regarde: the model is in runs/stdin. Try: echo TEXT | regarde translate runs/stdin"
+    assert len(said) == 9
+    assert said[8] == "regarde: the model is in runs/stdin. Try: echo TEXT | regarde translate runs/stdin"
     names = {path.name for path in (tmp_path / "runs" / "stdin").iterdir()}
     vouched = set(json.loads((tmp_path / "runs/stdin/manifest.json").read_text())["files"])
     assert vouched == {"README.md", "config.toml", "source.vocab", "target.vocab", "weights.safetensors"}
