@@ -33,7 +33,7 @@ def uniform(module: nn.Module, bound: float) -> None:
 def scaled(module: nn.Module) -> None:
     """Matrices in [-0.1, 0.1] if they have a thousand inputs, as Luong et al. 2015 have it; further if they have fewer.
 
-    So what a matrix makes of its input is as large as in their model; torch makes it a third of that. With a higher rate,
+    So what a matrix makes of its input is as large as in their model; torch makes it a third. With a higher rate,
     small stacks of LSTM cells learn text in minutes that they did not learn before (benchmarks/results.md). Embeddings,
     vectors and biases stay as torch draws them.
     """
