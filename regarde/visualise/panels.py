@@ -11,6 +11,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING
 
+from rich.cells import cell_len
+
 from regarde.alignment.gold import Gold
 from regarde.alignment.links import Weights, shift
 from regarde.errors import UsageError
@@ -26,7 +28,8 @@ if TYPE_CHECKING:
 _CELL, _LEAST_CELL, _NUMBERED_CELL = 0.3, 0.1, 0.27  # inches
 _ROOM = 9.0  # inches that the maps of a row may take before cells get smaller
 _LONGEST_LABEL = 24
-_LONGEST_TITLE = 90
+_LONGEST_TITLE, _TITLE = 90, 11.0  # characters, points
+_TITLE_ROOM = 3.5  # inches that a title may take over a smaller picture
 _ANGLE = 50.0  # degrees words lean: steep enough to stand close, flat enough to read
 _FEW = 0.2  # of the source words
 _GAP = 0.28
@@ -82,6 +85,7 @@ def draw(
     top = max(panel.heat.top for panel in panels)
     rows = [panels[i : i + columns] for i in range(0, len(panels), columns)]
     y = 0.0  # downwards from the upper edge of all
+    across = _TITLE_ROOM
     for number, row in enumerate(rows):
         y -= layout.above if number == 0 or not layout.shared else 0.06
         y -= 0.2 if len(panels) > 1 else 0.0  # the panels' own titles
@@ -100,12 +104,16 @@ def draw(
                 canvas.write(shorten(_free(panel.heat.title), _LONGEST_LABEL * 2), x, y + tall + 0.04, size=8.5)
             x += max(len(panel.heat.source) * layout.cell, layout.cell) + _GAP
             x += layout.over if not layout.shared else 0.0
+        across = max(across, x - _GAP)
         y -= max(max(len(panel.heat.target) for panel in row), 1) * layout.cell + _GAP * 0.6
     _scale(canvas, layout.left, y - 0.08, top)
     if any(panel.gold.possible for panel in panels):
         _key(canvas, layout.left + _SCALE + 0.5, y - 0.08)
     if title:
-        canvas.write(shorten(_free(title), _LONGEST_TITLE), 0.0, 0.12, size=11.0)
+        text = shorten(_free(title), _LONGEST_TITLE)
+        if (width := canvas.width(text, _TITLE)) > across:  # it must not make the picture wider than its maps
+            text = shorten(text, int(cell_len(text) * across / width))
+        canvas.write(text, 0.0, 0.12, size=_TITLE)
     return canvas.picture()
 
 

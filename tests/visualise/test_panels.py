@@ -96,6 +96,16 @@ def test_the_left_side_of_an_arrow_stays_left_in_every_script() -> None:
     assert title == "\u200eשלום \u200e→\u200e עולם"
 
 
+@pytest.mark.parametrize(
+    "words", ["ein sehr langer Satz mit vielen Wörtern", "注意は訳すときに見るところを示す長い文である"]
+)
+def test_a_long_title_makes_no_picture_wider(words: str) -> None:
+    heat = Heatmap(("a", "b"), ("c", "d"), np.eye(2))
+    (long,) = (text for text in texts(draw([Panel(heat)], title=f"{words} → {words}")) if text.endswith("…"))
+    assert 15 < len(long) < len(words) * 2
+    assert "短い → 訳" in {text.replace("\u200e", "") for text in texts(draw([Panel(heat)], title="短い → 訳"))}
+
+
 def test_a_very_large_map_is_one_image(tmp_path: Path) -> None:
     n = 101
     heat = Heatmap(("a",) * n, ("b",) * n, np.eye(n))
