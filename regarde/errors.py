@@ -8,7 +8,8 @@
     ├── DiskError       5  a write did not reach the disk
     └── Stopped  130, 143  a training was told to stop, and was saved
 
-Every message is one line: what was given, what was expected, what to do.
+Every message is one line: what was given, what was expected, what to do. What works, but not as well as it could, is a
+RegardeWarning, in one line too.
 """
 
 from __future__ import annotations
@@ -56,6 +57,10 @@ class Stopped(RegardeError):  # noqa: N818  # somebody wanted it so
     def __init__(self, message: str, signal: int) -> None:
         super().__init__(message)
         self.exit_code = 128 + signal
+
+
+class RegardeWarning(UserWarning):
+    """Something works, but not as well as it could."""
 
 
 # torch raises a RuntimeError where it gets no memory; nothing but its words tells it from others

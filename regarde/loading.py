@@ -58,7 +58,7 @@ def load(
     if engine == "torch" or (engine == "auto" and (device != "cpu" or not library.available())):
         return _by_torch(Path(folder), device)
     if not library.available():
-        raise UsageError("The native library is not there. Reinstall with a C++ compiler, or use engine = torch.")
+        raise UsageError(f"{library.lacking()} Or use engine = torch.")
     if device != "cpu":
         raise UsageError(f"The native engine runs on the CPU, not on {device}. Use engine = torch.")
     try:
