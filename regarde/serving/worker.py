@@ -88,6 +88,8 @@ class Worker:
     def _take(self, frame: Frame) -> None:
         if frame.kind is Kind.CANCEL:
             return self._cancel(frame.number)
+        if frame.kind is Kind.PING:
+            return self._send_bytes(frame.number, Kind.PING, b"")
         question = json.loads(frame.body)
         try:
             if question["verb"] == "load":
