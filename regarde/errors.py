@@ -13,7 +13,11 @@ Every message is one line: what was given, what was expected, what to do.
 
 from __future__ import annotations
 
+import contextlib
 import re
+import sys
+import warnings
+from typing import TextIO
 
 
 class RegardeError(Exception):
@@ -56,6 +60,31 @@ class Stopped(RegardeError):  # noqa: N818  # somebody wanted it so
     def __init__(self, message: str, signal: int) -> None:
         super().__init__(message)
         self.exit_code = 128 + signal
+
+
+class Slower(UserWarning):
+    """Something works, but slowly: what, and what to do where speed matters."""
+
+
+def warn_in_one_line() -> None:
+    """From now on a warning of ours is one line on standard error, as errors are; Python adds where it arose."""
+    usual = warnings.showwarning
+
+    def show(
+        message: Warning | str,
+        category: type[Warning],
+        filename: str,
+        lineno: int,
+        file: TextIO | None = None,
+        line: str | None = None,
+    ) -> None:
+        if not issubclass(category, Slower):
+            usual(message, category, filename, lineno, file, line)
+        elif sys.stderr is not None:
+            with contextlib.suppress(OSError):
+                print(f"regarde: {message}", file=sys.stderr, flush=True)
+
+    warnings.showwarning = show
 
 
 # torch raises a RuntimeError where it gets no memory; nothing but its words tells it from others

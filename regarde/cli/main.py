@@ -13,7 +13,7 @@ import typer
 
 import regarde
 from regarde.cli.streams import ReaderLeft, abandon, warn
-from regarde.errors import DiskError, RegardeError, UsageError, is_out_of_memory, missing_extra
+from regarde.errors import DiskError, RegardeError, UsageError, is_out_of_memory, missing_extra, warn_in_one_line
 
 INTERRUPTED = 130
 DEBUG = "REGARDE_DEBUG"  # set to anything, an unexpected error shows where it came from
@@ -65,6 +65,7 @@ def app(names: tuple[str, ...] = COMMANDS) -> typer.Typer:
 
 def run() -> None:
     """Run a command; whatever goes wrong ends in one line and an exit code, never in a traceback."""
+    warn_in_one_line()
     try:
         asked = tuple(name for name in COMMANDS if sys.argv[1:2] == [name])  # to build the others would take time
         result = app(asked or COMMANDS)(prog_name="regarde", standalone_mode=False)

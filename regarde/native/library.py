@@ -14,6 +14,8 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
+from regarde.errors import Slower
+
 _off = os.environ.get("REGARDE_NATIVE") == "0"
 
 
@@ -141,8 +143,8 @@ def simd() -> str:
     if os.environ.get("REGARDE_SIMD", "avx2") != "avx2" or not loaded().has_avx2():
         return "portable"
     if not agree(table("avx2"), table("portable")):
-        told = "the kernels for avx2 do not give the products they should on this processor"
-        warnings.warn(f"regarde: {told}; those for any processor serve, which are slower.", stacklevel=2)
+        given = "The kernels for avx2 do not give the products they should on this processor"
+        warnings.warn(f"{given}: those for any processor are used, which are slower.", Slower, stacklevel=2)
         return "portable"
     return "avx2"
 
