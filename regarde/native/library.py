@@ -170,8 +170,8 @@ def simd() -> str:
     if os.environ.get("REGARDE_SIMD", "avx2") != "avx2" or not loaded().has_avx2():
         return "portable"
     if not agree(table("avx2"), table("portable")):
-        told = "The kernels for avx2 do not give the products they should on this processor"
-        warnings.warn(f"{told}; those for any processor serve, which are slower.", RegardeWarning, stacklevel=2)
+        given = "The kernels for avx2 do not give the products they should on this processor"
+        warnings.warn(f"{given}: those for any processor are used, which are slower.", RegardeWarning, stacklevel=2)
         return "portable"
     return "avx2"
 

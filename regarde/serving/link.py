@@ -16,6 +16,7 @@ from typing import Any, TypeVar
 from regarde import process
 from regarde.errors import DataError, RegardeError, UsageError
 from regarde.loading import load_scribe
+from regarde.scribe import Scribe
 from regarde.serving.frames import Frame, Kind, Unpacker, as_json
 from regarde.serving.jobs import MOST_NUMBERS, Job, Reading
 from regarde.serving.journal import Journal
@@ -89,7 +90,7 @@ class Link:
         try:
             self.models = await self._loaded(line)
             self._readings = {
-                model["name"]: Reading(load_scribe(self._folders[model["name"]]), model["layers"], model["heads"])
+                model["name"]: Reading(_scribe(self._folders, model), model["layers"], model["heads"])
                 for model in self.models
             }
         except BaseException:
@@ -237,6 +238,10 @@ class Link:
             return Refusal(UNPROCESSABLE, said["error"])
         self._journal.trouble(said["error"])
         return Refusal(UNAVAILABLE, "The models could not answer this.", retry_after=1)
+
+
+def _scribe(folders: Mapping[str, Path], model: Mapping[str, Any]) -> Scribe:
+    return load_scribe(folders[model["name"]], model["offset"])
 
 
 async def _done(work: Callable[[Any], Done], given: Any, *, long: bool) -> Done:
