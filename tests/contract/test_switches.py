@@ -155,7 +155,7 @@ SCORES: dict[ScoreConfig, dict[str, Any]] = {
     AdditiveConfig(size=5): {"size": 7},
     NormedAdditiveConfig(size=5): {"size": 7},
     ConcatConfig(size=H): {"size": 7, "identity": True},
-    LocationConfig(length=8): {"length": 3},
+    LocationConfig(length=7): {"length": 3},
     GaussianConfig(): {"width": 2.0, "learned": False},
 }
 
@@ -190,6 +190,11 @@ CASES = {f"{model}-{name}": case(model, name) for model, changes in SWITCHES.ite
     for part, switches in {"encoder": ENCODERS, "attention": MECHANISMS, "score": SCORES}.items()
     for config, changes in switches.items()
     for name, to in changes.items()
+}
+CASES |= {
+    f"global-score-{score.kind}": Case("score", BASES["luong"], placed("score", score))
+    for score in SCORES
+    if score != GENERAL.score
 }
 IN_TRAINING = {"dropout", "self_attention_dropout", "variational", "noise"}
 """Options that must change nothing but training."""
