@@ -14,6 +14,7 @@ import typer
 import regarde
 from regarde.cli.streams import ReaderLeft, abandon, warn
 from regarde.errors import DiskError, RegardeError, UsageError, is_out_of_memory, missing_extra
+from regarde.process import keep_path_safe
 
 INTERRUPTED = 130
 DEBUG = "REGARDE_DEBUG"  # set to anything, an unexpected error shows where it came from
@@ -65,6 +66,7 @@ def app(names: tuple[str, ...] = COMMANDS) -> typer.Typer:
 
 def run() -> None:
     """Run a command; whatever goes wrong ends in one line and an exit code, never in a traceback."""
+    keep_path_safe()
     try:
         asked = tuple(name for name in COMMANDS if sys.argv[1:2] == [name])  # to build the others would take time
         result = app(asked or COMMANDS)(prog_name="regarde", standalone_mode=False)

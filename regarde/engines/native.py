@@ -209,7 +209,7 @@ class NativeEngine:
             count=len(sources), kind=KINDS[search.kind], size=wide.size, n_best=search.n_best,
             min_length=rules.min_length, max_extra=rules.max_extra, allow_unknown=rules.allow_unknown,
             top_k=drawn.top_k, rows=self.rows, threads=self.threads, alpha=wide.alpha, beta=wide.beta,
-            max_ratio=rules.max_ratio, top_p=drawn.top_p, temperature=drawn.temperature,
+            prune=wide.prune, max_ratio=rules.max_ratio, top_p=drawn.top_p, temperature=drawn.temperature,
         )  # fmt: skip
         return Asked(request, held)
 

@@ -7,13 +7,12 @@ import contextlib
 import itertools
 import json
 import socket
-import subprocess
-import sys
 from collections.abc import AsyncGenerator, Callable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, TypeVar
 
+from regarde import process
 from regarde.errors import DataError, RegardeError, UsageError
 from regarde.loading import load_scribe
 from regarde.serving.frames import Frame, Kind, Unpacker, as_json
@@ -33,7 +32,7 @@ _EXPECTED = {UsageError.exit_code, DataError.exit_code}  # what a question may b
 class Line:
     """One process, for as long as it lives."""
 
-    process: subprocess.Popen[bytes]
+    process: process.Process
     reader: asyncio.StreamReader
     writer: asyncio.StreamWriter
 
@@ -203,7 +202,6 @@ async def _done(work: Callable[[Any], Done], given: Any, *, long: bool) -> Done:
 
 async def _started() -> Line:
     ours, theirs = socket.socketpair()
-    command = [sys.executable, "-m", "regarde.serving.worker", str(theirs.fileno())]
     with theirs:
-        process = subprocess.Popen(command, pass_fds=[theirs.fileno()], stdin=subprocess.DEVNULL)
-    return Line(process, *await asyncio.open_connection(sock=ours))
+        worker = process.start("regarde.serving.worker", str(theirs.fileno()), handles=[theirs.fileno()])
+    return Line(worker, *await asyncio.open_connection(sock=ours))

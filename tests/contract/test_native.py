@@ -21,7 +21,9 @@ RULES = Rules(max_ratio=1.0, max_extra=6)
 SEARCHES: dict[str, Search] = {
     "greedy": Greedy(rules=RULES),
     "beam": Beam(size=3, n_best=3, rules=RULES),
-    "penalties": Beam(size=2, alpha=1.0, rules=Rules(min_length=3, max_extra=4, max_ratio=0.5, allow_unknown=False)),
+    "penalties": Beam(
+        size=2, alpha=1.0, prune=2.0, rules=Rules(min_length=3, max_extra=4, max_ratio=0.5, allow_unknown=False)
+    ),
     "sampling": Sampling(n_best=2, seed=5, top_k=6, top_p=0.9, temperature=1.5, rules=RULES),
 }
 
