@@ -108,9 +108,11 @@ def _by_torch(folder: Path, device: str) -> Translator:
 
 
 def load_scribe(folder: Path, offset: int) -> Scribe:
-    """What reads and writes for a model whose engine is in another process, which knows the offset."""
-    read = _read(folder)
-    return Scribe(text=read.text, search=read.frame.search, offset=offset)
+    """What reads and writes for a model whose engine is in another process, which has read the rest of the folder."""
+    manifest.verify(folder)
+    tables = config.read(folder / CONFIG)
+    frame = config.parse(Frame, {key: tables[key] for key in tables.keys() & Frame.__dataclass_fields__.keys()})
+    return Scribe(text=load_text(frame.text, folder), search=frame.search, offset=offset)
 
 
 @dataclass(frozen=True)
