@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
+from regarde.data.corpus import Report as Reading
 from regarde.evaluation.evaluate import suited
 from regarde.evaluation.metrics import require
 from regarde.evaluation.testset import TestSet
@@ -25,14 +26,21 @@ def work(wish: Wish, watcher: Watcher) -> Report:
     Canvas.empty(LIGHT, 1.0, 1.0)  # needs matplotlib
     plan = settle(wish)
     with bench(wish.out) as place:
-        hold_out(wish)
+        for report in hold_out(wish):
+            _tell(report, watcher)
         testset = plan.testset()
+        _tell(testset.report, watcher)
         gold_links(plan, testset)
         require([*suited(testset).metrics, "chrf"])
         plans.write(wish.out, plan)
         watcher.planned(list(plan.models))
         place.work(plan, watcher)
         return _written(wish.out, plan, testset)
+
+
+def _tell(read: Reading, watcher: Watcher) -> None:
+    for note in read.notes():
+        watcher.noted(note)
 
 
 def _written(folder: Path, plan: Plan, testset: TestSet) -> Report:
