@@ -298,7 +298,7 @@ def _function(loaded: ctypes.CDLL, name: str, result: Any) -> Any:
 def cost(source: Ids, search: Search, prefix: Prefix, heads: int) -> int:
     """Numbers that the answers to a sentence hold at most: the attention of all heads, and a die for each word."""
     S = len(source) + 1
-    return search.n_best * _longest(source, search, prefix) * (1 + heads * S) + len(prefix.barred)
+    return search.n_best * longest(source, search, prefix) * (1 + heads * S) + len(prefix.barred)
 
 
 def flattened(tables: Mapping[str, Any], path: str = "") -> dict[str, str]:
@@ -319,7 +319,7 @@ def _flat(rows: Sequence[Ids | NDArray[np.int64]]) -> tuple[NDArray[np.int64], N
     return starts, np.concatenate([np.asarray(row, dtype=np.int64) for row in rows])
 
 
-def _longest(source: Ids, search: Search, prefix: Prefix) -> int:
+def longest(source: Ids, search: Search, prefix: Prefix) -> int:
     """Words of an answer at most, as search.rules has it."""
     most = int(np.float32(len(source) + 1) * np.float32(search.rules.max_ratio)) + search.rules.max_extra
     return prefix.longest(most)
@@ -334,8 +334,8 @@ def _dice(
     """As regarde.search throws them: by seed, sample and sentence alone."""
     thrown = []
     for ids, prefix in zip(sources, prefixes, strict=True):
-        longest = _longest(ids, search, prefix)
+        most = longest(ids, search, prefix)
         dice = (np.random.default_rng([search.seed, n, *ids, EOS]) for n in range(search.n_best))
-        thrown += [die.random(longest) for die in dice]
+        thrown += [die.random(most) for die in dice]
     starts = np.cumsum([0, *(len(throws) for throws in thrown[:-1])], dtype=np.int64)
     return np.concatenate(thrown), starts
