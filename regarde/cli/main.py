@@ -14,7 +14,8 @@ import typer
 
 import regarde
 from regarde.cli.streams import ReaderLeft, abandon, warn
-from regarde.errors import DiskError, RegardeError, RegardeWarning, UsageError, is_out_of_memory, missing_extra
+from regarde.errors import DiskError, RegardeError, UsageError, is_out_of_memory, missing_extra, warn_in_one_line
+from regarde.process import keep_path_safe
 
 INTERRUPTED = 130
 DEBUG = "REGARDE_DEBUG"  # set to anything, an unexpected error shows where it came from
@@ -66,8 +67,9 @@ def app(names: tuple[str, ...] = COMMANDS) -> typer.Typer:
 
 def run() -> None:
     """Run a command; whatever goes wrong ends in one line and an exit code, never in a traceback."""
+    keep_path_safe()
     with warnings.catch_warnings():
-        warnings.showwarning = _show
+        warn_in_one_line()
         sys.exit(_run())
 
 
@@ -92,17 +94,6 @@ def _run() -> int:
             raise
         code = _unexpected(error)
     return code
-
-
-_show_in_python = warnings.showwarning
-
-
-def _show(message: Warning | str, category: type[Warning], *where: Any, **more: Any) -> None:
-    """A warning of ours is one line, as an error is; others are shown as Python shows them."""
-    if issubclass(category, RegardeWarning):
-        warn(str(message))
-    else:
-        _show_in_python(message, category, *where, **more)
 
 
 def _sentence(message: str) -> str:

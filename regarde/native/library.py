@@ -99,7 +99,7 @@ class Request(ctypes.Structure):
 
     _fields_ = fields(
         sizes="count kind size n_best min_length max_extra allow_unknown top_k rows threads watched pins",
-        reals="alpha beta max_ratio top_p temperature",
+        reals="alpha beta prune max_ratio top_p temperature",
         pointers="starts ids target_starts target_ids dice dice_starts prefix_starts prefix_ids barred_starts "
         "barred_ids masked pin_places pinned",
     )
@@ -170,8 +170,8 @@ def simd() -> str:
     if os.environ.get("REGARDE_SIMD", "avx2") != "avx2" or not loaded().has_avx2():
         return "portable"
     if not agree(table("avx2"), table("portable")):
-        told = "The kernels for avx2 do not give the products they should on this processor"
-        warnings.warn(f"{told}; those for any processor serve, which are slower.", RegardeWarning, stacklevel=2)
+        given = "The kernels for avx2 do not give the products they should on this processor"
+        warnings.warn(f"{given}: those for any processor are used, which are slower.", RegardeWarning, stacklevel=2)
         return "portable"
     return "avx2"
 

@@ -61,7 +61,7 @@ def test_kernels_that_are_wrong_are_left_out_and_that_is_said(monkeypatch: pytes
         pytest.skip("no other kernels than the portable ones run here")
     portable, wrong = library.table("portable"), Spoiled(MULTIPLY)
     monkeypatch.setattr(library, "table", lambda name: wrong.address if name == "avx2" else portable)
-    with pytest.warns(RegardeWarning, match="those for any processor serve"):
+    with pytest.warns(RegardeWarning, match="those for any processor are used"):
         assert library.simd() == "portable"
 
 
