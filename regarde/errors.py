@@ -89,7 +89,9 @@ def warn_in_one_line() -> None:
 
 
 # torch raises a RuntimeError where it gets no memory; nothing but its words tells it from others
-_NO_MEMORY = re.compile("DefaultCPUAllocator|not enough memory|out of memory|Storage size calculation overflowed")
+_NO_MEMORY = re.compile(
+    "DefaultCPUAllocator|not enough memory|out of memory|bad_alloc|Storage size calculation overflowed"
+)
 EXTRAS = {
     "torch": "train",
     "babel": "train",
