@@ -7,16 +7,16 @@ import contextlib
 import itertools
 import json
 import socket
-import subprocess
-import sys
 import time
 from collections.abc import AsyncGenerator, Callable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, TypeVar
 
+from regarde import process
 from regarde.errors import DataError, RegardeError, UsageError
 from regarde.loading import load_scribe
+from regarde.scribe import Scribe
 from regarde.serving.frames import LONG, Frame, Kind, Unpacker, as_json
 from regarde.serving.jobs import MOST_NUMBERS, Job, Reading
 from regarde.serving.journal import Journal
@@ -37,7 +37,7 @@ _EXPECTED = {UsageError.exit_code, DataError.exit_code}  # what a question may b
 class Line:
     """One process, for as long as it lives."""
 
-    process: subprocess.Popen[bytes]
+    process: process.Process
     reader: asyncio.StreamReader
     writer: asyncio.StreamWriter
 
@@ -88,9 +88,7 @@ class Link:
         self._metrics.starts += 1
         try:
             self.models = await self._loaded(line)
-            self._readings = {
-                model["name"]: Reading.of(load_scribe(self._folders[model["name"]]), model) for model in self.models
-            }
+            self._readings = {model["name"]: Reading.of(_scribe(self._folders, model), model) for model in self.models}
         except BaseException:
             line.process.kill()
             await _ended(line)
@@ -239,6 +237,10 @@ class Link:
         return Refusal(UNAVAILABLE, "The models could not answer this.", retry_after=1)
 
 
+def _scribe(folders: Mapping[str, Path], model: Mapping[str, Any]) -> Scribe:
+    return load_scribe(folders[model["name"]], model["offset"])
+
+
 async def _done(work: Callable[[Any], Done], given: Any, *, long: bool) -> Done:
     """At once, or beside everything else where it would keep others waiting."""
     return await asyncio.to_thread(work, given) if long else work(given)
@@ -246,10 +248,9 @@ async def _done(work: Callable[[Any], Done], given: Any, *, long: bool) -> Done:
 
 async def _started() -> Line:
     ours, theirs = socket.socketpair()
-    command = [sys.executable, "-m", "regarde.serving.worker", str(theirs.fileno())]
     with theirs:
-        process = subprocess.Popen(command, pass_fds=[theirs.fileno()], stdin=subprocess.DEVNULL)
-    return Line(process, *await asyncio.open_connection(sock=ours))
+        worker = process.start("regarde.serving.worker", str(theirs.fileno()), handles=[theirs.fileno()])
+    return Line(worker, *await asyncio.open_connection(sock=ours))
 
 
 async def _ended(line: Line) -> int | None:

@@ -336,6 +336,14 @@ def test_samples_depend_on_the_seed_alone(cli, tiny: Path, text: Path) -> None:
     assert drawn("--n-best", 3).count(b"\n") == 6
 
 
+def test_pruning_leaves_fewer_answers(cli, tiny: Path, text: Path) -> None:
+    def found(*options: object) -> int:
+        return cli("translate", tiny, "--input", text, "--beam", 8, "--n-best", 8, *options).out.count(b"\n")
+
+    assert found("--prune", 0) == found()
+    assert found("--prune", 1e-9) < found()
+
+
 @pytest.mark.parametrize(
     ("options", "message"),
     [
@@ -343,7 +351,9 @@ def test_samples_depend_on_the_seed_alone(cli, tiny: Path, text: Path) -> None:
         (["--beam", "1000000000"], "'--beam': 1000000000 is not in the range 1<=x<=1000"),
         (["--beam", "x"], "--beam"),
         (["--n-best", "4", "--beam", "3"], "n_best = 4: expected at most the beam size, 3"),
-        (["--sample", "--beam", "2"], "--beam and --alpha exclude --sample"),
+        (["--sample", "--beam", "2"], "--beam, --alpha and --prune exclude --sample"),
+        (["--sample", "--prune", "3"], "--beam, --alpha and --prune exclude --sample"),
+        (["--prune", "inf"], "--prune"),
         (["--sample", "--n-best", "200"], "expected a value from 1 to 100"),
         (["--sample", "--temperature", "nan"], "--temperature"),
         (["--alpha", "nan"], "'--alpha': nan is not a number"),
@@ -361,6 +371,27 @@ def test_a_wrong_option_is_exit_code_2(cli, tiny: Path, text: Path, options: lis
 def test_a_text_that_is_not_there_is_exit_code_3(cli, tiny: Path, tmp_path: Path) -> None:
     assert "No such file" in cli("translate", tiny, "--input", tmp_path / "none").fails(3)
     assert "Is a directory" in cli("translate", tiny, "--input", tmp_path).fails(3)
+
+
+@pytest.mark.parametrize("encoding", ["UTF-16", "UTF-16LE", "UTF-32"])
+@pytest.mark.parametrize("form", [[], ["--json"]])
+def test_a_text_in_utf_16_or_32_is_named_before_anything_is_written(
+    cli, tiny: Path, tmp_path: Path, encoding: str, form: list[str]
+) -> None:
+    path, out = tmp_path / "text", tmp_path / "out"
+    path.write_text("abc\n\nba\n", encoding=encoding)
+    done = cli("translate", tiny, "--input", path, *form)
+    assert f"{path}: {encoding}, expected UTF-8. Convert it: iconv -f {encoding} -t UTF-8" in done.fails(3)
+    assert done.out == b""
+    cli("translate", tiny, "--input", path, "--output", out, *form).fails(3)
+    path.write_text("abc\n")
+    assert cli("translate", tiny, "--input", path, "--output", out, *form).code == 0  # what was refused left no answers
+
+
+def test_a_pipe_in_utf_16_is_named(regarde, tiny: Path) -> None:
+    done = regarde("translate", tiny, stdin="abc\nba\n".encode("UTF-16"))
+    assert "standard input: UTF-16, expected UTF-8. Convert it: … | iconv -f UTF-16 -t UTF-8" in done.fails(3)
+    assert done.out == b""
 
 
 def test_a_model_that_is_not_there_is_exit_code_4(cli, text: Path, tmp_path: Path) -> None:
