@@ -131,9 +131,7 @@ def verify(folder: Path) -> Mapping[str, Entry]:
                 raise FolderError(f"{folder / MANIFEST}: lists no {name}, which every model has. Restore it.")
         for name in sorted(files.keys() - FILES):
             told = f"lists {name}, which is not a file of a model"
-            raise FolderError(
-                f"{folder / MANIFEST}: {told}. Do not use this folder, or upgrade regarde."
-            )
+            raise FolderError(f"{folder / MANIFEST}: {told}. Do not use this folder, or upgrade regarde.")
         for path in sorted(folder.iterdir()):
             known = path.name in files or path.name in (MANIFEST, *BESIDE, *ADDED) or path.name.startswith(".")
             if not known:

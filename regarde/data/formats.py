@@ -21,7 +21,7 @@ from regarde.errors import DataError, UsageError
 
 _SAMPLE = 24  # characters of a cell shown in a message
 _MOST_SHOWN = 8  # columns shown in a message
-_BARS = re.compile(r"(?:^| +)\|\|\|(?: +|$)")
+_BARS = re.compile(r"(?:^|(?<! ) +)\|\|\|(?: +|$)")  # not from within a run of spaces, else its time would be quadratic
 
 
 class Pair(NamedTuple):
