@@ -12,14 +12,15 @@ import functools
 import itertools
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any
+from types import MappingProxyType
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from regarde.engines.records import Reader, Streams
 from regarde.errors import ConfigError, UsageError
-from regarde.native import library
+from regarde.native import formulas, library
 from regarde.native.library import Request
 from regarde.precision import Kind
 from regarde.search import Beam, Hypothesis, Sampling, Search
@@ -28,6 +29,9 @@ from regarde.search.prefix import NO_PREFIX, Prefix
 from regarde.search.trace import Step
 from regarde.shortlist import Shortlist
 from regarde.text import EOS
+
+if TYPE_CHECKING:
+    from regarde.engines.continuous import Continuous
 
 Ids = Sequence[int]
 ROWS = 64
@@ -61,6 +65,7 @@ class NativeEngine:
 
     name = "native"
     shortlist: Shortlist | None = None
+    _settings: Mapping[str, str] = MappingProxyType({})
     _members: tuple[NativeEngine, ...] = ()  # of an ensemble, for whom they live on
 
     def __init__(
@@ -72,6 +77,7 @@ class NativeEngine:
         rows: int = ROWS,
     ) -> None:
         self.threads, self.rows = threads, rows
+        self._settings = settings
         self._library = library.loaded()
         given = {name: np.require(tensor, tensor.dtype, ["C", "ALIGNED"]) for name, tensor in tensors.items()}
         kinds = {name: Kind(tensor.shape, in_bytes=tensor.dtype == np.int8) for name, tensor in given.items()}
@@ -132,6 +138,17 @@ class NativeEngine:
         if problem := self.call("engine_build", ctypes.c_char_p)(self.pointer):
             raise Unfit(problem.decode())
         self._measure()
+
+    @property
+    def formulas(self) -> Mapping[str, str]:
+        """What the model computes, as the classes of regarde.attention state it; several have nothing in common."""
+        return formulas.stated(self._settings)
+
+    def continuous(self, *, threads: int = 1) -> Continuous:
+        """The engine as a server uses it: requests join the batches of so many threads at any time."""
+        from regarde.engines.continuous import Continuous
+
+        return Continuous(self, threads=threads)
 
     def __del__(self) -> None:
         if getattr(self, "_handle", None):
@@ -209,7 +226,7 @@ class NativeEngine:
             count=len(sources), kind=KINDS[search.kind], size=wide.size, n_best=search.n_best,
             min_length=rules.min_length, max_extra=rules.max_extra, allow_unknown=rules.allow_unknown,
             top_k=drawn.top_k, rows=self.rows, threads=self.threads, alpha=wide.alpha, beta=wide.beta,
-            max_ratio=rules.max_ratio, top_p=drawn.top_p, temperature=drawn.temperature,
+            prune=wide.prune, max_ratio=rules.max_ratio, top_p=drawn.top_p, temperature=drawn.temperature,
         )  # fmt: skip
         return Asked(request, held)
 

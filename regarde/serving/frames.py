@@ -23,6 +23,7 @@ class Kind(IntEnum):
     PART = 3  # the answer so far: a sentence's place and its tokens
     ANSWER = 4  # the last of its number: the engine's streams (jobs.py) to `translate`, else a JSON value
     ERROR = 5  # a JSON object with `status` and `error`, the last of its number
+    PING = 6  # is there anybody? The answer is the same
 
 
 @dataclass(frozen=True)
