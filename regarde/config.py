@@ -34,7 +34,8 @@ Table = dict[str, Any]
 LARGEST = 1 << 20  # bytes of a TOML file
 DEEPEST = 16  # tables within tables
 _LONGEST = 60  # characters of a value in a message
-_DOTTED = re.compile(rf"""(?<![\w-])(?:["']?[\w-]*["']?[ \t]*\.[ \t]*){{{2 * DEEPEST}}}""")
+# a key of very many parts; possessive (*+), and never begun at a space: the time would be exponential, or quadratic
+_DOTTED = re.compile(rf"""(?<![\w-])(?![ \t])(?:["']?+[\w-]*+["']?+[ \t]*+\.[ \t]*+){{{2 * DEEPEST}}}""")
 
 
 @dataclass(frozen=True)
