@@ -1,4 +1,4 @@
-"""The conditional GRU: attention INSIDE the cell (Sennrich et al. 2017, "Nematus", section 2.1).
+"""The conditional GRU: attention INSIDE the cell (Sennrich et al. 2017, "Nematus", section 2).
 
 Axes: B batch, S source, T target, V vocabulary, E embedding, H hidden, D = 2H annotations.
 
