@@ -37,7 +37,7 @@ studio/node_modules: studio/package-lock.json
 	@touch $@
 
 $(VENV)/demo: $(BUILT) | $(BIN)/python
-	$(BIN)/python -m pip install --quiet --disable-pip-version-check --editable '.[train,serve]'
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check --editable '.[train,serve,plot]'
 	@touch $@
 
 $(VENV)/test: $(BUILT) | $(BIN)/python

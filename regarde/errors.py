@@ -8,12 +8,17 @@
     ├── DiskError       5  a write did not reach the disk
     └── Stopped  130, 143  a training was told to stop, and was saved
 
-Every message is one line: what was given, what was expected, what to do.
+Every message is one line: what was given, what was expected, what to do. What works, but not as well as it could, is a
+RegardeWarning, in one line too.
 """
 
 from __future__ import annotations
 
+import contextlib
 import re
+import sys
+import warnings
+from typing import TextIO
 
 
 class RegardeError(Exception):
@@ -58,8 +63,35 @@ class Stopped(RegardeError):  # noqa: N818  # somebody wanted it so
         self.exit_code = 128 + signal
 
 
+class RegardeWarning(UserWarning):
+    """Something works, but not as well as it could: what, and what to do about it."""
+
+
+def warn_in_one_line() -> None:
+    """From now on a warning of ours is one line on standard error, as errors are; Python adds where it arose."""
+    usual = warnings.showwarning
+
+    def show(
+        message: Warning | str,
+        category: type[Warning],
+        filename: str,
+        lineno: int,
+        file: TextIO | None = None,
+        line: str | None = None,
+    ) -> None:
+        if not issubclass(category, RegardeWarning):
+            usual(message, category, filename, lineno, file, line)
+        elif sys.stderr is not None:
+            with contextlib.suppress(OSError):
+                print(f"regarde: {message}", file=sys.stderr, flush=True)
+
+    warnings.showwarning = show
+
+
 # torch raises a RuntimeError where it gets no memory; nothing but its words tells it from others
-_NO_MEMORY = re.compile("DefaultCPUAllocator|not enough memory|out of memory|Storage size calculation overflowed")
+_NO_MEMORY = re.compile(
+    "DefaultCPUAllocator|not enough memory|out of memory|bad_alloc|Storage size calculation overflowed"
+)
 EXTRAS = {
     "torch": "train",
     "babel": "train",

@@ -6,6 +6,7 @@ Nothing here needs torch before the native engine has said that it cannot.
 from __future__ import annotations
 
 import importlib.util
+import warnings
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -15,7 +16,7 @@ from regarde import config, manifest, precision
 from regarde import shortlist as shortlists
 from regarde.config import Table
 from regarde.engines.native import NativeEngine, Unfit, flattened
-from regarde.errors import ConfigError, FolderError, UsageError
+from regarde.errors import ConfigError, FolderError, RegardeWarning, UsageError
 from regarde.manifest import CONFIG, WEIGHTS, Entry
 from regarde.native import library
 from regarde.scribe import Scribe
@@ -54,22 +55,34 @@ def load(
     if engine not in get_args(EngineName):
         raise UsageError(f"engine = {engine!r}: expected one of {', '.join(get_args(EngineName))}.")
     if shortlist and (engine == "torch" or device != "cpu" or not library.available()):
-        raise UsageError("Only the native engine uses a shortlist, and it is not used here. Leave out shortlist.")
+        raise UsageError("A shortlist needs the native engine, which is not used here. Leave out shortlist.")
     if engine == "torch" or (engine == "auto" and (device != "cpu" or not library.available())):
         return _by_torch(Path(folder), device)
     if not library.available():
-        raise UsageError("The native library is not there. Reinstall with a C++ compiler, or use engine = torch.")
+        raise UsageError(f"{library.lacking()} Or use engine = torch.")
     if device != "cpu":
         raise UsageError(f"The native engine runs on the CPU, not on {device}. Use engine = torch.")
     try:
         return _by_kernels(Path(folder), threads, shortlist)
-    except Unfit as reason:
-        if engine == "native" or shortlist:
-            raise UsageError(f"{folder}: the native engine does not know {reason}. Use engine = torch.") from None
-        if importlib.util.find_spec("torch") is None:
-            remedy = "Restore the folder, or let torch look at it: pip install 'regarde[train]'"
-            raise FolderError(f"{folder}: the native engine does not know {reason}. {remedy}.") from None
-        return _by_torch(Path(folder), device)
+    except Unfit as found:
+        reason = str(found)
+    given = f"The native engine does not know {reason}"
+    if engine == "native":
+        raise UsageError(f"{folder}: {given}. Use engine = torch.")
+    if shortlist:
+        raise UsageError(f"{folder}: {given}, and a shortlist needs it. Leave out shortlist.")
+    if importlib.util.find_spec("torch") is None:
+        remedy = "Restore the folder, or let torch look at it: pip install 'regarde[train]'"
+        raise FolderError(f"{folder}: {given}. {remedy}.")
+    translator = _by_torch(Path(folder), device)  # which says what is wrong with the folder, if that is the reason
+    warnings.warn(slower(reason), RegardeWarning, stacklevel=2)
+    return translator
+
+
+def slower(reason: str) -> str:
+    """What to say of a model that torch decodes, as the native engine does not know something of it."""
+    remedy = "Where speed matters, choose another, or add it there (docs/extend.md)"
+    return f"The native engine does not know {reason}: torch does its work, more slowly. {remedy}."
 
 
 def load_ensemble(
@@ -94,10 +107,12 @@ def _by_torch(folder: Path, device: str) -> Translator:
     return load_for_torch(folder, device=device)
 
 
-def load_scribe(folder: Path) -> Scribe:
-    """What reads and writes for a model whose engine is in another process."""
-    read = _read(folder)
-    return Scribe(text=read.text, search=read.frame.search, offset=_offset(read.model))
+def load_scribe(folder: Path, offset: int) -> Scribe:
+    """What reads and writes for a model whose engine is in another process, which has read the rest of the folder."""
+    manifest.verify(folder)
+    tables = config.read(folder / CONFIG)
+    frame = config.parse(Frame, {key: tables[key] for key in tables.keys() & Frame.__dataclass_fields__.keys()})
+    return Scribe(text=load_text(frame.text, folder), search=frame.search, offset=offset)
 
 
 @dataclass(frozen=True)

@@ -30,11 +30,13 @@ MANIFEST = "manifest.json"
 LARGEST_MANIFEST = 1 << 20
 CONFIG = "config.toml"
 WEIGHTS = "weights.safetensors"
-OPTIMISER = "optimiser.safetensors"  # of a checkpoint
+OPTIMISER, STATE = "optimiser.safetensors", "training.json"  # of a checkpoint
 CARD = "README.md"
+TOKENIZERS = ("source.vocab", "source.model", "target.vocab", "target.model")
 LOCK = ".lock"  # held by who changes a folder
 BESIDE = ("checkpoints", "metrics.jsonl", "train.log", "plots", "tensorboard")  # what a run keeps next to its model
 ADDED = ("shortlist.txt",)  # what may come to a model later; not vouched for, it is not used
+FILES = frozenset({CONFIG, WEIGHTS, CARD, *TOKENIZERS, OPTIMISER, STATE, *ADDED})  # all that a manifest may list
 BULKY = (WEIGHTS, OPTIMISER)  # as large as the model; their content is checked by who loads them
 LARGEST_TEXT = 256 << 20  # bytes of any other file
 LARGEST_HEADER = 8 << 20  # of the bulky ones
@@ -127,6 +129,9 @@ def verify(folder: Path) -> Mapping[str, Entry]:
         for name in (CONFIG, WEIGHTS):
             if name not in files:
                 raise FolderError(f"{folder / MANIFEST}: lists no {name}, which every model has. Restore it.")
+        for name in sorted(files.keys() - FILES):
+            told = f"lists {name}, which is not a file of a model"
+            raise FolderError(f"{folder / MANIFEST}: {told}. Do not use this folder, or upgrade regarde.")
         for path in sorted(folder.iterdir()):
             known = path.name in files or path.name in (MANIFEST, *BESIDE, *ADDED) or path.name.startswith(".")
             if not known:

@@ -6,7 +6,7 @@ Axes: T target tokens (EOS included), S source tokens (EOS included), L attentio
 from __future__ import annotations
 
 import itertools
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
 from typing import TYPE_CHECKING, Any, Protocol, overload
 
@@ -23,16 +23,47 @@ from regarde.text import EOS, NO_WORD, Text
 from regarde.translation import Translation
 
 if TYPE_CHECKING:
+    from regarde.engines.continuous import Done, Part
     from regarde.models.interface import Model
 
 SCORED = 256  # pairs scored together …
 SCORED_CELLS = 1 << 18  # … or fewer, by the size of their attention, so that memory is bounded whatever the pairs
 
 
+class Serving(Protocol):
+    """An engine that takes requests at any time: `heard` can be read from when there is something to collect."""
+
+    heard: int
+
+    def ask(
+        self, sources: Sequence[Sequence[int]], search: Search, prefixes: Sequence[Prefix], *, followed: bool = False
+    ) -> int: ...
+
+    def cancel(self, number: int) -> None: ...
+
+    def collect(self) -> Iterator[Part | Done]: ...
+
+    def close(self) -> None: ...
+
+
 class Engine(Protocol):
     """What decodes: a stream of sentences in, their hypotheses out in the same order."""
 
     name: str
+
+    @property
+    def layers(self) -> int:
+        """Of attention; 0 for a model without."""
+
+    @property
+    def heads(self) -> int:
+        """In each layer."""
+
+    @property
+    def formulas(self) -> Mapping[str, str]:
+        """What the model computes, as its classes state it (regarde.attention.formulas)."""
+
+    def continuous(self, *, threads: int = 1) -> Serving: ...
 
     def decode(
         self, sources: Iterable[Sequence[int]], search: Search, prefixes: Iterable[Prefix] | None = None

@@ -14,6 +14,7 @@ import regarde
 PACKAGE = Path(regarde.__file__).parent
 ORDER = [
     "errors",
+    "process",
     "config",
     "manifest",
     "precision",

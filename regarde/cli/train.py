@@ -29,10 +29,9 @@ def train(
     target: options.Target = None,
     valid: options.Valid = None,
     columns: options.Columns = None,
-    on_error: Annotated[
-        str,
-        typer.Option(metavar="HOW", help="At a line that is no pair: stop, the default, or skip."),
-    ] = "",
+    header: options.Header = None,
+    quotes: options.Quotes = None,
+    on_error: options.OnErrorOrRecipe = "",
     out: Annotated[Path | None, typer.Option(metavar="FOLDER", help="The run folder; runs/NAME if not given.")] = None,
     settings: Annotated[
         list[str] | None,
@@ -79,6 +78,8 @@ def train(
         "target": str(target or ""),
         "valid": [str(path) for path in valid or []],
         "columns": columns or "",
+        "header": header,
+        "quotes": quotes,
         "on_error": on_error,
     }
     wanted = request(

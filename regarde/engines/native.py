@@ -12,14 +12,15 @@ import functools
 import itertools
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any
+from types import MappingProxyType
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from regarde.engines.records import Reader, Streams
 from regarde.errors import ConfigError, UsageError
-from regarde.native import library
+from regarde.native import formulas, library
 from regarde.native.library import Request
 from regarde.precision import Kind
 from regarde.search import Beam, Hypothesis, Sampling, Search
@@ -28,6 +29,9 @@ from regarde.search.prefix import NO_PREFIX, Prefix
 from regarde.search.trace import Step
 from regarde.shortlist import Shortlist
 from regarde.text import EOS
+
+if TYPE_CHECKING:
+    from regarde.engines.continuous import Continuous
 
 Ids = Sequence[int]
 ROWS = 64
@@ -61,6 +65,7 @@ class NativeEngine:
 
     name = "native"
     shortlist: Shortlist | None = None
+    _settings: Mapping[str, str] = MappingProxyType({})
     _members: tuple[NativeEngine, ...] = ()  # of an ensemble, for whom they live on
 
     def __init__(
@@ -72,6 +77,7 @@ class NativeEngine:
         rows: int = ROWS,
     ) -> None:
         self.threads, self.rows = threads, rows
+        self._settings = settings
         self._library = library.loaded()
         given = {name: np.require(tensor, tensor.dtype, ["C", "ALIGNED"]) for name, tensor in tensors.items()}
         kinds = {name: Kind(tensor.shape, in_bytes=tensor.dtype == np.int8) for name, tensor in given.items()}
@@ -132,6 +138,17 @@ class NativeEngine:
         if problem := self.call("engine_build", ctypes.c_char_p)(self.pointer):
             raise Unfit(problem.decode())
         self._measure()
+
+    @property
+    def formulas(self) -> Mapping[str, str]:
+        """What the model computes, as the classes of regarde.attention state it; several have nothing in common."""
+        return formulas.stated(self._settings)
+
+    def continuous(self, *, threads: int = 1) -> Continuous:
+        """The engine as a server uses it: requests join the batches of so many threads at any time."""
+        from regarde.engines.continuous import Continuous
+
+        return Continuous(self, threads=threads)
 
     def __del__(self) -> None:
         if getattr(self, "_handle", None):
@@ -281,7 +298,7 @@ def _function(loaded: ctypes.CDLL, name: str, result: Any) -> Any:
 def cost(source: Ids, search: Search, prefix: Prefix, heads: int) -> int:
     """Numbers that the answers to a sentence hold at most: the attention of all heads, and a die for each word."""
     S = len(source) + 1
-    return search.n_best * _longest(source, search, prefix) * (1 + heads * S) + len(prefix.barred)
+    return search.n_best * longest(source, search, prefix) * (1 + heads * S) + len(prefix.barred)
 
 
 def flattened(tables: Mapping[str, Any], path: str = "") -> dict[str, str]:
@@ -302,7 +319,7 @@ def _flat(rows: Sequence[Ids | NDArray[np.int64]]) -> tuple[NDArray[np.int64], N
     return starts, np.concatenate([np.asarray(row, dtype=np.int64) for row in rows])
 
 
-def _longest(source: Ids, search: Search, prefix: Prefix) -> int:
+def longest(source: Ids, search: Search, prefix: Prefix) -> int:
     """Words of an answer at most, as search.rules has it."""
     most = int(np.float32(len(source) + 1) * np.float32(search.rules.max_ratio)) + search.rules.max_extra
     return prefix.longest(most)
@@ -317,8 +334,8 @@ def _dice(
     """As regarde.search throws them: by seed, sample and sentence alone."""
     thrown = []
     for ids, prefix in zip(sources, prefixes, strict=True):
-        longest = _longest(ids, search, prefix)
+        most = longest(ids, search, prefix)
         dice = (np.random.default_rng([search.seed, n, *ids, EOS]) for n in range(search.n_best))
-        thrown += [die.random(longest) for die in dice]
+        thrown += [die.random(most) for die in dice]
     starts = np.cumsum([0, *(len(throws) for throws in thrown[:-1])], dtype=np.int64)
     return np.concatenate(thrown), starts

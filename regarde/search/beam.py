@@ -14,7 +14,7 @@ from regarde.search.rules import Rules
 if TYPE_CHECKING:
     from regarde.models.interface import Encoding, Model
     from regarde.search.prefix import Prefix
-    from regarde.search.watch import Watch
+    from regarde.search.watch import Watching
 
 
 @dataclass(frozen=True)
@@ -59,7 +59,7 @@ class Beam:
         model: Model,
         encoding: Encoding,
         prefixes: Sequence[Prefix] | None = None,
-        watch: Watch | None = None,
+        watch: Watching | None = None,
     ) -> list[list[Hypothesis]]:
         from regarde.search.beams import BeamSearch  # torch, which a translator need not have
 

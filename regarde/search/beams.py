@@ -20,7 +20,7 @@ from regarde.search.hypothesis import Hypothesis
 from regarde.search.prefix import NO_PREFIX, Prefix, begun
 from regarde.search.rules import coverage_penalty, length_penalty
 from regarde.search.trace import Continuation, Fate
-from regarde.search.watch import Open, Watch
+from regarde.search.watch import Open, Watching
 from regarde.text.vocabulary import BOS, EOS, PAD
 
 DEAD = float("-inf")
@@ -53,7 +53,7 @@ class BeamSearch:
 
     @torch.no_grad()
     def __call__(
-        self, model: Model, encoding: Encoding, prefixes: Sequence[Prefix] | None = None, watch: Watch | None = None
+        self, model: Model, encoding: Encoding, prefixes: Sequence[Prefix] | None = None, watch: Watching | None = None
     ) -> list[list[Hypothesis]]:
         """The hypotheses of each sentence; only a search for one sentence is watched."""
         decoder = model.decoder

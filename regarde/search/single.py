@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
     from regarde.models.interface import Encoding, Model
     from regarde.search.prefix import Prefix
-    from regarde.search.watch import Watch
+    from regarde.search.watch import Watching
 
 
 @dataclass(frozen=True)
@@ -38,7 +38,7 @@ class Greedy:
         model: Model,
         encoding: Encoding,
         prefixes: Sequence[Prefix] | None = None,
-        watch: Watch | None = None,
+        watch: Watching | None = None,
     ) -> list[list[Hypothesis]]:
         from regarde.search.walk import walk  # torch, which a translator need not have
 
@@ -71,7 +71,7 @@ class Sampling:
         model: Model,
         encoding: Encoding,
         prefixes: Sequence[Prefix] | None = None,
-        watch: Watch | None = None,
+        watch: Watching | None = None,
     ) -> list[list[Hypothesis]]:
         import torch
 

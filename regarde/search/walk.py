@@ -16,7 +16,7 @@ from regarde.search.hypothesis import Hypothesis
 from regarde.search.prefix import NO_PREFIX, Prefix, begun
 from regarde.search.rules import Rules
 from regarde.search.trace import Continuation, Fate
-from regarde.search.watch import Open, Watch
+from regarde.search.watch import Open, Watch, Watching
 from regarde.text.vocabulary import BOS, EOS
 
 Choice = Callable[[Tensor, list[int]], Tensor]
@@ -30,7 +30,7 @@ def walk(
     rules: Rules,
     choose: Choice,
     prefixes: Sequence[Prefix] | None = None,
-    watch: Watch | None = None,
+    watch: Watching | None = None,
 ) -> list[Hypothesis]:
     """Step until every row has said EOS or reached its limit; rows that are done leave the batch."""
     decoder = model.decoder

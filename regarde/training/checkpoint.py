@@ -28,12 +28,11 @@ from regarde import config, folder, manifest
 from regarde.config import Count, Table
 from regarde.errors import ConfigError, DiskError, FolderError, RegardeError
 from regarde.folder import OPTIMISER
-from regarde.manifest import Entry
+from regarde.manifest import STATE, Entry
 from regarde.models.interface import Model
 from regarde.text import Text
 from regarde.training.distributed import World
 
-STATE = "training.json"
 Circumstances = Mapping[str, str | int]
 _STEP = re.compile(r"step-(\d{1,12})")
 _MOST = 4  # tensors an optimiser keeps for a parameter, each as large as it
