@@ -57,7 +57,8 @@ def length_penalty(length: int, alpha: float) -> float:
 def coverage_penalty(heads: NDArray[np.float32], beta: float) -> float:
     """Wu et al. 2016, equation 14: beta sum_i log min(sum_j p_ij, 1); it is added to a score.  (L, N, T, S) -> a number
 
-    p is the mean over layers and heads. The last column, the source's EOS, is no word and need not be covered.
+    p is the mean over layers and heads; a sum below LEAST_COVERED is taken as that. The last column, the source's EOS,
+    is no word and is never counted, whether it is attended or not.
     """
     if beta == 0:
         return 0.0
