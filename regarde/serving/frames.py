@@ -37,7 +37,7 @@ class Frame:
 
 def as_json(value: object) -> bytes:
     """The one way in which JSON is written here."""
-    return json.dumps(value, ensure_ascii=False, separators=(",", ":")).encode()
+    return json.dumps(value, ensure_ascii=False, allow_nan=False, separators=(",", ":")).encode()
 
 
 class Unpacker:

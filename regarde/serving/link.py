@@ -124,7 +124,10 @@ class Link:
                     if frame.kind is Kind.PART:
                         yield Frame(frame.number, frame.kind, as_json(job.part(frame.body)))
                     else:
-                        answer = await _done(job.answer, frame.body, long=len(frame.body) > LONG)
+                        try:
+                            answer = await _done(job.answer, frame.body, long=len(frame.body) > LONG)
+                        except RegardeError as error:
+                            raise self._refusal({"exit_code": error.exit_code, "error": str(error)}) from None
                         yield Frame(frame.number, frame.kind, as_json(answer))
         finally:
             self._cost -= job.cost
