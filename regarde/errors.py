@@ -14,6 +14,7 @@ Every message is one line: what was given, what was expected, what to do.
 
 from __future__ import annotations
 
+import errno
 import re
 
 
@@ -62,6 +63,19 @@ class Stopped(RegardeError):  # noqa: N818  # somebody wanted it so
         super().__init__(message)
         self.exit_code = 128 + signal
 
+
+def unreadable(path: object, error: OSError, remedy: str) -> str:
+    """Why a file was not read. The remedy is for what is wrong with the file; limits and rights have their own."""
+    return f"{path}: not readable ({error.strerror or error}). {_REMEDIES.get(error.errno or 0, remedy)}"
+
+
+_REMEDIES = {
+    errno.EMFILE: "This process has too many files open: raise the limit with ulimit -n.",
+    errno.ENFILE: "The system has too many files open: close other programs.",
+    errno.ENOMEM: "Free some memory.",
+    errno.EACCES: "Allow this user to read it.",
+    errno.EPERM: "Allow this user to read it.",
+}
 
 # torch raises a RuntimeError where it gets no memory; nothing but its words tells it from others
 _NO_MEMORY = re.compile("DefaultCPUAllocator|not enough memory|out of memory|Storage size calculation overflowed")

@@ -96,8 +96,8 @@ def _by_torch(folder: Path, device: str) -> Translator:
 
 def load_scribe(folder: Path) -> Scribe:
     """What reads and writes for a model whose engine is in another process."""
-    read = _read(folder)
-    return Scribe(text=read.text, search=read.frame.search, offset=read.offset)
+    with manifest.at_one_moment(folder, lambda files: _read(folder, files)) as (read, _):
+        return Scribe(text=read.text, search=read.frame.search, offset=read.offset)
 
 
 @dataclass(frozen=True)
@@ -112,8 +112,7 @@ class _Read:
     offset: int  # of the model's attention
 
 
-def _read(folder: Path) -> _Read:
-    files = manifest.verify(folder)
+def _read(folder: Path, files: Mapping[str, Entry]) -> _Read:
     try:
         tables = config.read(folder / CONFIG)
     except ConfigError as error:
@@ -139,10 +138,10 @@ def _read(folder: Path) -> _Read:
 
 
 def _by_kernels(folder: Path, threads: int, shortlist: bool) -> Translator:
-    read = _read(folder)
+    with manifest.at_one_moment(folder, lambda files: _read(folder, files)) as (read, file):
+        weights = Weights(file, read.files[WEIGHTS])
     sizes = {"source": len(read.text.source), "target": len(read.text.target)}
     given = flattened({"model": read.model, "vocabulary": sizes})
-    weights = Weights(folder / WEIGHTS, read.files[WEIGHTS])
     if not precision.fits(weights.kinds, read.stored):
         raise Unfit("tensors of another type than the configuration says")
     NativeEngine.check(given, weights.kinds)  # before anything of their size is read
