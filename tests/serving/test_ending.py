@@ -210,7 +210,15 @@ def test_models_that_die_at_any_moment_are_a_503_and_leave_nothing_behind(tiny: 
         pytest.skip("the server needs the native library")
 
     async def ask(link: Link, verb: str) -> int:
-        given = {"texts": ["abc"], "beam": 2, "n_best": 1, "prefix": "", "attention": False, "tokens": 250, "bytes": 1 << 20}
+        given = {
+            "texts": ["abc"],
+            "beam": 2,
+            "n_best": 1,
+            "prefix": "",
+            "attention": False,
+            "tokens": 250,
+            "bytes": 1 << 20,
+        }
         try:
             await link.ask("tiny", verb, {**given, "form": "records", "followed": False, "candidates": 2})
         except Refusal as refusal:
