@@ -5,6 +5,7 @@ from __future__ import annotations
 import warnings
 from pathlib import Path
 
+from regarde.data.corpus import Report as Reading
 from regarde.errors import RegardeError, RegardeWarning
 from regarde.evaluation.evaluate import suited
 from regarde.evaluation.metrics import require
@@ -27,14 +28,21 @@ def work(wish: Wish, watcher: Watcher) -> Report:
     plan = settle(wish)
     drawing = _can_draw()
     with bench(wish.out) as place:
-        hold_out(wish)
+        for report in hold_out(wish):
+            _tell(report, watcher)
         testset = plan.testset()
+        _tell(testset.report, watcher)
         gold_links(plan, testset)
         require([*suited(testset).metrics, "chrf"])
         plans.write(wish.out, plan)
         watcher.planned(list(plan.models))
         place.work(plan, watcher)
         return _written(wish.out, plan, testset, drawing)
+
+
+def _tell(read: Reading, watcher: Watcher) -> None:
+    for note in read.notes():
+        watcher.noted(note)
 
 
 def _can_draw() -> bool:

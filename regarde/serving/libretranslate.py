@@ -16,7 +16,7 @@ from starlette.responses import Response
 from starlette.routing import BaseRoute, Route
 
 from regarde.serving import fields, languages, markup, reading
-from regarde.serving.api import answer
+from regarde.serving.api import answer, large
 from regarde.serving.fields import Field, String, Strings, Whole
 from regarde.serving.languages import AUTO
 from regarde.serving.limits import Limits, Refusal
@@ -84,7 +84,8 @@ def routes(service: Service) -> list[BaseRoute]:
             said["detectedLanguage"] = [sure] * len(texts)
         if given.alternatives:
             said["alternatives"] = [one[1:] for one in found]
-        return answer(said if isinstance(given.q, list) else {name: value[0] for name, value in said.items()})
+        whole = said if isinstance(given.q, list) else {name: value[0] for name, value in said.items()}
+        return await large(whole, sum(len(text) for one in found for text in one), service.limits)
 
     async def detect(request: Request) -> Response:
         given: Detect = fields.taken(detected, Detect, await _given(request, service, detected))
@@ -147,6 +148,7 @@ async def _translated(
         "n_best": given.alternatives + 1,
         "prefix": "",
         "tokens": service.limits.tokens,
+        "bytes": service.limits.answer,
         "form": "texts",
         "followed": False,
     }

@@ -17,7 +17,7 @@ from regarde import process
 from regarde.errors import DataError, RegardeError, UsageError
 from regarde.loading import load_scribe
 from regarde.scribe import Scribe
-from regarde.serving.frames import Frame, Kind, Unpacker, as_json
+from regarde.serving.frames import LONG, Frame, Kind, Unpacker, as_json
 from regarde.serving.jobs import MOST_NUMBERS, Job, Reading
 from regarde.serving.journal import Journal
 from regarde.serving.limits import Refusal
@@ -25,7 +25,6 @@ from regarde.serving.metrics import Metrics
 from regarde.serving.readers import read
 
 UNPROCESSABLE, UNAVAILABLE = 422, 503
-LONG = 1 << 13  # characters of a question, bytes of an answer
 LONGEST_PAUSE = 30.0  # seconds before the process is started once more
 SHORTEST_PULSE, LONGEST_PULSE = 0.25, 3.0  # seconds until a process that says nothing is asked whether it is there
 PULSES = 10  # in a deadline; so many without a word, and the process is given up
@@ -90,10 +89,7 @@ class Link:
         self._metrics.starts += 1
         try:
             self.models = await self._loaded(line)
-            self._readings = {
-                model["name"]: Reading(_scribe(self._folders, model), model["layers"], model["heads"])
-                for model in self.models
-            }
+            self._readings = {model["name"]: Reading.of(_scribe(self._folders, model), model) for model in self.models}
         except BaseException:
             line.process.kill()
             await _ended(line)
@@ -116,14 +112,20 @@ class Link:
         """
         reading = self._readings[model]
         if verb == "translate":
-            frames = self._translated(model, await self._read(reading.begun, question))
+            job = await self._read(reading.begun, question)
+            cost, frames = job.cost, self._translated(model, job)
         else:
-            if verb == "trace":
-                await self._read(reading.check_trace, question)
+            cost = await self._read({"trace": reading.trace, "explore": reading.explore}[verb], question)
             frames = self._frames({"model": model, "verb": verb, **question})
         async with contextlib.aclosing(frames):
-            async for frame in frames:
-                yield frame
+            if self._cost + cost > 4 * MOST_NUMBERS:
+                raise self._refusal({"busy": True})
+            self._cost += cost
+            try:
+                async for frame in frames:
+                    yield frame
+            finally:
+                self._cost -= cost
 
     async def _read(self, work: Callable[[Any], Done], question: Mapping[str, Any]) -> Done:
         """What a question comes to; what is wrong with it is refused."""
@@ -137,21 +139,16 @@ class Link:
         if not job.sentences:
             yield Frame(0, Kind.ANSWER, as_json(job.answer(b"")))
             return
-        if self._cost + job.cost > 4 * MOST_NUMBERS:
-            raise self._refusal({"busy": True})
-        self._cost += job.cost
-        try:
-            async with contextlib.aclosing(
-                self._frames({"model": model, "verb": "translate", **job.asked()})
-            ) as frames:
-                async for frame in frames:
-                    if frame.kind is Kind.PART:
-                        yield Frame(frame.number, frame.kind, as_json(job.part(frame.body)))
-                    else:
-                        answer = await _done(job.answer, frame.body, long=len(frame.body) > LONG)
-                        yield Frame(frame.number, frame.kind, as_json(answer))
-        finally:
-            self._cost -= job.cost
+        async with contextlib.aclosing(self._frames({"model": model, "verb": "translate", **job.asked()})) as frames:
+            async for frame in frames:
+                if frame.kind is Kind.PART:
+                    yield Frame(frame.number, frame.kind, as_json(job.part(frame.body)))
+                    continue
+                try:
+                    answer = await _done(job.written, frame.body, long=len(frame.body) > LONG)
+                except RegardeError as error:
+                    raise self._refusal({"exit_code": error.exit_code, "error": str(error)}) from None
+                yield Frame(frame.number, frame.kind, answer)
 
     async def _frames(self, question: Mapping[str, Any]) -> AsyncGenerator[Frame, None]:
         """What the worker says to a question."""

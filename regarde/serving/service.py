@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import json
+from collections import deque
 from collections.abc import AsyncGenerator, Awaitable, Callable, Sequence
 from contextlib import aclosing
 from dataclasses import dataclass
@@ -22,6 +23,7 @@ from regarde.serving.readers import read
 from regarde.serving.security import Policy
 
 NOT_FOUND, UNAVAILABLE = 404, 503
+MOST_PARTS = 64  # of a stream that wait to be read; older ones are left out
 Answer = TypeVar("Answer")
 Given = TypeVar("Given")
 
@@ -77,14 +79,33 @@ class Service:
         return answer
 
     async def follow(self, asked: Asked) -> AsyncGenerator[Frame, None]:
-        """The same bit by bit."""
+        """The same bit by bit; a client that reads slowly keeps neither its place nor all the parts."""
+        frames, heard = deque[Frame](maxlen=MOST_PARTS), asyncio.Event()
+        working = asyncio.ensure_future(self._gather(asked, frames, heard))
+        working.add_done_callback(lambda _: heard.set())
+        try:
+            while frames or not working.done():
+                if frames:
+                    yield frames.popleft()
+                else:
+                    heard.clear()
+                    await heard.wait()
+            working.result()
+        except TimeoutError:
+            raise late(self.limits) from None
+        finally:
+            if working.cancel():
+                await asyncio.wait((working,))
+
+    async def _gather(self, asked: Asked, frames: deque[Frame], heard: asyncio.Event) -> None:
         with self.gate.entered(asked.sentences):
             async with (
                 asyncio.timeout(self.limits.deadline),
-                aclosing(self.link.asked(asked.model, asked.verb, asked.question)) as frames,
+                aclosing(self.link.asked(asked.model, asked.verb, asked.question)) as found,
             ):
-                async for frame in frames:
-                    yield frame
+                async for frame in found:
+                    frames.append(frame)
+                    heard.set()
         self.metrics.sentences[asked.model] += asked.sentences
 
     async def read(self, request: Request, work: Callable[[Given], Answer], given: Given, size: int) -> Answer:

@@ -31,9 +31,10 @@ from regarde.loading import load
 from regarde.manifest import CONFIG
 from regarde.native import library
 from regarde.search import adjusted
-from regarde.serving.frames import Frame, Kind, Unpacker, as_json
+from regarde.serving.frames import Frame, Kind, Unpacker, as_json, as_large_json
 from regarde.serving.jobs import packed, prefixes
 from regarde.serving.verbs import VERBS, Question
+from regarde.text import EOS
 from regarde.translate import Serving, Translator
 
 SWITCH = 0.0005  # seconds until the thread of traces lets the others go on
@@ -143,7 +144,7 @@ class Worker:
             number = model.numbers.pop(event.number)
             del self._places[number]
             if event.problem:
-                self._fail(number, RuntimeError(event.problem))
+                self._fail(number, event.problem)
             elif event.count:
                 self._send_bytes(number, Kind.ANSWER, packed(event.streams))
         for part in parts.values():
@@ -159,7 +160,8 @@ class Worker:
         """Any other verb, in the thread of its own."""
         try:
             translator = self._models[question["model"]].translator
-            self._send(number, Kind.ANSWER, VERBS[question["verb"]](translator, question))
+            answer = VERBS[question["verb"]](translator, question)
+            self._send_bytes(number, Kind.ANSWER, as_large_json(answer, question["bytes"]))
         except Exception as error:
             self._fail(number, error)
 
@@ -180,6 +182,7 @@ class Worker:
 
 
 def _described(name: str, folder: Path, model: Model) -> dict[str, Any]:
+    states = model.translator.engine.states([EOS])
     tables = config.read(folder / CONFIG)
     stated = config.parse(Stated, {key: tables[key] for key in tables.keys() & Stated.__dataclass_fields__.keys()})
     return {
@@ -190,6 +193,7 @@ def _described(name: str, folder: Path, model: Model) -> dict[str, Any]:
         "layers": model.translator.engine.layers,
         "heads": model.translator.engine.heads,
         "offset": model.translator.offset,
+        "states": 0 if states is None else states.shape[1],
         "search": config.as_table(model.translator.search),
         "text": config.as_table(stated.text),
         "data": str(tables.get("data", {}).get("name", "")),  # the embedded set it was trained on

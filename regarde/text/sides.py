@@ -34,6 +34,13 @@ class TextConfig:
                 f"shared = true needs equal tokenizers, but {given}. Make them equal or leave out shared."
             )
 
+    def check_tying(self, tying: str | None) -> None:
+        """One matrix for the words of both sides needs one list of them."""
+        if tying == "three-way" and not self.shared:
+            raise ConfigError(
+                "Three-way tying needs one vocabulary for both sides. Set text.shared = true, or model.tying = two-way."
+            )
+
     def train(self, pairs: Iterable[tuple[str, str]]) -> Text:
         prepared = [(prepare(source, self.normalise), prepare(target, self.normalise)) for source, target in pairs]
         if not prepared:

@@ -143,7 +143,9 @@ def _tables(request: Request, found: Checkpoint | None) -> Table:
     if request.tables is not None:
         return request.tables
     if found:
-        return config.override(found.tables, request.settings)
+        # what nobody said when it was begun was read as it stands
+        plainly = {"data": {"header": False, "quotes": False}}
+        return config.override(config.merge(plainly, found.tables), request.settings)
     assert request.path is not None
     if not request.path.is_dir():
         raise UsageError(f"{request.path}: no such run. Give the folder of one, or data to begin one with.")

@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import json
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
+from regarde.errors import DataError
 from regarde.lab import bench
 from regarde.lab.plan import Plan
 from regarde.lab.wish import COURSE, Wish, hold_out, settle
@@ -144,3 +146,16 @@ def test_whoever_trains_early_stopping_or_not_spends_the_same(tmp_path: Path) ->
     assert tuple(plan.models) == COURSE
     for tables in plan.models.values():
         assert tables["training"] | {"minutes": 2.0, "steps": 0, "patience": 0} == tables["training"]
+
+
+def test_a_lab_asks_about_headers_and_says_what_it_skipped(tmp_path: Path) -> None:
+    (tmp_path / "my.tsv").write_text("source\tx\ttarget\n" + "".join(f"{line}\n" for line in LINES) + "bad\n" * 2)
+    data = DataConfig(name=str(tmp_path / "my.tsv"), columns="1:3", on_error="skip")
+    wish = Wish(tmp_path / "out", data, models=("cho-small",), tokens=5)
+    settle(wish)
+    with pytest.raises(DataError, match="--header"):
+        hold_out(wish)
+    read, _ = hold_out(replace(wish, data=replace(data, header=True)))
+    summary, warning = read.notes()
+    assert summary == "100 pairs kept; 2 skipped (2 wrong column count); header row left out (source x target)"
+    assert warning.startswith("warning: 2 of 102 lines skipped (2.0%)")
