@@ -1,6 +1,7 @@
 """The few exceptions a user can meet, each with the exit code the command line ends with.
 
     RegardeError        1  something failed
+    ├── OutOfMemoryError 1  memory did not suffice
     ├── UsageError      2  the command or call was wrong
     │   └── ConfigError 2  a key, type or value of a configuration was wrong
     ├── DataError       3  a corpus or a line of input was wrong
@@ -35,6 +36,10 @@ class UsageError(RegardeError):
 
 class ConfigError(UsageError):
     """A key, type or value of a configuration was wrong."""
+
+
+class OutOfMemoryError(RegardeError):
+    """Memory did not suffice for what was asked for."""
 
 
 class DataError(RegardeError):

@@ -61,10 +61,8 @@ class Blueprint:
     search: Search = field(default_factory=Greedy)
 
     def __post_init__(self) -> None:
-        if self.model.kind == "transformer" and self.model.tying == "three-way" and not self.text.shared:
-            raise ConfigError(
-                "Three-way tying needs one vocabulary for both sides. Set text.shared = true, or model.tying = two-way."
-            )
+        if self.model.kind == "transformer":
+            self.text.check_tying(self.model.tying)
 
 
 def save(folder: Path, tables: config.Table, text: Text, model: Model, card: str) -> None:

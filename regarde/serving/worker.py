@@ -144,7 +144,7 @@ class Worker:
             number = model.numbers.pop(event.number)
             del self._places[number]
             if event.problem:
-                self._fail(number, RuntimeError(event.problem))
+                self._fail(number, event.problem)
             elif event.count:
                 self._send_bytes(number, Kind.ANSWER, packed(event.streams))
         for part in parts.values():
