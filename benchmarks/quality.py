@@ -29,18 +29,20 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from regarde.process import command, environment
+
 HERE = Path(__file__).parent
 LAST = 4  # checkpoints that are averaged
 TEST = 447  # pairs of the Hansards that people have linked, the last ones of what is learned from
 
 
-def printed(command: Sequence[object], **environment: str) -> str:
+def printed(words: Sequence[object], **variables: str) -> str:
     done = subprocess.run(
-        [str(word) for word in command],
+        [str(word) for word in words],
         check=True,
         stdout=subprocess.PIPE,
         text=True,
-        env={**os.environ, **environment},
+        env={**os.environ, **variables},
     )
     return done.stdout
 
@@ -57,7 +59,8 @@ class Place:
     def regarde(self, *arguments: object) -> str:
         """What a command prints."""
         print("$ regarde", *arguments, file=sys.stderr, flush=True)
-        return printed([sys.executable, "-m", "regarde", *arguments], OMP_NUM_THREADS=str(self.threads))
+        given = map(str, arguments)
+        return printed(command("regarde", *given), **environment() | {"OMP_NUM_THREADS": str(self.threads)})
 
     def train(self, name: str, minutes: float, *arguments: object) -> Path:
         """A run, from its beginning or from where it was; 0 minutes: as long as is the default."""

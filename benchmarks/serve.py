@@ -28,6 +28,7 @@ from pathlib import Path
 from typing import Any
 
 import regarde
+from regarde.process import command, environment
 from regarde.translate import Translator
 
 LOAD = Path(__file__).with_name("load.py")
@@ -55,9 +56,9 @@ class Serving:
 @contextmanager
 def serving(run: Path, core: int) -> Iterator[Serving]:
     """A server here, its models on another core."""
-    command = [sys.executable, "-m", "regarde", "serve", str(run), "--port", "0", "--threads", "1"]
-    options = ["--deadline", str(DEADLINE)]
-    with subprocess.Popen([*command, *options], stderr=subprocess.PIPE, text=True) as server:
+    options = ["--port", "0", "--threads", "1", "--deadline", str(DEADLINE)]
+    started = command("regarde", "serve", str(run), *options)
+    with subprocess.Popen(started, stderr=subprocess.PIPE, text=True, env=environment()) as server:
         try:
             assert server.stderr is not None
             url = server.stderr.readline().split()[-1]
@@ -71,9 +72,9 @@ def serving(run: Path, core: int) -> Iterator[Serving]:
 
 
 def load(url: str, text: Path, beam: int | None, *options: object) -> dict[str, Any]:
-    command = [sys.executable, str(LOAD), url, "--text", str(text), *map(str, options)]
+    asking = [sys.executable, str(LOAD), url, "--text", str(text), *map(str, options)]
     beams = [] if beam is None else ["--beam", str(beam)]
-    return json.loads(subprocess.run([*command, *beams], capture_output=True, check=True, text=True).stdout)
+    return json.loads(subprocess.run([*asking, *beams], capture_output=True, check=True, text=True).stdout)
 
 
 @dataclass(frozen=True)

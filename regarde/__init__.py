@@ -5,17 +5,15 @@
     out = model.translate("3 mars 1999")     # .text .score .tokens .attention .links()
     run = regarde.train("my.tsv")
 
-Public names in the order of the data's way; nothing heavy is imported before it is asked for.
+Public names in the order of the data's way; nothing is imported before it is used.
 """
 
-from __future__ import annotations
-
-from importlib import import_module
-from typing import TYPE_CHECKING, Any
-
-from regarde.errors import RegardeError, missing_extra
-
+# Nothing is imported here: for `python -m regarde` the working directory is still on the path (see __main__.py).
+TYPE_CHECKING = False
 if TYPE_CHECKING:
+    from typing import Any
+
+    from regarde.errors import RegardeError
     from regarde.loading import load
     from regarde.training.start import Run, train
     from regarde.translate import Translator
@@ -25,6 +23,7 @@ __version__ = "0.1.0"
 __all__ = ["RegardeError", "Run", "Translation", "Translator", "load", "train"]
 
 _HOME = {
+    "RegardeError": "regarde.errors",
     "load": "regarde.loading",
     "train": "regarde.training.start",
     "Run": "regarde.training.start",
@@ -33,9 +32,13 @@ _HOME = {
 }
 
 
-def __getattr__(name: str) -> Any:
+def __getattr__(name: str) -> "Any":
     if name not in _HOME:
         raise AttributeError(f"module 'regarde' has no attribute {name!r}")
+    from importlib import import_module
+
+    from regarde.errors import missing_extra
+
     try:
         return getattr(import_module(_HOME[name]), name)
     except ModuleNotFoundError as error:

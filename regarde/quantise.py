@@ -9,7 +9,7 @@ import safetensors.numpy
 from regarde import config, manifest, precision
 from regarde.engines.native import Unfit
 from regarde.errors import ConfigError, DiskError, FolderError, UsageError
-from regarde.manifest import ADDED, CARD, CONFIG, WEIGHTS
+from regarde.manifest import ADDED, CARD, CONFIG, TOKENIZERS, WEIGHTS
 from regarde.weights import Weights
 
 
@@ -21,7 +21,8 @@ def quantise(folder: Path, out: Path) -> None:
     try:
         tables = config.read(folder / CONFIG)
         stored = precision.taken(tables)
-        weights = Weights(folder / WEIGHTS, files[WEIGHTS])
+        with (folder / WEIGHTS).open("rb") as file:
+            weights = Weights(file, files[WEIGHTS])
     except ConfigError as error:
         raise FolderError(f"{folder}: {error} Restore {CONFIG}, or train anew.") from None
     except Unfit as reason:
@@ -35,7 +36,7 @@ def quantise(folder: Path, out: Path) -> None:
             (new / CONFIG).write_bytes(config.as_text({precision.KEY: "int8"} | tables).encode())
             (new / WEIGHTS).write_bytes(safetensors.numpy.save(precision.in_bytes(weights.tensors())))
             for name in files:
-                if name in (CARD, *ADDED) or name.startswith(("source.", "target.")):
+                if name in (CARD, *TOKENIZERS, *ADDED):
                     (new / name).write_bytes((folder / name).read_bytes())
             with (new / CARD).open("a", encoding="utf-8") as card:
                 told = f"a model whose weights have the SHA-256 {files[WEIGHTS].sha256}"

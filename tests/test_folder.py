@@ -13,6 +13,7 @@ import shutil
 import struct
 from collections.abc import Callable
 from pathlib import Path
+from typing import get_args
 
 import pytest
 import safetensors.torch
@@ -20,6 +21,7 @@ import torch
 
 from regarde import folder, loading, manifest
 from regarde.errors import DiskError, FolderError
+from regarde.text import TokenizerConfig
 
 FILES = ["README.md", "config.toml", "manifest.json", "source.vocab", "target.vocab", "weights.safetensors"]
 
@@ -104,6 +106,21 @@ def test_a_missing_file_is_noticed(model: Path, name: str) -> None:
 def test_a_foreign_file_is_noticed(model: Path, name: str) -> None:
     (model / name).mkdir() if name == "sub" else (model / name).write_bytes(b"")
     assert f"{name}: not listed in manifest.json" in refusal(model)
+
+
+@pytest.mark.parametrize("name", ["selectors.py", "_ctypes.so", "sitecustomize.pyc", "matplotlibrc", "model.pt"])
+def test_a_manifest_that_lists_a_file_no_model_has_is_refused(model: Path, name: str) -> None:
+    (model / name).write_bytes(b"")
+    listed = json.loads((model / "manifest.json").read_text())
+    listed["files"][name] = {}
+    (model / "manifest.json").write_text(json.dumps(listed))
+    vouch(model)
+    assert f"lists {name}, which is not a file of a model" in refusal(model)
+
+
+def test_every_file_that_a_tokenizer_writes_may_be_in_a_model_folder() -> None:
+    for kind in get_args(TokenizerConfig):
+        assert {kind().filename("source"), kind().filename("target")} <= set(manifest.TOKENIZERS)
 
 
 def test_what_a_run_keeps_beside_its_model_is_not_foreign(model: Path) -> None:

@@ -48,6 +48,16 @@ def translate(
             help="Length penalty of a beam; 0 for none, more for longer.",
         ),
     ] = None,
+    prune: Annotated[
+        float | None,
+        typer.Option(
+            callback=number,
+            min=0.0,
+            max=1000.0,
+            metavar="X",
+            help="Give up hypotheses of a beam X below the best, as GNMT does by 3; 0 for none.",
+        ),
+    ] = None,
     min_length: Annotated[
         int | None, typer.Option(min=0, max=10**6, metavar="N", help="Tokens of an answer at least.")
     ] = None,
@@ -60,7 +70,9 @@ def translate(
     sample: Annotated[
         bool, typer.Option("--sample", metavar="", help="Draw from the model's distribution instead of searching.")
     ] = False,
-    top_k: Annotated[int | None, typer.Option(min=1, metavar="N", help="Sample from the N likeliest words.")] = None,
+    top_k: Annotated[
+        int | None, typer.Option(min=1, max=10**6, metavar="N", help="Sample from the N likeliest words.")
+    ] = None,
     top_p: Annotated[
         float | None,
         typer.Option(
@@ -71,7 +83,9 @@ def translate(
         float | None,
         typer.Option(callback=number, min=1e-3, max=1e3, metavar="X", help="Below 1 sharper, above 1 flatter samples."),
     ] = None,
-    seed: Annotated[int | None, typer.Option(min=0, metavar="N", help="Other samples for another seed.")] = None,
+    seed: Annotated[
+        int | None, typer.Option(min=0, max=2**63 - 1, metavar="N", help="Other samples for another seed.")
+    ] = None,
     replace_unknown: Annotated[
         bool, typer.Option("--replace-unknown", metavar="", help="Say unknown words by copying what was looked at.")
     ] = False,
@@ -109,8 +123,8 @@ def translate(
     completes the file to the bytes of an undisturbed run. Ctrl-C and SIGTERM stop between two lines (exit codes 130 and
     143), a full disk keeps whole lines (5), a reader that has seen enough, such as head, ends it quietly (0).
 
-    With --n-best, N lines out for each line in, fewer where a small vocabulary knows fewer; those that the length limit
-    cut short come last. An empty or refused line gets one, of rank 1, score 0.0000 and no text.
+    With --n-best, N lines out for each line in, fewer where a small vocabulary or --prune leaves fewer; those that the
+    length limit cut short come last. An empty or refused line gets one, of rank 1, score 0.0000 and no text.
 
     Example: echo "3 mars 1999" | regarde translate runs/dates
     """
@@ -119,8 +133,8 @@ def translate(
     if stated and not sample:
         option = next(iter(stated)).replace("_", "-")
         raise UsageError(f"--{option} is about sampling, which was not asked for. Add --sample, or leave it out.")
-    if sample and (beam is not None or alpha is not None):
-        raise UsageError("--beam and --alpha exclude --sample. Leave out one or the other.")
+    if sample and (beam, alpha, prune) != (None, None, None):
+        raise UsageError("--beam, --alpha and --prune exclude --sample. Leave out one or the other.")
     if resume and output is None:
         raise UsageError("--resume goes on with a file. Name it with --output, or use --skip-lines.")
 
@@ -151,7 +165,7 @@ def translate(
             if sample:
                 search = _sampling(stated | {"n_best": n_best}, translator.search.rules)
             else:
-                search = adjusted(translator.search, beam=beam, n_best=n_best, alpha=alpha)
+                search = adjusted(translator.search, beam=beam, n_best=n_best, alpha=alpha, prune=prune)
             if min_length is not None:
                 search = replace(search, rules=replace(search.rules, min_length=min_length))
             watch = _watched(source, output, shown)

@@ -9,8 +9,6 @@ import json
 import os
 import select
 import signal
-import subprocess
-import sys
 import time
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
@@ -21,6 +19,7 @@ from typing import Any, Literal, Protocol
 from regarde.errors import DataError, DiskError, FolderError, RegardeError, Stopped, UsageError
 from regarde.lab.plan import Plan
 from regarde.manifest import locked
+from regarde.process import PIPE, Process, start
 from regarde.training.signals import Signals
 
 Task = Literal["train", "measure"]
@@ -79,18 +78,13 @@ class Bench:
             raise _ERRORS.get(code, RegardeError)(f"{name}: {told}")
 
     @contextmanager
-    def _started(self, name: str, task: Task) -> Iterator[subprocess.Popen[bytes]]:
+    def _started(self, name: str, task: Task) -> Iterator[Process]:
         """A process of its own, that does not outlive this one: it ends when it can read the end of its input."""
         self._log(name).parent.mkdir(exist_ok=True)
         with self._log(name).open("ab") as log:
-            process = subprocess.Popen(
-                [sys.executable, "-P", "-m", "regarde.lab.part", task, str(self.folder), name],
-                stdin=subprocess.PIPE,
-                stdout=subprocess.PIPE,
-                stderr=log,
-                env=os.environ | {"PYTHONPATH": os.pathsep.join(sys.path)},
-                pass_fds=[self.lock],  # as long as it lives, nobody else may begin
-            )
+            part = ("regarde.lab.part", task, str(self.folder), name)
+            handles = [self.lock]  # as long as the process lives, nobody else may begin
+            process = start(*part, stdin=PIPE, stdout=PIPE, stderr=log, handles=handles)
         with process:
             try:
                 yield process
@@ -128,7 +122,7 @@ def _lock(folder: Path) -> int:
             time.sleep(0.1)
 
 
-def _messages(process: subprocess.Popen[bytes], signals: Signals) -> Iterator[dict[str, Any]]:
+def _messages(process: Process, signals: Signals) -> Iterator[dict[str, Any]]:
     """What the process tells, until it ends; a signal is passed on once, as a wish to stop."""
     assert process.stdout is not None
     handle, passed, left = process.stdout.fileno(), False, b""

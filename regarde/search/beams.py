@@ -17,10 +17,10 @@ from regarde.errors import ConfigError
 from regarde.models.interface import Encoding, Model
 from regarde.search.beam import Beam
 from regarde.search.hypothesis import Hypothesis
-from regarde.search.prefix import NO_PREFIX, Prefix, begun
+from regarde.search.prefix import NO_PREFIX, Prefix
 from regarde.search.rules import coverage_penalty, length_penalty
 from regarde.search.trace import Continuation, Fate
-from regarde.search.watch import Open, Watch
+from regarde.search.watch import Open, Watching
 from regarde.text.vocabulary import BOS, EOS, PAD
 
 DEAD = float("-inf")
@@ -49,13 +49,13 @@ class BeamSearch:
 
     def __init__(self, settings: Beam) -> None:
         self.size, self.n_best, self.rules = settings.size, settings.n_best, settings.rules
-        self.alpha, self.beta = settings.alpha, settings.beta
+        self.alpha, self.beta, self.prune = settings.alpha, settings.beta, settings.prune
 
     @torch.no_grad()
     def __call__(
-        self, model: Model, encoding: Encoding, prefixes: Sequence[Prefix] | None = None, watch: Watch | None = None
+        self, model: Model, encoding: Encoding, prefixes: Sequence[Prefix] | None = None, watch: Watching | None = None
     ) -> list[list[Hypothesis]]:
-        """The hypotheses of each sentence; only a search for one sentence is watched."""
+        """The hypotheses of each sentence, none where its numbers overflow; only one sentence alone is watched."""
         decoder = model.decoder
         lengths = encoding.source.lengths.tolist()
         openings = prefixes or [NO_PREFIX] * len(lengths)
@@ -75,16 +75,27 @@ class BeamSearch:
         while numbers:
             logits, state = decoder.step(previous, state, memory)
             own = [openings[number] for number in numbers for _ in range(self.size)]
-            scores = begun(self.rules.log_probabilities(logits, step), own, step)  # (n * K, V)
+            scores = self.rules.log_probabilities(logits, step, own)  # (n * K, V)
             step += 1
             going: list[Candidate] = []
             staying = []
+            lost = scores.view(len(numbers), -1).amax(dim=-1).isnan().tolist()
             for place, number in enumerate(numbers):
+                if lost[place]:
+                    found[number] = []
+                    continue
                 ranked = self._rank(scores, beams.scores, place)
                 ended = [c for c in ranked[: self.size] if c.word == EOS]
                 open_ = [c for c in ranked if c.word != EOS][: self.size]
                 source_length = lengths[number]
                 found[number] += [self._hypothesis(c, beams, scores, state.past, source_length) for c in ended]
+                if self.prune:
+                    least = self._nearest(found[number])
+                    new = found[number][len(found[number]) - len(ended) :]
+                    ended = [c for c, hypothesis in zip(ended, new, strict=True) if hypothesis.score >= least]
+                    found[number] = [hypothesis for hypothesis in found[number] if hypothesis.score >= least]
+                    penalty = length_penalty(longest[number], self.alpha)
+                    open_ = [c for c in open_ if c.score / penalty >= least]
                 on = len(found[number]) < self.size and step < longest[number] and bool(open_)
                 cut = not on and len(found[number]) < self.n_best
                 if watch:
@@ -97,6 +108,8 @@ class BeamSearch:
                     going += open_ + [Candidate(open_[0].row, PAD, DEAD)] * (self.size - len(open_))
                 elif cut:  # what the limit cut short fills the places that are left
                     found[number] += [self._hypothesis(c, beams, scores, state.past, source_length) for c in open_]
+                    least = self._nearest(found[number])
+                    found[number] = [hypothesis for hypothesis in found[number] if hypothesis.score >= least]
             numbers = staying
             if going:
                 rows = torch.tensor([c.row for c in going], device=previous.device)
@@ -122,11 +135,20 @@ class BeamSearch:
     def _rank(self, scores: Tensor, so_far: Tensor, place: int) -> list[Candidate]:
         """The 2K best continuations of one sentence, best first."""
         rows = slice(place * self.size, (place + 1) * self.size)
-        total = (so_far[rows].unsqueeze(1) + scores[rows]).flatten()  # (K * V,)
+        of_words = scores[rows]  # (K, V)
+        if self.prune:
+            likeliest = of_words[so_far[rows] != DEAD].max()  # word of this step, whichever hypothesis it follows
+            of_words = of_words.masked_fill(of_words < likeliest - self.prune, DEAD)
+        total = (so_far[rows].unsqueeze(1) + of_words).flatten()  # (K * V,)
         best, at = total.topk(min(2 * self.size, len(total)))
         V = scores.shape[1]
         pairs = zip(best.tolist(), at.tolist(), strict=True)
         return [Candidate(rows.start + i // V, i % V, score) for score, i in pairs if score > DEAD]
+
+    def _nearest(self, found: list[Hypothesis]) -> float:
+        """The score below which a hypothesis is given up."""
+        best = max((hypothesis.score for hypothesis in found if hypothesis.finished), default=DEAD)
+        return best - self.prune if self.prune else DEAD
 
     def _extend(self, beams: Beams, scores: Tensor, rows: Tensor, words: Tensor, chosen: list[Candidate]) -> Beams:
         kept = beams.select(rows)

@@ -8,7 +8,8 @@ from pathlib import Path
 from regarde import config, folder, precision
 from regarde.config import Table
 from regarde.errors import UsageError
-from regarde.training.checkpoint import STATE, read
+from regarde.manifest import STATE
+from regarde.training.checkpoint import read
 from regarde.training.differences import differences
 from regarde.training.run import refuse_existing
 from regarde.translate import first_difference

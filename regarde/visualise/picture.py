@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import contextlib
 import io
+import sys
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -106,8 +107,9 @@ class Canvas:
     def empty(cls, style: Style, width: float, height: float) -> Canvas:
         """So many inches; what stands outside of them makes the picture larger."""
         try:
-            from matplotlib.figure import Figure
-            from matplotlib.font_manager import FontPath  # noqa: F401  # new in 3.11, which shapes and orders letters
+            with _apart_from_the_working_directory():
+                from matplotlib.figure import Figure
+                from matplotlib.font_manager import FontPath  # noqa: F401  # since 3.11, which shapes and orders letters
         except ImportError:
             raise RegardeError("A picture needs matplotlib 3.11 or later. pip install 'regarde[plot]'.") from None
         ground = "none" if style.transparent else style.paper
@@ -150,11 +152,25 @@ class Canvas:
         )
 
     def width(self, text: str, size: float) -> float:
-        """How many inches a text takes."""
+        """How many inches a text takes; nothing is written."""
         found = self.write(text, 0.0, 0.0, size=size)
         box = found.get_window_extent()
         found.remove()
+        self.texts.pop()
         return float(box.width / self.figure.dpi)
 
     def picture(self) -> Picture:
         return Picture(self.figure, fonts.missing(self.texts))
+
+
+@contextlib.contextmanager
+def _apart_from_the_working_directory() -> Iterator[None]:
+    """Where matplotlib is imported first: it would take its settings from a `matplotlibrc` of the working directory.
+
+    That directory may be a model folder from anywhere, and settings can start other programs, such as TeX.
+    """
+    if "matplotlib" in sys.modules or not Path("matplotlibrc").exists():
+        yield
+        return
+    with contextlib.chdir(Path(__file__).parent):
+        yield

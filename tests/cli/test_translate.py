@@ -336,6 +336,14 @@ def test_samples_depend_on_the_seed_alone(cli, tiny: Path, text: Path) -> None:
     assert drawn("--n-best", 3).count(b"\n") == 6
 
 
+def test_pruning_leaves_fewer_answers(cli, tiny: Path, text: Path) -> None:
+    def found(*options: object) -> int:
+        return cli("translate", tiny, "--input", text, "--beam", 8, "--n-best", 8, *options).out.count(b"\n")
+
+    assert found("--prune", 0) == found()
+    assert found("--prune", 1e-9) < found()
+
+
 @pytest.mark.parametrize(
     ("options", "message"),
     [
@@ -343,7 +351,9 @@ def test_samples_depend_on_the_seed_alone(cli, tiny: Path, text: Path) -> None:
         (["--beam", "1000000000"], "'--beam': 1000000000 is not in the range 1<=x<=1000"),
         (["--beam", "x"], "--beam"),
         (["--n-best", "4", "--beam", "3"], "n_best = 4: expected at most the beam size, 3"),
-        (["--sample", "--beam", "2"], "--beam and --alpha exclude --sample"),
+        (["--sample", "--beam", "2"], "--beam, --alpha and --prune exclude --sample"),
+        (["--sample", "--prune", "3"], "--beam, --alpha and --prune exclude --sample"),
+        (["--prune", "inf"], "--prune"),
         (["--sample", "--n-best", "200"], "expected a value from 1 to 100"),
         (["--sample", "--temperature", "nan"], "--temperature"),
         (["--alpha", "nan"], "'--alpha': nan is not a number"),

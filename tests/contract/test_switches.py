@@ -1,15 +1,24 @@
-"""No option is inert: each switch, thrown, changes what the model computes. Impossible combinations say why."""
+"""No option is inert: each switch, thrown, changes what the model computes. Impossible combinations say why.
+
+Two models that differ in one switch get the same weights: a parameter's values depend on its name and shape alone. What
+differs is then the switch's doing. A switch that changes a size gives parameters of another shape, whose values may
+differ by themselves: there every unit that it adds must reach the output.
+"""
 
 from __future__ import annotations
 
 import dataclasses
+import typing
+import zlib
 from typing import Any
 
+import numpy as np
 import pytest
 import torch
 
 from regarde.attention import (
     AdditiveConfig,
+    AttentionConfig,
     ConcatConfig,
     CoverageConfig,
     DotConfig,
@@ -21,20 +30,25 @@ from regarde.attention import (
     LocationConfig,
     MonotonicConfig,
     MultiHeadConfig,
+    NormedAdditiveConfig,
+    ScaledDotConfig,
+    ScoreConfig,
 )
-from regarde.data.batch import collate
+from regarde.data.batch import Batch, collate
 from regarde.errors import ConfigError
+from regarde.layers import quiet_padding
 from regarde.models import (
     BahdanauConfig,
     ChoConfig,
     ConditionalConfig,
     GNMTConfig,
     LuongConfig,
+    Model,
     ModelConfig,
     SutskeverConfig,
     TransformerConfig,
 )
-from regarde.models.encoders import BidirectionalConfig, BottomBidirectionalConfig, UnidirectionalConfig
+from regarde.models.encoders import BidirectionalConfig, BottomBidirectionalConfig, EncoderConfig, UnidirectionalConfig
 from regarde.training.step import seeded
 
 H = 6
@@ -107,7 +121,7 @@ SWITCHES: dict[str, dict[str, Any]] = {
         "feed_forward": 11,
         "norm": "pre",
         "positions": "rotary",
-        "longest": (50, {"positions": "learned"}),
+        "longest": (3, {"positions": "learned"}),  # words beyond share the last vector
         "tying": "none",
         "dropout": 0.5,
         "self_attention_dropout": 0.5,
@@ -115,7 +129,75 @@ SWITCHES: dict[str, dict[str, Any]] = {
         "init": "torch",
     },
 }
-CASES = [(model, name) for model, changes in SWITCHES.items() for name in changes]
+ENCODERS: dict[EncoderConfig, dict[str, Any]] = {
+    UnidirectionalConfig(layers=2, hidden=H): {"layers": 3, "hidden": 4, "reverse": False, "residual_from": 2},
+    BidirectionalConfig(layers=2, hidden=3): {"layers": 3, "hidden": 4, "residual_from": 2},
+    BottomBidirectionalConfig(layers=3, hidden=H, residual_from=0): {"layers": 2, "hidden": 4, "residual_from": 3},
+}
+WEIGHING = {"score": AdditiveConfig(size=5), "normaliser": "sparsemax", "dropout": 0.5, "attend_eos": False}
+WALKING = {name: value for name, value in WEIGHING.items() if name != "normaliser"}
+MECHANISMS: dict[AttentionConfig, dict[str, Any]] = {
+    GENERAL: WEIGHING,
+    LocalMConfig(score=GeneralConfig(), window=1): {**WEIGHING, "window": 2},
+    LocalPConfig(score=GeneralConfig(), window=1): {**WEIGHING, "window": 2},
+    CoverageConfig(score=GeneralConfig()): WEIGHING,
+    MonotonicConfig(score=LocationConfig(length=8), start=-0.4, noise=0.0): {  # which stops at an EOS now and then
+        **WALKING,
+        "start": 0.6,
+        "noise": 1.0,
+    },
+    MultiHeadConfig(heads=2): {**WEIGHING, "heads": 3, "bias": True},
+}
+SCORES: dict[ScoreConfig, dict[str, Any]] = {
+    DotConfig(): {},
+    ScaledDotConfig(): {},
+    GeneralConfig(): {},
+    AdditiveConfig(size=5): {"size": 7},
+    NormedAdditiveConfig(size=5): {"size": 7},
+    ConcatConfig(size=H): {"size": 7, "identity": True},
+    LocationConfig(length=7): {"length": 3},
+    GaussianConfig(): {"width": 2.0, "learned": False},
+}
+
+
+@dataclasses.dataclass(frozen=True)
+class Case:
+    """Two configurations that differ in the option `name`."""
+
+    name: str
+    off: ModelConfig
+    on: ModelConfig
+
+
+def case(model: str, name: str) -> Case:
+    value, others = SWITCHES[model][name], {}
+    if isinstance(value, tuple):  # a switch that needs another to be on
+        value, others = value
+    off = dataclasses.replace(BASES[model], **others)
+    if name == "start":
+        off = dataclasses.replace(off, encoder=UnidirectionalConfig())  # states must be equal to be copied
+    return Case(name, off, dataclasses.replace(off, **{name: value}))
+
+
+def placed(part: str, config: Any) -> ModelConfig:
+    attended = config if part == "attention" else GlobalConfig(score=config)
+    placing = {"encoder": config} if part == "encoder" else {"attention": attended}
+    return dataclasses.replace(BASES["luong"], **placing)
+
+
+CASES = {f"{model}-{name}": case(model, name) for model, changes in SWITCHES.items() for name in changes} | {
+    f"{config.kind}-{name}": Case(name, *(placed(part, c) for c in (config, dataclasses.replace(config, **{name: to}))))
+    for part, switches in {"encoder": ENCODERS, "attention": MECHANISMS, "score": SCORES}.items()
+    for config, changes in switches.items()
+    for name, to in changes.items()
+}
+CASES |= {
+    f"global-score-{score.kind}": Case("score", BASES["luong"], placed("score", score))
+    for score in SCORES
+    if score != GENERAL.score
+}
+IN_TRAINING = {"dropout", "self_attention_dropout", "variational", "noise"}
+"""Options that must change nothing but training."""
 
 ATTENTIONS = {
     "global": GENERAL,
@@ -125,7 +207,9 @@ ATTENTIONS = {
     "dot": GlobalConfig(score=DotConfig()),
     "location": GlobalConfig(score=LocationConfig(length=8)),
     "gaussian": GlobalConfig(score=GaussianConfig()),
+    "scaled dot": GlobalConfig(score=ScaledDotConfig()),
     "additive": GlobalConfig(score=AdditiveConfig(size=5)),
+    "normed additive": GlobalConfig(score=NormedAdditiveConfig(size=5)),
     "concat": GlobalConfig(score=ConcatConfig(size=H)),
     "concat, identity": GlobalConfig(score=ConcatConfig(size=H, identity=True)),
     "local-m": LocalMConfig(score=GeneralConfig(), window=1),
@@ -140,34 +224,83 @@ ATTENTIONS = {
 }
 
 
-def logits(config: ModelConfig) -> torch.Tensor:
-    with seeded(7):
-        model = config.build(13, 11).train()
-        with torch.no_grad():
-            for parameter in model.parameters():
-                parameter.mul_(2)  # far enough from zero for every part to count
-    with seeded(8), torch.no_grad():
-        return model(collate([[5, 6, 7, 8, 9], [8]], [[4, 5, 6, 7], [6]])).logits
+def drawn(name: str, shape: torch.Size) -> torch.Tensor:
+    """Numbers that depend on a name. A longer table begins with the rows of a shorter one."""
+    values = np.random.default_rng(zlib.crc32(name.encode())).uniform(-1, 1, shape)
+    return torch.from_numpy(values).float()
 
 
-def differs(one: ModelConfig, other: ModelConfig) -> bool:
-    return bool((logits(one) - logits(other)).abs().max() > 1e-5) or offset(one) != offset(other)
+def built(config: ModelConfig, draw: int = 0) -> Model:
+    model = config.build(13, 11)
+    with torch.no_grad():
+        for name, parameter in model.named_parameters():
+            parameter.copy_(drawn(f"{name} {draw}", parameter.shape))
+            if name.endswith("norm.weight"):
+                parameter.add_(2)  # or else layers above see all words alike
+    quiet_padding(model)
+    return model
 
 
-def offset(config: ModelConfig) -> int:
-    """How attention is read: an option may change that and nothing else."""
-    return config.build(13, 11).decoder.offset
+def batch() -> Batch:
+    draw = np.random.default_rng(3)
+    lengths = [(6, 5), (1, 1), (4, 6), (6, 6), (5, 4), (6, 2), (3, 5), (6, 6)]
+    sources = [draw.integers(4, 13, S).tolist() for S, _ in lengths]
+    return collate(sources, [draw.integers(4, 11, T).tolist() for _, T in lengths])
 
 
-@pytest.mark.parametrize(("model", "name"), CASES, ids=[f"{model}-{name}" for model, name in CASES])
-def test_each_switch_changes_the_computation(model: str, name: str) -> None:
-    value, others = SWITCHES[model][name], {}
-    if isinstance(value, tuple):  # a switch that needs another to be on
-        value, others = value
-    base = dataclasses.replace(BASES[model], **others)
-    if name == "start":
-        base = dataclasses.replace(base, encoder=UnidirectionalConfig())  # states must be equal to be copied
-    assert differs(base, dataclasses.replace(base, **{name: value}))
+def logits(config: ModelConfig, *, training: bool) -> torch.Tensor:
+    model = built(config).train(training)
+    with seeded(8), torch.no_grad():  # after building, which draws as many numbers as there are parameters
+        return model(batch()).logits
+
+
+def differ(one: torch.Tensor, other: torch.Tensor) -> bool:
+    return bool((one - other).abs().max() > 1e-4)
+
+
+@pytest.mark.parametrize("case", CASES.values(), ids=CASES.keys())
+def test_each_switch_changes_the_computation(case: Case) -> None:
+    if case.name == "init":
+        with seeded(7):
+            off = torch.cat([parameter.flatten() for parameter in case.off.build(13, 11).parameters()])
+        with seeded(7):
+            on = torch.cat([parameter.flatten() for parameter in case.on.build(13, 11).parameters()])
+        assert differ(off, on)
+    elif case.name == "footnote_14":  # how attention is read, and nothing else
+        assert case.off.build(13, 11).decoder.offset != case.on.build(13, 11).decoder.offset
+        assert not differ(logits(case.off, training=False), logits(case.on, training=False))
+    else:
+        random = case.name in IN_TRAINING
+        assert differ(logits(case.off, training=False), logits(case.on, training=False)) != random
+        if random:
+            assert differ(logits(case.off, training=True), logits(case.on, training=True))
+
+
+def idle(case: Case, draw: int) -> set[str]:
+    """What the switch adds and the logits do not depend on: whole parameters, or parts of those that change shape."""
+    before = {name: parameter.shape for name, parameter in case.off.build(13, 11).named_parameters()}
+    model = built(case.on, draw)
+    model.train(case.name != "longest")  # in training mode, hard mechanisms are soft and long sentences are refused
+    found = model(batch()).logits
+    (found * drawn("how much each logit counts", found.shape)).sum().backward()
+    units = {}
+    for name, parameter in model.named_parameters():
+        assert parameter.grad is not None, name
+        if name not in before or len(before[name]) != parameter.dim():
+            units[name] = parameter.grad
+            continue
+        for axis, old in enumerate(before[name]):
+            if old != parameter.shape[axis]:
+                units |= {f"{name}, axis {axis}, {i}": unit for i, unit in enumerate(parameter.grad.unbind(axis))}
+    return {name for name, gradient in units.items() if not gradient.abs().sum() > 1e-6}
+
+
+@pytest.mark.parametrize("case", CASES.values(), ids=CASES.keys())
+def test_every_unit_that_a_switch_adds_reaches_the_output(case: Case) -> None:
+    still = idle(case, 0)
+    for draw in range(1, 10):  # a unit of a ReLU or a maxout may never win with some weights
+        still &= idle(case, draw) if still else set()
+    assert still == set()
 
 
 @pytest.mark.parametrize("model", BASES)
@@ -175,13 +308,21 @@ def test_every_option_of_a_model_has_a_switch_here(model: str) -> None:
     assert set(SWITCHES[model]) >= {field.name for field in dataclasses.fields(BASES[model])} - {"kind"}
 
 
+@pytest.mark.parametrize(
+    ("kinds", "switches"), [(EncoderConfig, ENCODERS), (AttentionConfig, MECHANISMS), (ScoreConfig, SCORES)]
+)
+def test_every_option_of_a_part_has_a_switch_here(kinds: Any, switches: dict[Any, dict[str, Any]]) -> None:
+    assert {type(config) for config in switches} == set(typing.get_args(kinds))
+    for config, changes in switches.items():
+        assert set(changes) == {field.name for field in dataclasses.fields(config)} - {"kind"}
+
+
 @pytest.mark.parametrize("placement", ["bahdanau", "conditional", "luong", "gnmt", "transformer"])
 def test_all_attentions_compute_something_else(placement: str) -> None:
     """Pairwise: coverage has been inert in leading toolkits for years."""
     base = WIDE if placement == "transformer" else BASES[placement]
-    found = {name: logits(dataclasses.replace(base, attention=a)) for name, a in ATTENTIONS.items()}
-    same = [(a, b) for a in found for b in found if a < b and (found[a] - found[b]).abs().max() < 1e-6]
-    assert same == []
+    found = {name: logits(dataclasses.replace(base, attention=a), training=True) for name, a in ATTENTIONS.items()}
+    assert [(a, b) for a in found for b in found if a < b and not differ(found[a], found[b])] == []
 
 
 def test_a_dot_product_of_unequal_sizes_names_the_remedy() -> None:

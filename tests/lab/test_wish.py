@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import sys
 from dataclasses import replace
 from pathlib import Path
 
@@ -66,14 +65,6 @@ def test_a_folder_that_another_process_works_in_is_refused(cli, tmp_path: Path, 
     monkeypatch.setattr(bench, "PATIENCE", 0.0)
     with alone(tmp_path):
         assert "Wait for it, or stop it" in cli("lab", "copy", "--tokens", 5, "--out", tmp_path).fails(2)
-
-
-def test_without_matplotlib_it_says_what_to_install_and_trains_nothing(cli, tmp_path: Path, monkeypatch) -> None:
-    for name in [name for name in sys.modules if name.split(".")[0] == "matplotlib"]:
-        monkeypatch.delitem(sys.modules, name)
-    monkeypatch.setitem(sys.modules, "matplotlib", None)
-    assert "pip install 'regarde[plot]'" in cli("lab", "copy", "--tokens", 5, "--out", tmp_path / "out").fails(1)
-    assert not (tmp_path / "out").exists()
 
 
 def changed(arguments: list[object], old: object, new: object) -> list[object]:

@@ -10,6 +10,7 @@ import pytest
 
 import regarde
 from regarde.errors import DataError, UsageError
+from regarde.native import library
 from regarde.search.interventions import Changes, Intervention, Mask, Pin
 from regarde.translate import Translator, ensemble
 
@@ -18,6 +19,8 @@ S = 4
 
 @pytest.fixture(scope="module", params=["native", "torch"])
 def model(request: pytest.FixtureRequest, tiny: Path) -> Translator:
+    if request.param == "native" and not library.available():
+        pytest.skip("the native library was not built")
     return regarde.load(tiny, engine=request.param)
 
 
@@ -67,6 +70,8 @@ def test_energies_are_the_models_own_and_contexts_are_of_the_changed_weights(mod
     assert one.context_norms is not None
     assert other.context_norms is not None
     assert abs(one.context_norms[0] - other.context_norms[0]) > 1e-3
+    assert told.states is not None
+    np.testing.assert_allclose(other.context_norms[0], np.linalg.norm(told.states[3]), atol=1e-5)  # all weight is there
 
 
 def test_going_on_from_a_traces_own_tokens_finds_the_rest_again(model: Translator) -> None:

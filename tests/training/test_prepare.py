@@ -172,13 +172,14 @@ def test_the_file_of_a_preset_is_a_recipe(name: str) -> None:
     assert compose({"name": "copy"}, recipe=file) == compose({"name": "copy"}, preset=name)
 
 
-@pytest.mark.parametrize(("pairs", "steps"), [(9, 5_000), (64 * 600, 6_000), (64 * 3_000, 20_000)])
+@pytest.mark.parametrize(("pairs", "steps"), [(9, 5_000), (8 * 600, 6_000), (8 * 3_000, 20_000)])
 def test_a_length_that_is_not_said_is_ten_epochs_within_bounds(pairs: int, steps: int, tmp_path: Path) -> None:
     given = write(tmp_path / "my.tsv", *((f"{n:06}", f"{n:06}") for n in range(pairs)))
     held_out = write(tmp_path / "valid.tsv", ("1", "1"))
     asked = {**given, "valid": [held_out["name"]]}
-    assert prepare(compose(asked)).recipe.training.steps == steps
-    assert prepare(compose(asked, settings=["training.epochs=1"])).recipe.training.steps == -(-pairs // 64)
+    eight = ["training.batch_pairs=8"]
+    assert prepare(compose(asked, settings=eight)).recipe.training.steps == steps
+    assert prepare(compose(asked, settings=[*eight, "training.epochs=1"])).recipe.training.steps == -(-pairs // 8)
 
 
 def test_pairs_of_ones_own_have_more_dropout_unless_a_model_is_named(tmp_path: Path) -> None:

@@ -8,7 +8,7 @@ struct Request {
   int64_t count, kind, size, n_best, min_length, max_extra, allow_unknown, top_k, rows, threads;
   int64_t watched;  // 0, or a trace is asked for, with so many candidates at each step
   int64_t pins;     // of attention
-  double alpha, beta, max_ratio, top_p, temperature;
+  double alpha, beta, prune, max_ratio, top_p, temperature;
   const int64_t *starts, *ids;                // the sources: count + 1, and all tokens without EOS
   const int64_t *target_starts, *target_ids;  // forced decoding: what is said, EOS included
   const double *dice;                         // sampling: numbers in [0, 1), for each sentence and sample as many as it may need

@@ -107,15 +107,28 @@ class Search {
     std::vector<Candidate> ranked;
     const int64_t V = model.choices(one.sentence);
     if (one.sentence.watched) one.record.begin(one.live);
+    Floats sums(one.live);
+    float likeliest = -INFINITY;  // word of this step, whichever hypothesis it follows
     for (int64_t slot = 0; slot < one.live; slot++) {
       float *x = logits + slot * model.V;
-      const float all = table.log_sum_exp(x, V);
+      const float sum = table.log_sum_exp(x, V);
+      const bool sound = sum > -INFINITY && all_numbers(x, V);
+      sums[slot] = sound ? sum : NAN;
+      if (!sound && request.kind != FORCED) {  // no answer at all: scribe.py says why
+        one.found.clear();
+        return {};
+      }
       if (request.kind != FORCED) forbid(one, x);
-      if (one.sentence.watched) watch(one, slot, x, all);
+      if (one.sentence.watched) watch(one, slot, x, sums[slot]);
+      if (request.prune > 0) likeliest = std::max(likeliest, table.highest(x, V) - sums[slot]);
+    }
+    const float least = request.prune > 0 ? likeliest - static_cast<float>(request.prune) : -INFINITY;
+    for (int64_t slot = 0; slot < one.live; slot++) {
+      const float *x = logits + slot * model.V, all = sums[slot];
       if (request.kind == FORCED) ranked = {given(x, all, one)};
       else if (request.kind == GREEDY) ranked = {best(x, V, all, one.scores[slot])};
       else if (request.kind == SAMPLING) ranked = {drawn(x, all, one)};
-      else rank(x, V, all, one.scores[slot], slot, 2 * request.size, ranked);
+      else rank(x, V, all, one.scores[slot], slot, 2 * request.size, least, ranked);
     }
     name(one.sentence, ranked);
     one.t++;
@@ -133,6 +146,7 @@ class Search {
         fates[i] = FINISHED;
       }
     }
+    if (request.prune > 0) prune(one, fates, open, places);
     const bool enough = static_cast<int64_t>(one.found.size()) >= K;
     const bool going = !enough && one.t < one.longest && !open.empty();
     const int64_t wanted = request.kind == BEAM ? request.n_best : 1;
@@ -140,8 +154,10 @@ class Search {
     if (going || cut)
       for (size_t i : places) fates[i] = going ? KEPT : CUT;
     if (one.sentence.watched) one.record.end(ranked, fates);
-    if (cut)
+    if (cut) {
       for (const Candidate &c : open) one.found.push_back(hypothesis(one, c));
+      if (request.prune > 0) drop(one, nearest(one));
+    }
     return going ? extend(one, open) : std::vector<Candidate>{};
   }
 
@@ -164,10 +180,8 @@ class Search {
       return;
     }
     std::lock_guard<std::mutex> hold(mutex);  // the samples of a sentence may come from several workers
-    for (Hypothesis &h : one.found) {
-      samples_of.resize(request.count);
-      samples_of[one.sentence.number].emplace_back(one.sample, std::move(h));
-    }
+    samples_of.resize(request.count);
+    for (Hypothesis &h : one.found) samples_of[one.sentence.number].emplace_back(one.sample, std::move(h));
     auto &own = samples_of[one.sentence.number];
     if (static_cast<int64_t>(own.size()) < samples()) return;
     std::sort(own.begin(), own.end(), [](const auto &a, const auto &b) { return a.first < b.first; });
@@ -223,7 +237,7 @@ class Search {
   void watch(Active &one, int64_t slot, const float *x, float all) const {
     const int64_t t = one.t, L = model.layers, size = L * model.heads * one.sentence.S();
     std::vector<Candidate> likeliest;
-    rank(x, model.choices(one.sentence), all, 0, slot, request.watched, likeliest);
+    rank(x, model.choices(one.sentence), all, 0, slot, request.watched, -INFINITY, likeliest);
     name(one.sentence, likeliest);
     const int64_t last = slot * t + t - 1;
     one.record.branch(t ? one.path[last] : -1, t ? one.words[last] : static_cast<int64_t>(BOS), one.scores[slot], likeliest);
@@ -235,6 +249,17 @@ class Search {
   int64_t known(int64_t word) const {
     if (word < 0 || word >= model.V) throw std::out_of_range("a token that the model does not know");
     return word;
+  }
+
+  // Is none of them NaN or +infinity? Finite weights may be so large that their products overflow.
+  static bool all_numbers(const float *x, int64_t count) {
+    uint32_t odd = 0;
+    for (int64_t i = 0; i < count; i++) {
+      uint32_t bits;
+      std::memcpy(&bits, x + i, sizeof bits);
+      odd |= static_cast<uint32_t>(bits == 0x7f800000u) | static_cast<uint32_t>((bits & 0x7fffffffu) > 0x7f800000u);
+    }
+    return !odd;
   }
 
   // Forced decoding: the word that is said.
@@ -249,8 +274,8 @@ class Search {
     return {so_far + (top - all), top - all, 0, word};
   }
 
-  // Keep the best `most` of what is there and what this row offers.
-  void rank(const float *x, int64_t V, float all, float so_far, int64_t slot, int64_t most,
+  // Keep the best `most` of what is there and what this row offers in words whose own score is `least` or more.
+  void rank(const float *x, int64_t V, float all, float so_far, int64_t slot, int64_t most, float least,
             std::vector<Candidate> &ranked) const {
     const int64_t block = 64;
     for (int64_t first = 0; first < V; first += block) {
@@ -258,7 +283,7 @@ class Search {
       const bool full = static_cast<int64_t>(ranked.size()) == most;
       if (full && so_far + (table.highest(x + first, count) - all) < ranked.back().score) continue;
       for (int64_t word = first; word < first + count; word++) {
-        if (x[word] == -INFINITY) continue;
+        if (x[word] == -INFINITY || x[word] - all < least) continue;
         const Candidate c{so_far + (x[word] - all), x[word] - all, slot, word};
         if (static_cast<int64_t>(ranked.size()) == most) {
           if (!better(c, ranked.back())) continue;
@@ -267,6 +292,32 @@ class Search {
         ranked.insert(std::upper_bound(ranked.begin(), ranked.end(), c, better), c);
       }
     }
+  }
+
+  // search/beam.py, the second pruning: finished hypotheses, and open ones that could not end near enough to the best.
+  void prune(Active &one, std::vector<Fate> &fates, std::vector<Candidate> &open, std::vector<size_t> &places) const {
+    const double least = nearest(one);
+    auto ended = one.found.end() - std::count(fates.begin(), fates.end(), FINISHED);  // those of this step, in order
+    for (Fate &fate : fates)
+      if (fate == FINISHED && (ended++)->score < least) fate = PRUNED;
+    drop(one, least);
+    const double penalty = length_penalty(one.longest);
+    size_t kept = 0;
+    while (kept < open.size() && open[kept].score / penalty >= least) kept++;  // they come best first
+    open.resize(kept), places.resize(kept);
+  }
+
+  // The score below which a hypothesis is given up.
+  double nearest(const Active &one) const {
+    double best = -INFINITY;
+    for (const Hypothesis &h : one.found)
+      if (h.finished) best = std::max(best, static_cast<double>(h.score));
+    return best - request.prune;
+  }
+
+  void drop(Active &one, double least) const {
+    auto far = [least](const Hypothesis &h) { return h.score < least; };
+    one.found.erase(std::remove_if(one.found.begin(), one.found.end(), far), one.found.end());
   }
 
   // search/single.py, Sampling: narrowed by top-k and nucleus, then the word on which the dice fall.
@@ -349,9 +400,11 @@ class Search {
     return h;
   }
 
+  double length_penalty(int64_t T) const { return std::pow((5.0 + static_cast<double>(T)) / 6.0, request.alpha); }
+
   // Wu et al. 2016, equation 14.
   double ranked_score(const Hypothesis &h, float score, int64_t T, int64_t S) const {
-    double total = score / std::pow((5.0 + static_cast<double>(T)) / 6.0, request.alpha);
+    double total = score / length_penalty(T);
     const int64_t LN = model.layers * model.heads;
     if (request.beta == 0 || LN == 0) return total;
     for (int64_t s = 0; s < S - 1; s++) {
