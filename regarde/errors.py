@@ -1,6 +1,7 @@
 """The few exceptions a user can meet, each with the exit code the command line ends with.
 
     RegardeError        1  something failed
+    ├── OutOfMemoryError 1  memory did not suffice
     ├── UsageError      2  the command or call was wrong
     │   └── ConfigError 2  a key, type or value of a configuration was wrong
     ├── DataError       3  a corpus or a line of input was wrong
@@ -15,6 +16,7 @@ RegardeWarning, in one line too.
 from __future__ import annotations
 
 import contextlib
+import errno
 import re
 import sys
 import warnings
@@ -35,6 +37,10 @@ class UsageError(RegardeError):
 
 class ConfigError(UsageError):
     """A key, type or value of a configuration was wrong."""
+
+
+class OutOfMemoryError(RegardeError):
+    """Memory did not suffice for what was asked for."""
 
 
 class DataError(RegardeError):
@@ -87,6 +93,19 @@ def warn_in_one_line() -> None:
 
     warnings.showwarning = show
 
+
+def unreadable(path: object, error: OSError, remedy: str) -> str:
+    """Why a file was not read. The remedy is for what is wrong with the file; limits and rights have their own."""
+    return f"{path}: not readable ({error.strerror or error}). {_REMEDIES.get(error.errno or 0, remedy)}"
+
+
+_REMEDIES = {
+    errno.EMFILE: "This process has too many files open: raise the limit with ulimit -n.",
+    errno.ENFILE: "The system has too many files open: close other programs.",
+    errno.ENOMEM: "Free some memory.",
+    errno.EACCES: "Allow this user to read it.",
+    errno.EPERM: "Allow this user to read it.",
+}
 
 # torch raises a RuntimeError where it gets no memory; nothing but its words tells it from others
 _NO_MEMORY = re.compile(

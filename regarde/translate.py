@@ -13,8 +13,8 @@ from typing import TYPE_CHECKING, Any, Protocol, overload
 import numpy as np
 from numpy.typing import NDArray
 
-from regarde.errors import DataError, UsageError
-from regarde.scribe import Scribe, Sentence
+from regarde.errors import DataError, FolderError, UsageError
+from regarde.scribe import Scribe, Sentence, check_numbers
 from regarde.search import Hypothesis, Search, adjusted
 from regarde.search.interventions import Intervention
 from regarde.search.prefix import NO_PREFIX, Prefix
@@ -184,6 +184,7 @@ class Translator(Scribe):
             target=None if target is None else [*self._whole(target), EOS],
             interventions=interventions,
         )
+        check_numbers(found)
         named = sorted(ids_in(steps))
         return Trace(
             source=given.text,
@@ -225,8 +226,13 @@ class Translator(Scribe):
         asked, begun = itertools.tee(sentence for sentence in decoding if sentence.ids)
         prefixes = (sentence.prefix for sentence in begun)
         found = self.engine.decode((sentence.ids for sentence in asked), search, prefixes)
-        for sentence in waiting:
-            yield self.finish(sentence, next(found) if sentence.ids else [])
+        for number, sentence in enumerate(waiting, start=1):
+            hypotheses = next(found) if sentence.ids else []
+            try:
+                finished = self.finish(sentence, hypotheses)
+            except FolderError as error:
+                raise FolderError(f"Sentence {number:,}: {error}") from None
+            yield finished
 
     def score(self, pairs: Iterable[tuple[str, str]]) -> Iterator[Translation]:
         """What the model thinks of given translations, and what it looks at while saying them: forced decoding.
@@ -237,6 +243,8 @@ class Translator(Scribe):
             sources, targets = zip(*window, strict=True)
             found = self.engine.forced([s.ids for s in sources], [[*t.ids, EOS] for t in targets])
             for sentence, target, hypothesis in zip(sources, targets, found, strict=True):
+                if np.isnan(hypothesis.score):  # -inf is what a word that cannot be said scores
+                    check_numbers([hypothesis])
                 source_words = self.text.source.words(sentence.ids, self.text.source.unknown(sentence.text))
                 words = self.text.target.words(target.ids, self.text.target.unknown(target.text))
                 yield replace(

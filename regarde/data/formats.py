@@ -25,7 +25,7 @@ from regarde.errors import DataError, UsageError
 _SAMPLE = 24  # characters of a cell shown in a message
 _MOST_SHOWN = 8  # columns shown in a message
 _UNMATCHED = 'a double quote that does not enclose its field, expected "field" with "" for a quote inside'
-_BARS = re.compile(r"(?:^| +)\|\|\|(?: +|$)")
+_BARS = re.compile(r"(?:^|(?<! ) +)\|\|\|(?: +|$)")  # not from within a run of spaces, else its time would be quadratic
 
 
 class Pair(NamedTuple):

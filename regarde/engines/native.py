@@ -19,7 +19,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from regarde.engines.records import Reader, Streams
-from regarde.errors import ConfigError, UsageError
+from regarde.errors import ConfigError, OutOfMemoryError, UsageError
 from regarde.native import formulas, library
 from regarde.native.library import Request
 from regarde.precision import Kind
@@ -37,6 +37,7 @@ Ids = Sequence[int]
 ROWS = 64
 WINDOW = 1024  # sentences that are handed over together; within them, one that ends makes room for the next
 MOST_NUMBERS = 16 << 20  # of the answers to a window, so that memory is bounded whatever the sentences
+NO_MEMORY = b"out of memory"  # as source/engine/answer.h says it
 KINDS = {"greedy": 0, "beam": 1, "sampling": 2}
 FORCED = 3
 
@@ -136,6 +137,8 @@ class NativeEngine:
                 self.pointer, name.encode(), int(kind.in_bytes), where, ctypes.c_int64(axes), shape
             )
         if problem := self.call("engine_build", ctypes.c_char_p)(self.pointer):
+            if problem == NO_MEMORY:
+                raise OutOfMemoryError("Out of memory while loading the model. Free some, or use it quantised.")
             raise Unfit(problem.decode())
         self._measure()
 
@@ -250,9 +253,12 @@ class NativeEngine:
     def _answer(self, asked: Asked) -> tuple[list[list[Hypothesis]], tuple[Step, ...]]:
         """The hypotheses of each sentence, and the steps of the only one where they were asked for."""
         request = asked.request
-        reader = self.reader(self.call("engine_decode", ctypes.c_void_p)(self.pointer, ctypes.byref(request)))
-        everything = [reader.hypotheses() for _ in range(request.count)]
-        if not request.watched:
+        try:
+            reader = self.reader(self.call("engine_decode", ctypes.c_void_p)(self.pointer, ctypes.byref(request)))
+            everything = [reader.hypotheses() for _ in range(request.count)]
+        except (OutOfMemoryError, MemoryError):
+            raise OutOfMemoryError(_budget(request)) from None
+        if not request.watched or not everything[0]:
             return everything, ()
         S = everything[0][0].heads.shape[3]
         return everything, reader.steps(S, request.n_best if request.kind == KINDS["sampling"] else 1)
@@ -262,9 +268,13 @@ class NativeEngine:
         return Reader(*self.streams(answer), self.layers, self.heads, energies=not self._members)
 
     def streams(self, answer: int) -> Streams:
+        if not answer:
+            raise OutOfMemoryError(_OUT_OF_MEMORY)
         held = ctypes.c_void_p(answer)
         try:
             if problem := self.call("answer_error", ctypes.c_char_p)(held):
+                if problem == NO_MEMORY:
+                    raise OutOfMemoryError(_OUT_OF_MEMORY)
                 raise RuntimeError(f"the native engine: {problem.decode()}")
             numbers = self._array("answer_numbers", held, _WHOLE)
             return numbers, self._array("answer_reals", held, _REAL)
@@ -283,6 +293,19 @@ class NativeEngine:
         count = ctypes.c_int64()
         first = self.call(name, ctypes.c_void_p)(held, ctypes.byref(count))
         return np.frombuffer(ctypes.string_at(first, count.value * kind.itemsize), dtype=kind)
+
+
+_OUT_OF_MEMORY = "Out of memory while translating. Give fewer sentences at once, a smaller beam, or fewer threads."
+
+
+def _budget(request: Request) -> str:
+    """What to try where memory did not suffice for a request: half of each."""
+    given = [(request.count, "sentences at once"), (request.size, "hypotheses in a beam"), (request.threads, "threads")]
+    several = [(number, noun) for number, noun in given if number > 1]
+    if not several:
+        return "Out of memory while translating one sentence. Cut it, or lower search.rules.max_ratio."
+    asked = ", ".join(f"{number:,} {noun}" for number, noun in several)
+    return f"Out of memory with {asked}. Try {', or '.join(f'{number // 2:,} {noun}' for number, noun in several)}."
 
 
 _WHOLE, _REAL = np.dtype(np.int64), np.dtype(np.float32)

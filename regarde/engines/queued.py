@@ -132,7 +132,7 @@ class Queued:
             except _Unwanted:
                 found = [[] for _ in batch]
             except Exception as error:
-                self._settle(batch, [[] for _ in batch], f"{type(error).__name__}: {error}")
+                self._settle(batch, [[] for _ in batch], error)
                 continue
             self._settle(batch, found)
 
@@ -178,16 +178,16 @@ class Queued:
             if self._closed or all(ticket.unwanted for ticket, _ in self._batch):
                 raise _Unwanted
 
-    def _settle(self, batch: _Batch, found: Sequence[list[Hypothesis]], problem: str = "") -> None:
+    def _settle(self, batch: _Batch, found: Sequence[list[Hypothesis]], problem: Exception | None = None) -> None:
         with self._changed:
             for (ticket, sentence), hypotheses in zip(batch, found, strict=True):
                 ticket.found[sentence] = hypotheses
-                ticket.unwanted |= bool(problem)
+                ticket.unwanted |= problem is not None
             for ticket in dict.fromkeys(ticket for ticket, _ in batch):
                 if not ticket.waits:
                     self._leave(ticket, problem)
 
-    def _leave(self, ticket: _Ticket, problem: str = "") -> None:
+    def _leave(self, ticket: _Ticket, problem: Exception | None = None) -> None:
         """With the lock held: the request's last event."""
         del self._tickets[ticket.number]
         if ticket.unwanted:

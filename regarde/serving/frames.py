@@ -18,7 +18,7 @@ from regarde.errors import DataError
 HEADER = struct.Struct(">QBI")
 LARGEST = 1 << 30  # bytes of a body; both ends are ours, so more is a mistake
 LONG = 1 << 13  # bytes that are worth a thread of their own
-_ENCODER = json.JSONEncoder(ensure_ascii=False, separators=(",", ":"))
+_ENCODER = json.JSONEncoder(ensure_ascii=False, allow_nan=False, separators=(",", ":"))
 
 
 class Kind(IntEnum):

@@ -31,6 +31,7 @@ from regarde.serving.limits import Limits
 from regarde.serving.link import Link
 from regarde.serving.metrics import Metrics
 from regarde.serving.protocol import bounded
+from regarde.serving.readers import SWITCH
 from regarde.serving.security import Policy
 from regarde.serving.service import Service
 from regarde.serving.studio import Shown
@@ -63,6 +64,7 @@ class Settings:
 def serve(settings: Settings, ready: Callable[[str], None]) -> None:
     """Serve until told to stop; `ready` is called with the address once everything is there."""
     redirect(settings.journal)
+    sys.setswitchinterval(SWITCH)
     listening = contextlib.closing(_listener(settings.host, settings.port))
     with listening as listener, contextlib.ExitStack() as ended, asyncio.Runner(loop_factory=_loop) as runner:
         runner.run(_serve(settings, listener, ready, ended))

@@ -107,17 +107,17 @@ class Worker:
         return None
 
     def _load(self, question: Question) -> list[dict[str, Any]]:
-        if not library.available():
-            remedy = "Where speed matters, reinstall with a C++ compiler"
-            warnings.warn(
-                f"The native library is not there: torch translates, more slowly. {remedy}.", RegardeWarning, 1
-            )
         described = []
         for name, folder in question["models"].items():
             translator = load(folder)
             self._models[name] = Model(translator, translator.engine.continuous(threads=question["threads"]))
             self._selector.register(self._models[name].continuous.heard, selectors.EVENT_READ, self._models[name])
             described.append(_described(name, Path(folder), self._models[name]))
+        if not library.available() and not library.stale():  # which is warned of already
+            remedy = "Where speed matters, reinstall with a C++ compiler"
+            warnings.warn(
+                f"The native library is not there: torch translates, more slowly. {remedy}.", RegardeWarning, 1
+            )
         return described
 
     def _translate(self, number: int, question: Question) -> None:
@@ -144,7 +144,7 @@ class Worker:
             number = model.numbers.pop(event.number)
             del self._places[number]
             if event.problem:
-                self._fail(number, RuntimeError(event.problem))
+                self._fail(number, event.problem)
             elif event.count:
                 self._send_bytes(number, Kind.ANSWER, packed(event.streams))
         for part in parts.values():

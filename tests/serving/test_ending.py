@@ -218,7 +218,9 @@ def test_models_that_die_at_any_moment_are_a_503_and_leave_nothing_behind(tiny: 
             "bytes": 1 << 20,
         }
         try:
-            await link.ask("tiny", verb, {**given, "form": "records", "followed": False, "candidates": 2})
+            await link.ask(
+                "tiny", verb, {**given, "form": "records", "followed": False, "candidates": 2, "bytes": 1 << 20}
+            )
         except Refusal as refusal:
             return refusal.status
         return 200
