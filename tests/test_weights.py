@@ -74,6 +74,12 @@ def test_a_header_that_is_odd_is_no_header(tmp_path: Path, header: str) -> None:
         written(tmp_path / "file", header)
 
 
+@pytest.mark.parametrize("data", [FLOATS.tobytes()[:-4], FLOATS.tobytes() + b"more", b""])
+def test_tensors_fill_the_file_and_nothing_lies_behind_them(tmp_path: Path, data: bytes) -> None:
+    with pytest.raises(Unfit):
+        written(tmp_path / "file", WHOLE, data)
+
+
 @pytest.mark.skipif(not library.available(), reason="the native library was not built")
 def test_a_model_that_is_loaded_does_not_need_its_file(tiny: Path, tmp_path: Path) -> None:
     model = Path(shutil.copytree(tiny, tmp_path / "model"))

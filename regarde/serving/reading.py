@@ -60,7 +60,7 @@ def media_type(request: Request) -> str:
 def parsed(content: bytes) -> dict[str, Any]:
     """A JSON object: no key twice, no number that is none, nothing nested without end, not too many values."""
     if sum(map(content.count, (b",", b"[", b"{"))) > MOST_VALUES:
-        raise Refusal(TOO_LARGE, f"JSON of more than {MOST_VALUES:,} values. Send less at once.")
+        raise Refusal(BAD, f"JSON of more than {MOST_VALUES:,} values. Send less at once.")
     try:
         found = json.loads(
             content.decode("utf-8"), object_pairs_hook=_unique, parse_constant=_refused, parse_float=_finite

@@ -13,7 +13,9 @@ from typing import Any
 import pytest
 from starlette.requests import Request
 
+from regarde.loading import load_scribe
 from regarde.serving.gate import Gate
+from regarde.serving.jobs import Reading
 from regarde.serving.journal import Journal
 from regarde.serving.limits import Limits, Refusal
 from regarde.serving.link import Link
@@ -60,10 +62,18 @@ def test_hostile_texts_keep_nobody_waiting(served: Running, name: str) -> None:
     print(f"{name}: ordinary {took:.3f} s, live {max(waited, default=0.0):.3f} s of {len(waited)}")
 
 
+def test_a_prefix_is_read_once_for_all_texts(tiny: Path) -> None:
+    reading = Reading.of(load_scribe(tiny, 0), {"layers": 1, "heads": 1, "states": 1})
+    question = {"beam": None, "n_best": 1, "tokens": 250, "bytes": 1 << 30, "form": "records", "attention": False}
+    job = reading.begun(question | {"texts": ["a", "b", "c"], "prefix": "abc"})
+    assert len({id(piece.prefix) for (piece,) in job.texts}) == 1
+    assert len(job.texts[0][0].prefix.ids) == 3
+
+
 def test_a_large_body_of_many_values_is_refused_before_it_is_read(served: Running) -> None:
     body = b'{"text": [' + b"[]," * 300_000 + b"[]]}"
     answer = served.send("POST", "/v1/translate", body, content_type="application/json")
-    assert answer.status == 413
+    assert answer.status == 400
     assert "more than 50,000 values" in answer.json["error"]
 
 

@@ -17,7 +17,7 @@ from regarde.training.checkpoint import Checkpoints
 from regarde.training.job import Request
 from regarde.training.job import _tables as resumed_tables
 from regarde.training.prepare import prepare
-from regarde.training.start import Run, default_folder, free_folder
+from regarde.training.start import Run, compose, default_folder, free_folder
 from regarde.training.threads import WORTH_SHARING, settled_threads
 
 SMALL = [
@@ -45,6 +45,14 @@ def test_a_free_folder_is_the_one_asked_for_or_stands_beside_it(tmp_path: Path) 
     wanted.with_name("x.y-2").mkdir()
     assert free_folder(wanted) == tmp_path / "deep" / "x.y-3"
     assert default_folder("some/my.tsv.gz") == Path("runs/my")
+
+
+def test_settings_lie_over_the_data_given_over_the_recipe_over_the_preset(tmp_path: Path) -> None:
+    (tmp_path / "my.toml").write_text('[data]\nname = "old.tsv"\nmax_source = 7\n[training]\nsteps = 5\nseed = 6\n')
+    found = compose({"name": "new.tsv"}, preset="cho-small", recipe=tmp_path / "my.toml", settings=["training.steps=9"])
+    assert found["data"] == {"name": "new.tsv", "max_source": 7}
+    assert (found["training"]["steps"], found["training"]["seed"]) == (9, 6)
+    assert found["model"]["kind"] == "cho"
 
 
 def test_a_path_is_a_file_even_if_it_is_called_like_a_data_set() -> None:
