@@ -12,7 +12,7 @@ import torch
 
 import regarde
 from regarde import config
-from regarde.errors import DataError
+from regarde.errors import DataError, RegardeWarning
 from regarde.training.checkpoint import Checkpoints
 from regarde.training.job import Request
 from regarde.training.job import _tables as resumed_tables
@@ -68,7 +68,7 @@ def test_lines_that_are_no_pair_can_be_skipped() -> None:
     Path("my.tsv").write_text(f"{TABLE}alone\n")
     with pytest.raises(DataError, match="line 21"):
         regarde.train("my.tsv", settings=SMALL)
-    with pytest.warns(UserWarning, match=r"1 of 21 lines skipped \(4\.8%\): my\.tsv:21 1 column"):
+    with pytest.warns(RegardeWarning, match=r"1 of 21 lines skipped \(4\.8%\): my\.tsv:21 1 column"):
         run = regarde.train("my.tsv", settings=SMALL, on_error="skip")
     assert "20 pairs kept; 1 skipped" in (run.folder / "train.log").read_text()
 
