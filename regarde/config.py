@@ -15,7 +15,9 @@ from __future__ import annotations
 
 import dataclasses
 import difflib
+import functools
 import math
+import numbers
 import re
 import tomllib
 import types
@@ -27,14 +29,19 @@ from typing import Annotated, Any, Literal, TypeVar
 
 import tomli_w
 
-from regarde.errors import ConfigError
+from regarde.errors import ConfigError, unreadable
 
 Config = TypeVar("Config")
 Table = dict[str, Any]
 LARGEST = 1 << 20  # bytes of a TOML file
 DEEPEST = 16  # tables within tables
 _LONGEST = 60  # characters of a value in a message
-_DOTTED = re.compile(rf"""(?<![\w-])(?:["']?[\w-]*["']?[ \t]*\.[ \t]*){{{2 * DEEPEST}}}""")
+# a key of very many parts; possessive (*+), and never begun at a space: the time would be exponential, or quadratic
+_DOTTED = re.compile(rf"""(?<![\w-])(?![ \t])(?:["']?+[\w-]*+["']?+[ \t]*+\.[ \t]*+){{{2 * DEEPEST}}}""")
+
+
+class UnknownWordError(ConfigError):
+    """A key, a kind or a value that is not on the list of those that are known here."""
 
 
 @dataclass(frozen=True)
@@ -65,7 +72,7 @@ def read(path: Path) -> Table:
     except FileNotFoundError:
         raise ConfigError(f"{path}: no such file. Give the path of a TOML file.") from None
     except OSError as error:
-        raise ConfigError(f"{path}: not readable ({error.strerror}). Give the path of a TOML file.") from None
+        raise ConfigError(unreadable(path, error, "Give the path of a TOML file.")) from None
     except UnicodeDecodeError as error:
         where = f"byte {error.object[error.start]:#04x} at offset {error.start:,}"
         raise ConfigError(f"{path}: not valid UTF-8 ({where}). Give the path of a TOML file.") from None
@@ -127,7 +134,7 @@ def parse(cls: type[Config], table: Mapping[str, Any], where: str = "") -> Confi
     fields = {field.name: field for field in dataclasses.fields(cls) if field.init}  # type: ignore[arg-type]
     for key in table:
         if key not in fields:
-            raise ConfigError(unknown(_join(where, key), key, fields, "key"))
+            raise UnknownWordError(unknown(_join(where, key), key, fields, "key"))
     values = {key: _check(hints[key], value, _join(where, key)) for key, value in table.items()}
     for name, field in fields.items():
         required = field.default is dataclasses.MISSING and field.default_factory is dataclasses.MISSING
@@ -137,6 +144,24 @@ def parse(cls: type[Config], table: Mapping[str, Any], where: str = "") -> Confi
         return cls(**values)
     except ConfigError as error:
         raise ConfigError(f"{where}: {error}" if where else str(error)) from None
+
+
+def check(config: object) -> None:
+    """The bounds of a configuration that code made, and no file: a number out of them is a ConfigError too."""
+    cls: Any = type(config)
+    for name, (kind, bound) in _bounds(cls).items():
+        value = getattr(config, name)
+        number = isinstance(value, numbers.Integral if kind is int else numbers.Real) and not isinstance(value, bool)
+        if not number:
+            raise ConfigError(f"{name} = {_shown(value)}: expected {_NAMES[kind]}.")
+        _within((bound,), value, name)
+
+
+@functools.cache
+def _bounds(cls: type) -> dict[str, tuple[type, Bound]]:
+    hints = typing.get_type_hints(cls, include_extras=True)
+    bounded = {name: hint for name, hint in hints.items() if typing.get_origin(hint) is Annotated}
+    return {name: (hint.__origin__, hint.__metadata__[0]) for name, hint in bounded.items()}
 
 
 def dump(config: object) -> str:
@@ -179,7 +204,7 @@ def _check(hint: Any, value: Any, where: str) -> Any:
         allowed = typing.get_args(hint)
         if type(value) is not str or value not in allowed:
             shown = _shown(value)
-            raise ConfigError(unknown(f"{where} = {shown}", shown.strip("'"), [str(a) for a in allowed], "value"))
+            raise UnknownWordError(unknown(f"{where} = {shown}", shown.strip("'"), [str(a) for a in allowed], "value"))
         return value
     if origin in (typing.Union, types.UnionType):
         return _choose([a for a in typing.get_args(hint) if a is not type(None)], value, where)
@@ -222,7 +247,7 @@ def _choose(options: list[Any], value: Any, where: str) -> Any:
     if type(kind) is not str or kind not in kinds:
         if kind is None:
             raise ConfigError(f"{_join(where, 'kind')}: missing. Known: {', '.join(kinds)}.")
-        raise ConfigError(unknown(f"{_join(where, 'kind')} = {_shown(kind)}", str(kind), kinds, "kind"))
+        raise UnknownWordError(unknown(f"{_join(where, 'kind')} = {_shown(kind)}", str(kind), kinds, "kind"))
     return parse(kinds[kind], value, where)
 
 

@@ -1,6 +1,7 @@
 """The few exceptions a user can meet, each with the exit code the command line ends with.
 
     RegardeError        1  something failed
+    ├── OutOfMemoryError 1  memory did not suffice
     ├── UsageError      2  the command or call was wrong
     │   └── ConfigError 2  a key, type or value of a configuration was wrong
     ├── DataError       3  a corpus or a line of input was wrong
@@ -8,12 +9,18 @@
     ├── DiskError       5  a write did not reach the disk
     └── Stopped  130, 143  a training was told to stop, and was saved
 
-Every message is one line: what was given, what was expected, what to do.
+Every message is one line: what was given, what was expected, what to do. What works, but not as well as it could, is a
+RegardeWarning, in one line too.
 """
 
 from __future__ import annotations
 
+import contextlib
+import errno
 import re
+import sys
+import warnings
+from typing import TextIO
 
 
 class RegardeError(Exception):
@@ -30,6 +37,10 @@ class UsageError(RegardeError):
 
 class ConfigError(UsageError):
     """A key, type or value of a configuration was wrong."""
+
+
+class OutOfMemoryError(RegardeError):
+    """Memory did not suffice for what was asked for."""
 
 
 class DataError(RegardeError):
@@ -58,8 +69,48 @@ class Stopped(RegardeError):  # noqa: N818  # somebody wanted it so
         self.exit_code = 128 + signal
 
 
+class RegardeWarning(UserWarning):
+    """Something works, but not as well as it could: what, and what to do about it."""
+
+
+def warn_in_one_line() -> None:
+    """From now on a warning of ours is one line on standard error, as errors are; Python adds where it arose."""
+    usual = warnings.showwarning
+
+    def show(
+        message: Warning | str,
+        category: type[Warning],
+        filename: str,
+        lineno: int,
+        file: TextIO | None = None,
+        line: str | None = None,
+    ) -> None:
+        if not issubclass(category, RegardeWarning):
+            usual(message, category, filename, lineno, file, line)
+        elif sys.stderr is not None:
+            with contextlib.suppress(OSError):
+                print(f"regarde: {message}", file=sys.stderr, flush=True)
+
+    warnings.showwarning = show
+
+
+def unreadable(path: object, error: OSError, remedy: str) -> str:
+    """Why a file was not read. The remedy is for what is wrong with the file; limits and rights have their own."""
+    return f"{path}: not readable ({error.strerror or error}). {_REMEDIES.get(error.errno or 0, remedy)}"
+
+
+_REMEDIES = {
+    errno.EMFILE: "This process has too many files open: raise the limit with ulimit -n.",
+    errno.ENFILE: "The system has too many files open: close other programs.",
+    errno.ENOMEM: "Free some memory.",
+    errno.EACCES: "Allow this user to read it.",
+    errno.EPERM: "Allow this user to read it.",
+}
+
 # torch raises a RuntimeError where it gets no memory; nothing but its words tells it from others
-_NO_MEMORY = re.compile("DefaultCPUAllocator|not enough memory|out of memory|Storage size calculation overflowed")
+_NO_MEMORY = re.compile(
+    "DefaultCPUAllocator|not enough memory|out of memory|bad_alloc|Storage size calculation overflowed"
+)
 EXTRAS = {
     "torch": "train",
     "babel": "train",

@@ -8,7 +8,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from regarde.alignment.unknown import replacements
-from regarde.errors import DataError, UsageError
+from regarde.errors import DataError, FolderError, UsageError
 from regarde.search import Hypothesis, Search
 from regarde.search.prefix import NO_PREFIX, Prefix
 from regarde.text import EOS, NO_WORD, Text, Tokenizer
@@ -45,6 +45,8 @@ class Scribe:
 
     def finish(self, sentence: Sentence, hypotheses: Sequence[Hypothesis]) -> Translation:
         """hypotheses -> text, the best with the others as its alternatives; none for a sentence that says nothing."""
+        if sentence.ids:
+            check_numbers(hypotheses)
         # nobody wants to read half an answer first
         whole_first = sorted(hypotheses or [_SILENCE], key=lambda hypothesis: not hypothesis.finished)
         best, *others = [self._finish(sentence, hypothesis) for hypothesis in whole_first]
@@ -94,6 +96,13 @@ class Scribe:
             raise UsageError(f"{given}. Leave out replace_unknown, or use a model with attention.")
         source, target = self.text.source, self.text.target
         return replace(found, text=target.decode(ids, replacements(found.explained, source, found.source, target, ids)))
+
+
+def check_numbers(hypotheses: Sequence[Hypothesis]) -> None:
+    """Finite weights may be so large that what is computed of them is not: then there is no answer, or no number."""
+    if not hypotheses or not all(np.isfinite([h.score, *h.token_scores]).all() for h in hypotheses):
+        given = "the model computes no finite scores: its weights are too large"
+        raise FolderError(f"{given}. Restore the model, or train anew with a lower rate.")
 
 
 _SILENCE = Hypothesis(

@@ -6,15 +6,15 @@ Axes: T target tokens (EOS included), S source tokens (EOS included), L attentio
 from __future__ import annotations
 
 import itertools
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
 from typing import TYPE_CHECKING, Any, Protocol, overload
 
 import numpy as np
 from numpy.typing import NDArray
 
-from regarde.errors import DataError, UsageError
-from regarde.scribe import Scribe, Sentence
+from regarde.errors import DataError, FolderError, UsageError
+from regarde.scribe import Scribe, Sentence, check_numbers
 from regarde.search import Hypothesis, Search, adjusted
 from regarde.search.interventions import Intervention
 from regarde.search.prefix import NO_PREFIX, Prefix
@@ -23,16 +23,47 @@ from regarde.text import EOS, NO_WORD, Text
 from regarde.translation import Translation
 
 if TYPE_CHECKING:
+    from regarde.engines.continuous import Done, Part
     from regarde.models.interface import Model
 
 SCORED = 256  # pairs scored together …
 SCORED_CELLS = 1 << 18  # … or fewer, by the size of their attention, so that memory is bounded whatever the pairs
 
 
+class Serving(Protocol):
+    """An engine that takes requests at any time: `heard` can be read from when there is something to collect."""
+
+    heard: int
+
+    def ask(
+        self, sources: Sequence[Sequence[int]], search: Search, prefixes: Sequence[Prefix], *, followed: bool = False
+    ) -> int: ...
+
+    def cancel(self, number: int) -> None: ...
+
+    def collect(self) -> Iterator[Part | Done]: ...
+
+    def close(self) -> None: ...
+
+
 class Engine(Protocol):
     """What decodes: a stream of sentences in, their hypotheses out in the same order."""
 
     name: str
+
+    @property
+    def layers(self) -> int:
+        """Of attention; 0 for a model without."""
+
+    @property
+    def heads(self) -> int:
+        """In each layer."""
+
+    @property
+    def formulas(self) -> Mapping[str, str]:
+        """What the model computes, as its classes state it (regarde.attention.formulas)."""
+
+    def continuous(self, *, threads: int = 1) -> Serving: ...
 
     def decode(
         self, sources: Iterable[Sequence[int]], search: Search, prefixes: Iterable[Prefix] | None = None
@@ -153,6 +184,7 @@ class Translator(Scribe):
             target=None if target is None else [*self._whole(target), EOS],
             interventions=interventions,
         )
+        check_numbers(found)
         named = sorted(ids_in(steps))
         return Trace(
             source=given.text,
@@ -194,8 +226,13 @@ class Translator(Scribe):
         asked, begun = itertools.tee(sentence for sentence in decoding if sentence.ids)
         prefixes = (sentence.prefix for sentence in begun)
         found = self.engine.decode((sentence.ids for sentence in asked), search, prefixes)
-        for sentence in waiting:
-            yield self.finish(sentence, next(found) if sentence.ids else [])
+        for number, sentence in enumerate(waiting, start=1):
+            hypotheses = next(found) if sentence.ids else []
+            try:
+                finished = self.finish(sentence, hypotheses)
+            except FolderError as error:
+                raise FolderError(f"Sentence {number:,}: {error}") from None
+            yield finished
 
     def score(self, pairs: Iterable[tuple[str, str]]) -> Iterator[Translation]:
         """What the model thinks of given translations, and what it looks at while saying them: forced decoding.
@@ -206,6 +243,8 @@ class Translator(Scribe):
             sources, targets = zip(*window, strict=True)
             found = self.engine.forced([s.ids for s in sources], [[*t.ids, EOS] for t in targets])
             for sentence, target, hypothesis in zip(sources, targets, found, strict=True):
+                if np.isnan(hypothesis.score):  # -inf is what a word that cannot be said scores
+                    check_numbers([hypothesis])
                 source_words = self.text.source.words(sentence.ids, self.text.source.unknown(sentence.text))
                 words = self.text.target.words(target.ids, self.text.target.unknown(target.text))
                 yield replace(

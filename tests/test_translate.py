@@ -15,6 +15,7 @@ from regarde.alignment.links import Link
 from regarde.engines.reference import TorchEngine
 from regarde.errors import DataError, UsageError
 from regarde.models import BahdanauConfig, LuongConfig, SutskeverConfig
+from regarde.native import library
 from regarde.search import Beam, Greedy, Rules
 from regarde.text import UNK, CharactersConfig, Text, TextConfig, TokenizerConfig, WordsConfig
 from regarde.training.step import seeded
@@ -110,6 +111,7 @@ def test_scoring_its_own_words_gives_a_translation_its_score_and_attention_again
         np.testing.assert_allclose(again.heads, out.heads, atol=1e-4)
 
 
+@pytest.mark.skipif(not library.available(), reason="the native library was not built")
 def test_both_engines_score_alike_whatever_is_empty_or_unknown(tiny: Path) -> None:
     pairs = [
         ("abc", "abc"),

@@ -26,7 +26,8 @@ WHOLE = '{"a.b": {"dtype": "F32", "shape": [2, 3], "data_offsets": [0, 24]}}'
 def written(path: Path, header: str, data: bytes = FLOATS.tobytes()) -> Weights:
     content = struct.pack("<Q", len(header.encode())) + header.encode() + data
     path.write_bytes(content)
-    return Weights(path, Entry(len(content), hashlib.sha256(content).hexdigest()))
+    with path.open("rb") as file:
+        return Weights(file, Entry(len(content), hashlib.sha256(content).hexdigest()))
 
 
 @pytest.mark.parametrize("more", ["", " ", "   "])

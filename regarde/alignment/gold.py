@@ -16,7 +16,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from regarde.alignment.links import Link
-from regarde.data.lines import read_lines
+from regarde.data.lines import lines_of
 from regarde.errors import DataError
 
 _MARKED = re.compile(r"([0-9]{1,9})([-?pP])([0-9]{1,9})(?:[-:/]?([SsPp]))?")
@@ -62,11 +62,7 @@ class _Growing:
 
 def read_gold(path: Path, *, first: int = 0) -> GoldFile:
     """The links of each pair, in either format; Pharaoh links count from `first`, 0 or 1."""
-    try:
-        with path.open("rb") as stream:
-            lines = [(line.number, line.body.decode("utf-8", "replace")) for line in read_lines(stream)]
-    except OSError as error:
-        raise DataError(f"{path}: not readable ({error.strerror}). Give a file of links.") from None
+    lines = [(line.number, line.body.decode("utf-8", "replace")) for line in lines_of(path)]
     filled = next((text for _, text in lines if text.strip()), "")
     if not filled:
         raise DataError(f"{path}: no links in it. Give a file of links, such as 0-0 1-2.")

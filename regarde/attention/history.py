@@ -10,8 +10,9 @@ weights of those before it, so a caller need not know.
 from __future__ import annotations
 
 import math
+from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import Annotated, Literal
+from typing import Annotated, ClassVar, Literal
 
 import torch
 from torch import Tensor, nn
@@ -30,6 +31,11 @@ class Coverage(OneHead):
     With the additive score this is v . tanh(W q + U h_s + w c_s), the papers' own form; any score with keys will do.
     """
 
+    formulas: ClassVar[Mapping[str, str]] = {
+        **Attention.formulas,
+        "compared": r"h_j + w \sum_{i<t} \alpha_{i,j}",
+    }
+
     def __init__(
         self, score: Score, dropout: float = 0.0, normaliser: NormaliserName = "softmax", attend_eos: bool = True
     ) -> None:
@@ -38,7 +44,7 @@ class Coverage(OneHead):
             raise ConfigError(
                 "Coverage adds to the keys, and a location score looks at none: it would be inert. Use another score."
             )
-        self.normalise = NORMALISERS[normaliser]
+        self.normaliser, self.normalise = normaliser, NORMALISERS[normaliser]
         self.w = nn.Parameter(torch.empty(score.width).uniform_(-1, 1) / math.sqrt(score.width))
 
     def weigh(self, query: Tensor, memory: Memory, past: Tensor | None, allowed: Tensor) -> Tensor:
@@ -75,6 +81,11 @@ class Monotonic(OneHead):
     Whoever walks past the end brings back nothing: in training that share of the weight is gone for good; otherwise the
     row is zero and the next step starts again from the last stop.
     """
+
+    formulas: ClassVar[Mapping[str, str]] = {
+        **Attention.formulas,
+        "weights": r"\alpha_{t,j} = 1, \sigma(e_{t,j}) ≥ \frac{1}{2}",
+    }
 
     def __init__(
         self, score: Score, start: float = -1.0, noise: float = 1.0, dropout: float = 0.0, attend_eos: bool = True

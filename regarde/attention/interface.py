@@ -13,11 +13,14 @@ it began. A row may sum to less than one (local-p, monotonic); where there is no
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
+from collections.abc import Mapping
 from dataclasses import dataclass
+from typing import ClassVar
 
 import torch
 from torch import Tensor, nn
 
+from regarde.attention.normalisers import NormaliserName
 from regarde.attention.scores import Score
 from regarde.data.batch import Batched
 from regarde.native.decoders import Asked
@@ -35,8 +38,12 @@ class Memory(Batched):
 class Attention(nn.Module, ABC):
     """remember(states, mask) once per sentence, then forward(query, memory, past) -> (context, weights)."""
 
+    formulas: ClassVar[Mapping[str, str]] = {"context": r"c_t = \sum_j \alpha_{t,j} h_j"}
+    """As a page shows them: `context`; `weights`, unless they are the normaliser's; `compared`, what the score reads in
+    the place of h_j."""
     heads: int = 1
     score: Score
+    normaliser: NormaliserName | None = None
 
     @property
     def content(self) -> bool:

@@ -55,14 +55,14 @@ class Global(OneHead):
         self, score: Score, dropout: float = 0.0, normaliser: NormaliserName = "softmax", attend_eos: bool = True
     ) -> None:
         super().__init__(score, dropout, attend_eos)
-        self.normaliser = normaliser
+        self.normaliser, self.normalise = normaliser, NORMALISERS[normaliser]
 
     def asked(self) -> Asked | None:
         drops = self.training and self.dropout.p > 0
         return None if drops or self.normaliser != "softmax" else self.score.asked()
 
     def weigh(self, query: Tensor, memory: Memory, past: Tensor | None, allowed: Tensor) -> Tensor:
-        return NORMALISERS[self.normaliser](self.score(query, memory.keys), allowed)
+        return self.normalise(self.score(query, memory.keys), allowed)
 
 
 @dataclass(frozen=True)
@@ -93,7 +93,7 @@ class LocalM(OneHead):
     ) -> None:
         super().__init__(score, dropout, attend_eos)
         self.window = window
-        self.normalise = NORMALISERS[normaliser]
+        self.normaliser, self.normalise = normaliser, NORMALISERS[normaliser]
 
     def weigh(self, query: Tensor, memory: Memory, past: Tensor | None, allowed: Tensor) -> Tensor:
         begun = 0 if past is None else past.shape[2]
@@ -135,7 +135,7 @@ class LocalP(OneHead):
     ) -> None:
         super().__init__(score, dropout, attend_eos)
         self.window = window
-        self.normalise = NORMALISERS[normaliser]
+        self.normaliser, self.normalise = normaliser, NORMALISERS[normaliser]
         self.W_p = nn.Linear(query, query, bias=False)
         self.v_p = nn.Parameter(torch.empty(query).uniform_(-1, 1) / math.sqrt(query))
 

@@ -9,8 +9,9 @@ W_k and W_v lie in one matrix, W_kv, so that the source is projected once. A sco
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import Annotated, Literal, cast
+from typing import Annotated, ClassVar, Literal, cast
 
 from torch import Tensor, nn
 from torch.nn import functional
@@ -32,6 +33,11 @@ class MultiHead(Attention):
     The heads differ by their projections and share the parameters of the score, if it has any.
     """
 
+    formulas: ClassVar[Mapping[str, str]] = {
+        "compared": r"W_K h_j, W_Q q_t",
+        "context": r"c_t = \sum_j \alpha_{t,j} W_V h_j",
+    }
+
     def __init__(
         self,
         score: Score,
@@ -48,7 +54,7 @@ class MultiHead(Attention):
         self.score = score
         self.heads = heads
         self.dropout = nn.Dropout(dropout)
-        self.normalise = NORMALISERS[normaliser]
+        self.normaliser, self.normalise = normaliser, NORMALISERS[normaliser]
         self.fused = normaliser == "softmax" and type(score) in PRODUCTS
         self.attend_eos = attend_eos
         self.widths = (state if score.content else 0, state)  # of keys and values: keys not looked at would be inert

@@ -9,13 +9,24 @@ A position that is not allowed, or whose score is -inf, gets exactly 0; a row wi
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import dataclass
 from typing import Literal
 
 import torch
 from torch import Tensor
 
 NormaliserName = Literal["softmax", "sparsemax"]
-Normaliser = Callable[[Tensor, Tensor], Tensor]
+
+
+@dataclass(frozen=True)
+class Normaliser:
+    """A function of scores and of where one may look, and its formula as a page shows it."""
+
+    function: Callable[[Tensor, Tensor], Tensor]
+    formula: str = ""
+
+    def __call__(self, scores: Tensor, allowed: Tensor) -> Tensor:
+        return self.function(scores, allowed)
 
 
 def softmax(scores: Tensor, allowed: Tensor) -> Tensor:
@@ -42,4 +53,7 @@ def sparsemax(scores: Tensor, allowed: Tensor) -> Tensor:
     return torch.relu(z - tau).masked_fill(~open_, 0.0)
 
 
-NORMALISERS: dict[NormaliserName, Normaliser] = {"softmax": softmax, "sparsemax": sparsemax}
+NORMALISERS: dict[NormaliserName, Normaliser] = {
+    "softmax": Normaliser(softmax, r"\alpha_{t,j} = \frac{\exp(e_{t,j})}{\sum_i \exp(e_{t,i})}"),
+    "sparsemax": Normaliser(sparsemax, r"\alpha_{t,j} = \max(e_{t,j} - \tau, 0), \sum_j \alpha_{t,j} = 1"),
+}

@@ -2,7 +2,8 @@
 
 Axes: B batch, T queries, S source, Q query size, D state size, K key size, A alignment size.
 A score is used in two parts: `keys` once per sentence, then `forward` for each query. Whatever depends on the source
-alone belongs in `keys`.
+alone belongs in `keys`. `formula` is what the studio shows: e_{t,j} out of the query q_t and the state h_j, written as
+in LaTeX.
 
     Dot             q . k                              Luong et al. 2015, section 3.1
     ScaledDot       q . k / sqrt(Q)                    Vaswani et al. 2017, equation 1
@@ -19,7 +20,7 @@ from __future__ import annotations
 import math
 from abc import ABC, abstractmethod
 from dataclasses import dataclass
-from typing import Any, Literal
+from typing import Any, ClassVar, Literal
 
 import torch
 from torch import Tensor, nn
@@ -35,6 +36,8 @@ from regarde.native.functions import additive_scores, usable
 class Score(nn.Module, ABC):
     """keys(states) once per sentence, then forward(query, keys) -> scores."""
 
+    formula: ClassVar[str] = ""
+    """As a page shows it; one that is not given is shown by its name alone."""
     content: bool = True
     """Does it look at the keys? If not, the weights belong to the word being predicted (Luong, footnote 14)."""
 
@@ -58,6 +61,8 @@ class Score(nn.Module, ABC):
 class Dot(Score):
     """Luong et al. 2015, section 3.1 (dot): q . k"""
 
+    formula = r"e_{t,j} = q_t^\top h_j"
+
     def __init__(self, query: int, state: int) -> None:
         super().__init__(width=state)
         _need_equal("A dot product", query, state)
@@ -72,6 +77,8 @@ class Dot(Score):
 class ScaledDot(Score):
     """Vaswani et al. 2017, equation 1: q . k / sqrt(Q), so that wide queries do not saturate the softmax."""
 
+    formula = r"e_{t,j} = \frac{q_t^\top h_j}{\sqrt{d}}"
+
     def __init__(self, query: int, state: int) -> None:
         super().__init__(width=state)
         _need_equal("A dot product", query, state)
@@ -83,6 +90,8 @@ class ScaledDot(Score):
 
 class General(Score):
     """Luong et al. 2015, section 3.1 (general): q W k"""
+
+    formula = r"e_{t,j} = q_t^\top W h_j"
 
     def __init__(self, query: int, state: int) -> None:
         super().__init__(width=query)
@@ -135,6 +144,8 @@ class _Compared(torch.autograd.Function):
 class Additive(Score):
     """Bahdanau et al. 2015, appendix A.1.2: v . tanh(W q + U k)"""
 
+    formula = r"e_{t,j} = v^\top \tanh(W q_t + U h_j)"
+
     def __init__(self, query: int, state: int, size: int) -> None:
         super().__init__(width=size)
         self.W = nn.Linear(query, size, bias=False)
@@ -157,6 +168,8 @@ class NormedAdditive(Score):
 
     Weight normalisation (Salimans & Kingma 2016), which tf/nmt offers for GNMT.
     """
+
+    formula = r"e_{t,j} = g \frac{v^\top}{|v|} \tanh(W q_t + U h_j + b)"
 
     def __init__(self, query: int, state: int, size: int) -> None:
         super().__init__(width=size)
@@ -188,6 +201,8 @@ class Concat(Score):
     once per sentence. The paper's own runs fixed that half to the identity (section 5.3): `identity`.
     """
 
+    formula = r"e_{t,j} = v^\top \tanh(W [q_t ; h_j])"
+
     def __init__(self, query: int, state: int, size: int, identity: bool = False) -> None:
         super().__init__(width=size)
         if identity and size != state:
@@ -215,6 +230,7 @@ class Location(Score):
     W knows `length` positions: shorter sentences use the first of them, in longer ones the rest gets no weight.
     """
 
+    formula = r"e_{t,j} = (W q_t)_j"
     content = False
 
     def __init__(self, query: int, length: int) -> None:
@@ -235,6 +251,8 @@ class Gaussian(Score):
 
     Under a softmax it makes attention the kernel regression of Nadaraya 1964 and Watson 1964.
     """
+
+    formula = r"e_{t,j} = - \frac{|q_t - h_j|^2}{2 w^2}"
 
     def __init__(self, query: int, state: int, width: float = 1.0, learned: bool = True) -> None:
         super().__init__(width=state)

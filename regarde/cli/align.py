@@ -33,6 +33,8 @@ def align(
     source: options.Source = None,
     target: options.Target = None,
     columns: options.Columns = None,
+    header: options.Header = None,
+    quotes: options.Quotes = None,
     on_error: options.OnError = "stop",
     reverse: Annotated[
         Path | None, typer.Option(metavar="RUN", help="A model of the other direction, to symmetrise with.")
@@ -108,7 +110,8 @@ def align(
         raise UsageError("--heads and --layer or --head: all heads are drawn, or one is chosen. Leave out one.")
     people = read_gold(gold) if gold else None
     report = Report()
-    pairs = Origin(data, source, (target,) if target else (), columns, on_error=on_error).pairs(report)
+    targets = (target,) if target else ()
+    pairs = Origin(data, source, targets, columns, False, header, quotes, on_error).pairs(report)
     reading = Reading(layer, head, offset, threshold, tokens)
     archive = Matrices(matrices) if matrices else None
     translator = open_run(run, device=device, engine=engine, threads=threads)
@@ -121,8 +124,8 @@ def align(
             if archive:
                 archive.add(aligned.matrix)
             write([_as_json(aligned, tokens) if as_json else f"{pharaoh(aligned.links)}\n"])
-    if report.skipped:
-        warn(report.summary())
+    for note in report.notes():
+        warn(note)
     if picture and report.kept < pair:
         raise DataError(
             f"--pair {pair:,}: there are {report.kept:,} pairs, so {picture} was not drawn. Choose among them."

@@ -31,6 +31,8 @@ def compare(
     target: options.Targets = None,
     columns: options.Columns = None,
     several: options.Several = False,
+    header: options.Header = None,
+    quotes: options.Quotes = None,
     on_error: options.OnError = "stop",
     metrics: options.Metrics = "",
     tokenize: options.Tokenize = "13a",
@@ -65,9 +67,11 @@ def compare(
     from regarde.evaluation.testset import Origin, read_testset
     from regarde.search import adjusted
 
-    origin = Origin(data, source, tuple(target or ()), columns, several, on_error)
+    origin = Origin(data, source, tuple(target or ()), columns, several, header, quotes, on_error)
     chosen = named(metrics, tokenize)
     testset = read_testset(origin)
+    for note in testset.report.notes():
+        warn(note)
     wanted = chosen or suited(testset).metrics
     require([*wanted, "chrf"])
     opened = [open_run(run, device=device, engine=engine, threads=threads) for run in runs]
@@ -81,7 +85,7 @@ def compare(
         write([json_line({"runs": [str(run) for run in runs], **about(testset), **sure, **found})])
         return
     for run, answered in zip(runs, said, strict=True):
-        for note in notes(testset, answered):
+        for note in notes(answered):
             warn(f"{run}: {note}")
     if not comparable:
         warn("perplexity is left out: the models do not write the same tokens")

@@ -43,7 +43,7 @@ def doctor(as_json: Annotated[bool, typer.Option("--json", metavar="", help="For
         )
         lines.append(f"{name:<14} {version or remedy}")
     lines.append(f"{'kernels':<14} {kernels}")
-    lines.append(f"{'engine':<14} {_engine(found['torch'], native=library.available())}")
+    lines.append(f"{'engine':<14} {_engine(found['torch'], native=not library.lacking())}")
     write([f"{line}\n" for line in lines])
 
 
@@ -60,11 +60,8 @@ def _kernels() -> str:
     """The native library, or why plain torch serves."""
     from regarde.native import library
 
-    if library.available():
-        return f"native, {library.simd()}"
-    if library.built():
-        return "plain torch: REGARDE_NATIVE=0 leaves the native library out"
-    return "plain torch, which is slower: reinstall with a C++ compiler (g++ or clang++) for the native library"
+    reason = library.lacking()
+    return f"plain torch, which is slower: {reason}" if reason else f"native, {library.simd()}"
 
 
 _NATIVE = "native to translate"

@@ -28,6 +28,8 @@ def evaluate(
     target: options.Targets = None,
     columns: options.Columns = None,
     several: options.Several = False,
+    header: options.Header = None,
+    quotes: options.Quotes = None,
     on_error: options.OnError = "stop",
     metrics: options.Metrics = "",
     tokenize: options.Tokenize = "13a",
@@ -65,11 +67,13 @@ def evaluate(
     from regarde.evaluation.testset import Origin, read_testset
     from regarde.search import adjusted
 
-    origin = Origin(data, source, tuple(target or ()), columns, several, on_error)
+    origin = Origin(data, source, tuple(target or ()), columns, several, header, quotes, on_error)
     if hypotheses is not None and hypotheses.exists():
         raise UsageError(f"{hypotheses} exists and is not overwritten. Give another --hypotheses, or remove it.")
     chosen = named(metrics, tokenize)
     testset = read_testset(origin)
+    for note in testset.report.notes():
+        warn(note)
     suits = suited(testset)
     wanted = chosen or suits.metrics
     require(wanted)
@@ -85,7 +89,7 @@ def evaluate(
         sure = {"confidence": CONFIDENCE, "samples": samples, "seed": seed}
         write([json_line({"run": str(run), **about(testset), **settings, **sure, **_record(said, found)})])
         return
-    for note in notes(testset, said):
+    for note in notes(said):
         warn(note)
     how = f"beam of {search.width}" if search.width > 1 else search.kind
     write([f"{len(testset):,} pairs of {testset.name}, {how}, {translator.engine.name} engine\n"])
@@ -114,10 +118,8 @@ def about(testset: TestSet) -> dict[str, Any]:
     return {"data": testset.name, "pairs": len(testset), "references": most, "normalisation": "NFC"}
 
 
-def notes(testset: TestSet, said: Answers) -> Iterator[str]:
+def notes(said: Answers) -> Iterator[str]:
     """What a user should know before believing the numbers."""
-    if testset.report.skipped or testset.report.lone_cr:
-        yield testset.report.summary()
     if said.unfinished:
         yield f"warning: {said.unfinished:,} answers were cut short by the length limit (search.rules)"
     if said.unknown.any():

@@ -61,7 +61,8 @@ class Filter:
         """
         counts, last, done = Counts(), 0, skip + out.answered
         limit = LONGEST if self.long == "refuse" else LINE_LIMIT
-        for window in _Ahead(read_lines(source.stream, limit=limit), patient=source.regular).windows():
+        lines = read_lines(source.stream, limit, name=source.name)
+        for window in _Ahead(lines, patient=source.regular).windows():
             last = window[-1].number
             requests = [self._request(line, counts) for line in window if line.number > skip]
             if last > done:

@@ -97,7 +97,7 @@ class Json:
             for own in _ANSWER:
                 record.pop(own, None)
             # written at once: what is nested too deep to be written again is text, like what is no JSON at all
-            return source, json.dumps(record, ensure_ascii=False)[1:-1]
+            return source, json.dumps(record, ensure_ascii=False, allow_nan=False)[1:-1]
         except (ValueError, RecursionError):
             return text, ""
 
@@ -159,7 +159,7 @@ _RANKED = re.compile(rb"(\d{1,18})\t\d{1,9}\t(-?\d+\.\d{4}|-?inf|nan)\t")
 
 def _fields(record: dict[str, Any]) -> str:
     """A JSON object without its braces."""
-    return json.dumps(record, ensure_ascii=False)[1:-1]
+    return json.dumps(record, ensure_ascii=False, allow_nan=False)[1:-1]
 
 
 def _is_ranked(row: bytes, number: int) -> bool:

@@ -11,7 +11,7 @@ import typer
 
 from regarde.cli import options
 from regarde.cli.options import open_run
-from regarde.cli.streams import write
+from regarde.cli.streams import warn, write
 from regarde.cli.tables import json_line, table
 
 if TYPE_CHECKING:
@@ -25,6 +25,8 @@ def inspect(
     source: options.Source = None,
     target: options.Target = None,
     columns: options.Columns = None,
+    header: options.Header = None,
+    quotes: options.Quotes = None,
     on_error: options.OnError = "stop",
     most: Annotated[int, typer.Option(min=1, metavar="N", help="Pairs to look at, the first ones.")] = 500,
     words: Annotated[int, typer.Option(min=0, max=1000, metavar="N", help="Uncertain words to show.")] = 10,
@@ -48,7 +50,10 @@ def inspect(
     from regarde.evaluation.testset import Origin, first_pairs
     from regarde.search import adjusted
 
-    testset = first_pairs(Origin(data, source, (target,) if target else (), columns, on_error=on_error), most, Report())
+    targets, report = (target,) if target else (), Report()
+    testset = first_pairs(Origin(data, source, targets, columns, False, header, quotes, on_error), most, report)
+    for note in report.notes():
+        warn(note)
     translator = open_run(run, device=device, engine=engine, threads=threads)
     found = inspected(replace(translator, search=adjusted(translator.search, beam=beam)), testset, words=words)
     findings = diagnose(found)

@@ -44,6 +44,8 @@ def lab(
         Path | None, typer.Option(metavar="FILE", help="Links that people made of the test pairs, as for aer.")
     ] = None,
     columns: options.Columns = None,
+    header: options.Header = None,
+    quotes: options.Quotes = None,
     on_error: options.OnError = "stop",
     settings: Annotated[
         list[str] | None,
@@ -81,6 +83,8 @@ def lab(
         target=str(target or ""),
         valid=tuple(str(path) for path in valid or ()),
         columns=columns or "",
+        header=header,
+        quotes=quotes,
         on_error=on_error,
     )
     wish = Wish(

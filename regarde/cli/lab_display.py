@@ -38,6 +38,7 @@ class LabDisplay:
         self._loss: dict[str, str] = {}
         self._best: dict[str, str] = {}
         self._begun: set[tuple[str, Task]] = set()
+        self._notes: set[str] = set()
 
     def __enter__(self) -> Self:
         self.bar.start()
@@ -47,6 +48,12 @@ class LabDisplay:
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
         self.bar.stop()
+
+    def noted(self, note: str) -> None:
+        """Once, though every model may say it of the same data."""
+        if note not in self._notes:
+            self._notes.add(note)
+            warn(note)
 
     def planned(self, names: Sequence[str]) -> None:
         width = max(map(len, names))
@@ -60,7 +67,9 @@ class LabDisplay:
         self.bar.update(self._tasks[name], state="reads the data" if task == "train" else "is measured")
 
     def told(self, name: str, message: dict[str, Any]) -> None:
-        if "share" in message:
+        if "note" in message:
+            self.noted(message["note"])
+        elif "share" in message:
             self._loss[name] = f"loss {message['loss']:.3f}"
             self.bar.update(self._tasks[name], completed=min(message["share"], 1.0))
         elif message.get("best"):

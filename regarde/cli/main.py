@@ -5,6 +5,7 @@ from __future__ import annotations
 import errno
 import os
 import sys
+import warnings
 from importlib import import_module
 from inspect import getdoc
 from typing import Annotated, Any
@@ -13,7 +14,7 @@ import typer
 
 import regarde
 from regarde.cli.streams import ReaderLeft, abandon, warn
-from regarde.errors import DiskError, RegardeError, UsageError, is_out_of_memory, missing_extra
+from regarde.errors import DiskError, RegardeError, UsageError, is_out_of_memory, missing_extra, warn_in_one_line
 from regarde.process import keep_path_safe
 
 INTERRUPTED = 130
@@ -67,6 +68,12 @@ def app(names: tuple[str, ...] = COMMANDS) -> typer.Typer:
 def run() -> None:
     """Run a command; whatever goes wrong ends in one line and an exit code, never in a traceback."""
     keep_path_safe()
+    with warnings.catch_warnings():
+        warn_in_one_line()
+        sys.exit(_run())
+
+
+def _run() -> int:
     try:
         asked = tuple(name for name in COMMANDS if sys.argv[1:2] == [name])  # to build the others would take time
         result = app(asked or COMMANDS)(prog_name="regarde", standalone_mode=False)
@@ -86,7 +93,7 @@ def run() -> None:
         if os.environ.get(DEBUG):
             raise
         code = _unexpected(error)
-    sys.exit(code)
+    return code
 
 
 def _sentence(message: str) -> str:

@@ -37,7 +37,22 @@ Several = Annotated[
     bool,
     typer.Option("--several", metavar="", help="Each column after the first of --data is an accepted answer."),
 ]
-OnError = Annotated[Literal["stop", "skip"], typer.Option(metavar="HOW", help="At a line that is no pair: stop, skip.")]
+Header = Annotated[
+    bool | None,
+    typer.Option("--header/--no-header", metavar="", help="The first row names the columns: leave it out, or do not."),
+]
+Quotes = Annotated[
+    bool | None,
+    typer.Option("--quotes/--no-quotes", metavar="", help="Double quotes enclose fields: remove them, or do not."),
+]
+OnError = Annotated[
+    Literal["stop", "skip", "skip-any"],
+    typer.Option(metavar="HOW", help="At a line that is no pair: stop, skip up to 20% of them, or skip-any."),
+]
+OnErrorOrRecipe = Annotated[  # "" leaves it to the recipe, whose values are checked with it
+    str,
+    typer.Option(metavar="HOW", help="At a line that is no pair: stop, the default; skip up to 20%; or skip-any."),
+]
 BeamSize = Annotated[int | None, typer.Option(min=1, max=1000, metavar="N", help="Beam size; 1 is greedy.")]
 AsJson = Annotated[bool, typer.Option("--json", metavar="", help="Print one JSON object instead of tables.")]
 Device = Annotated[str, typer.Option(metavar="NAME", help="auto, cpu, cuda or mps.")]

@@ -15,9 +15,9 @@ from regarde.errors import RegardeError, missing_extra
 
 if TYPE_CHECKING:
     from regarde.config import Table
-    from regarde.data.corpus import OnError
     from regarde.data.formats import Pair
     from regarde.evaluation.metrics import MetricName
+    from regarde.evaluation.testset import Origin
 
 MOST_PAIRS = 2000  # to compare by
 LONGEST = 10**6  # tokens: none of them is left out
@@ -32,6 +32,9 @@ def quantize(
     data: Annotated[
         Path | None, typer.Option(metavar="PAIRS", help="Pairs to compare by; the run's validation data if not given.")
     ] = None,
+    columns: options.Columns = None,
+    header: options.Header = None,
+    quotes: options.Quotes = None,
     on_error: options.OnError = "stop",
 ) -> None:
     """Store a model's matrices in bytes: a quarter of the size, faster to read, nearly the same answers.
@@ -42,13 +45,16 @@ def quantize(
     """
     from regarde import config
     from regarde.evaluation.metrics import METRICS, measure
+    from regarde.evaluation.testset import Origin
     from regarde.loading import load
     from regarde.manifest import CONFIG, WEIGHTS
     from regarde.quantise import quantise
 
     named = run if run.name not in ("", "..") else run.resolve()
     made = out or named.with_name(f"{named.name}-int8")
-    given = _given(data, on_error) if data else None  # before anything is written
+    given = None
+    if data:  # before anything is written
+        given = _given(Origin(str(data), None, (), columns, False, header, quotes, on_error))
     quantise(run, made)
     sizes = {folder: (folder / WEIGHTS).stat().st_size for folder in (run, made)}
     tables = config.read(run / CONFIG)
@@ -68,13 +74,14 @@ def quantize(
     write([f"{equal:,} of {len(pairs):,} answers are equal ({equal / len(pairs):.1%})\n"])
 
 
-def _given(data: Path, on_error: OnError) -> list[Pair]:
-    from regarde.data.corpus import Report, read_pairs
+def _given(origin: Origin) -> list[Pair]:
+    from regarde.data.corpus import Report
 
     report = Report()
-    found = list(itertools.islice(read_pairs([data], on_error=on_error, report=report), MOST_PAIRS))
-    if report.skipped:
-        warn(report.summary())
+    found = list(itertools.islice(origin.pairs(report), MOST_PAIRS))
+    report.judge(origin.on_error)
+    for note in report.notes():
+        warn(note)
     return found
 
 

@@ -44,6 +44,9 @@ def search_params(
     target: options.Target = None,
     valid: options.Valid = None,
     columns: options.Columns = None,
+    header: options.Header = None,
+    quotes: options.Quotes = None,
+    on_error: options.OnErrorOrRecipe = "",
     settings: Annotated[
         list[str] | None,
         typer.Option("--set", metavar="KEY=VALUE", help="Change a setting of all trials, such as training.steps=500."),
@@ -78,6 +81,9 @@ def search_params(
         "target": str(target or ""),
         "valid": [str(path) for path in valid or []],
         "columns": columns or "",
+        "header": header,
+        "quotes": quotes,
+        "on_error": on_error,
     }
     chosen = [*(settings or []), *([f"training.minutes={minutes}"] if minutes else [])]
     tables = compose(given, preset=preset, recipe=recipe, settings=chosen)
@@ -95,6 +101,9 @@ class _Lines:
 
     def __init__(self, trials: int) -> None:
         self.trials = trials
+
+    def noted(self, note: str) -> None:
+        warn(note)
 
     def began(self, number: int, values: Mapping[str, Any]) -> None:
         warn(f"trial {number} of {max(self.trials, number)}: {_written(values)}")

@@ -24,7 +24,7 @@ def serve(
     threads: Annotated[
         int, typer.Option(min=0, max=MOST_THREADS, metavar="N", help="Threads of each model; 0: all cores but one.")
     ] = 0,
-    keys: Annotated[Path | None, typer.Option(metavar="FILE", help="Let in who has one of these keys alone.")] = None,
+    keys: Annotated[Path | None, typer.Option(metavar="FILE", help="Require a key listed in FILE.")] = None,
     new_key: Annotated[
         str | None, typer.Option(metavar="NAME", help="Make a key, add its hash to --keys, print it, and end.")
     ] = None,
@@ -38,19 +38,20 @@ def serve(
         int, typer.Option(min=1, max=100_000, metavar="N", help="Sentences under way at most; more get 503.")
     ] = 256,
     deadline: Annotated[
-        float, typer.Option(min=0.1, max=3600, metavar="S", help="Seconds for an answer; then 503.")
+        float, typer.Option(min=0.1, max=3600, metavar="S", help="Seconds of work for an answer; then 503.")
     ] = 30.0,
     patience: Annotated[
-        float, typer.Option(min=0.1, max=3600, metavar="S", help="Seconds for a client to send its request; then 408.")
+        float,
+        typer.Option(min=0.1, max=3600, metavar="S", help="Seconds to send a request (then 408) or pause reading."),
     ] = 10.0,
     rate: Annotated[
-        int, typer.Option(min=0, max=1_000_000, metavar="N", help="Requests of a client in a minute; 0: any number.")
+        int, typer.Option(min=0, max=1_000_000, metavar="N", help="Requests of a key or address a minute; 0: no limit.")
     ] = 0,
     notice: Annotated[
         float, typer.Option(min=0, max=600, metavar="S", help="Seconds of not being ready before the end begins.")
     ] = 0.0,
     grace: Annotated[
-        float, typer.Option(min=0.1, max=3600, metavar="S", help="Seconds from the signal to the end at most.")
+        float, typer.Option(min=0.1, max=3600, metavar="S", help="Seconds from the signal until the rest gets 503.")
     ] = 30.0,
     log: Annotated[bool, typer.Option("--log", metavar="", help="Log each request, without what it says.")] = False,
     log_text: Annotated[bool, typer.Option("--log-text", metavar="", help="Log the texts too.")] = False,

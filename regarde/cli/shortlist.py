@@ -19,7 +19,9 @@ def shortlist(
     ] = None,
     source: Annotated[Path | None, typer.Option(metavar="FILE", help="Or sources, one a line.")] = None,
     target: Annotated[Path | None, typer.Option(metavar="FILE", help="And their translations.")] = None,
-    columns: Annotated[str | None, typer.Option(metavar="A:B", help="Columns of a table with more than two.")] = None,
+    columns: options.Columns = None,
+    header: options.Header = None,
+    quotes: options.Quotes = None,
     on_error: options.OnError = "stop",
     best: Annotated[
         int, typer.Option(min=1, max=10_000, metavar="N", help="Target tokens for each source token.")
@@ -38,6 +40,7 @@ def shortlist(
     from regarde import manifest
     from regarde import shortlist as shortlists
     from regarde.data.corpus import Report, read_pairs, read_parallel
+    from regarde.data.lines import File
     from regarde.loading import load
 
     if (data is None) == (source is None) or (source is None) != (target is None):
@@ -46,11 +49,12 @@ def shortlist(
         raise UsageError("--columns is about the table of --data, and --source has none. Leave out one.")
     text, report = load(run).text, Report()
     if data is not None:
-        pairs = read_pairs(["-" if str(data) == "-" else data], columns=columns, on_error=on_error, report=report)
+        file: File = "-" if str(data) == "-" else data
+        pairs = read_pairs([file], columns=columns, header=header, quotes=quotes, on_error=on_error, report=report)
     else:
         assert source is not None
         assert target is not None
-        pairs = read_parallel(source, target, on_error=on_error, report=report)
+        pairs = read_parallel(source, target, header=header, quotes=quotes, on_error=on_error, report=report)
     tokens = ((text.source.encode(text.prepare(p.source)), text.target.encode(text.prepare(p.target))) for p in pairs)
     learned = shortlists.learn(tokens, (len(text.source), len(text.target)), best=best, frequent=frequent)
     content = learned.as_text().encode()
@@ -59,7 +63,7 @@ def shortlist(
             manifest.add_file(run, shortlists.NAME, content)
     except OSError as error:
         raise DiskError(f"{run}: not written ({error.strerror}). Free some space.") from None
-    if report.skipped:
-        warn(report.summary())
+    for note in report.notes():
+        warn(note)
     owners = int((learned.starts[1:] > learned.starts[:-1]).sum())
     warn(f"{owners:,} source tokens have {len(learned.ids) / max(1, owners):.0f} target tokens each, on average")

@@ -106,7 +106,9 @@ def _enclose(path: Path, run: Path, translator: Translator, text: str, beam: int
 
     settings = config.read(run / CONFIG)["model"]
     trace = translator.trace(text, beam=beam, n_best=min(beam or 1, _SHOWN))
-    save(path, {"name": run.resolve().name, "settings": settings}, trace)
+    engine = translator.engine
+    described = {"settings": settings, "layers": engine.layers, "formulas": dict(engine.formulas)}
+    save(path, {"name": run.resolve().name, **described}, trace)
     warn(f"wrote {path}")
 
 

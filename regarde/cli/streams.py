@@ -14,6 +14,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, BinaryIO
 
+from regarde.data.signatures import STANDARD_INPUT
 from regarde.errors import DataError, DiskError
 
 
@@ -47,6 +48,7 @@ class Input:
     """Bytes to read; how many there are is known of a regular file alone."""
 
     stream: BinaryIO
+    name: str  # as messages call it
     size: int | None = None
     status: os.stat_result | None = None
 
@@ -58,21 +60,21 @@ class Input:
 def standard_input() -> Input:
     """Standard input with a buffer of its own: Python aborts if it ends while a thread still reads from sys.stdin."""
     if sys.stdin is None:
-        raise DataError("standard input: closed, so there is nothing to read. Give a file or a pipe.")
-    return _input(_Patient(sys.stdin.fileno(), closefd=False))
+        raise DataError(f"{STANDARD_INPUT}: closed, so there is nothing to read. Give a file or a pipe.")
+    return _input(_Patient(sys.stdin.fileno(), closefd=False), STANDARD_INPUT)
 
 
 def file_input(path: Path) -> Input:
     try:
-        return _input(_Patient(str(path)))
+        return _input(_Patient(str(path)), str(path))
     except OSError as error:
         raise DataError(f"{path}: not readable ({error.strerror}). Give a text file.") from None
 
 
-def _input(raw: io.FileIO) -> Input:
+def _input(raw: io.FileIO, name: str) -> Input:
     status = os.fstat(raw.fileno())
     size = status.st_size - raw.tell() if stat.S_ISREG(status.st_mode) else None
-    return Input(io.BufferedReader(raw), size, status)
+    return Input(io.BufferedReader(raw), name, size, status)
 
 
 class _Patient(io.FileIO):

@@ -29,10 +29,9 @@ def train(
     target: options.Target = None,
     valid: options.Valid = None,
     columns: options.Columns = None,
-    on_error: Annotated[
-        str,
-        typer.Option(metavar="HOW", help="At a line that is no pair: stop, the default, or skip."),
-    ] = "",
+    header: options.Header = None,
+    quotes: options.Quotes = None,
+    on_error: options.OnErrorOrRecipe = "",
     out: Annotated[Path | None, typer.Option(metavar="FOLDER", help="The run folder; runs/NAME if not given.")] = None,
     settings: Annotated[
         list[str] | None,
@@ -60,6 +59,10 @@ def train(
     source ||| target, as fast_align reads them, are recognised in a file of any name. For a file that is called like
     an embedded data set, write ./dates.
 
+    Files are UTF-8. A first row that seems to name the columns, and double quotes that seem to enclose fields, are
+    asked about: answer with --header or --no-header, --quotes or --no-quotes. With --on-error skip, lines that are no
+    pairs are left out: more than 1% of them with a warning, more than 20% with skip-any only.
+
     A run that was stopped, by Ctrl-C or by a crash, goes on exactly where it was with regarde train --resume RUN.
 
     Example: regarde train my.tsv --set training.steps=2000 --out runs/mine
@@ -79,6 +82,8 @@ def train(
         "target": str(target or ""),
         "valid": [str(path) for path in valid or []],
         "columns": columns or "",
+        "header": header,
+        "quotes": quotes,
         "on_error": on_error,
     }
     wanted = request(

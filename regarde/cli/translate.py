@@ -70,7 +70,9 @@ def translate(
     sample: Annotated[
         bool, typer.Option("--sample", metavar="", help="Draw from the model's distribution instead of searching.")
     ] = False,
-    top_k: Annotated[int | None, typer.Option(min=1, metavar="N", help="Sample from the N likeliest words.")] = None,
+    top_k: Annotated[
+        int | None, typer.Option(min=1, max=10**6, metavar="N", help="Sample from the N likeliest words.")
+    ] = None,
     top_p: Annotated[
         float | None,
         typer.Option(
@@ -81,7 +83,9 @@ def translate(
         float | None,
         typer.Option(callback=number, min=1e-3, max=1e3, metavar="X", help="Below 1 sharper, above 1 flatter samples."),
     ] = None,
-    seed: Annotated[int | None, typer.Option(min=0, metavar="N", help="Other samples for another seed.")] = None,
+    seed: Annotated[
+        int | None, typer.Option(min=0, max=2**63 - 1, metavar="N", help="Other samples for another seed.")
+    ] = None,
     replace_unknown: Annotated[
         bool, typer.Option("--replace-unknown", metavar="", help="Say unknown words by copying what was looked at.")
     ] = False,

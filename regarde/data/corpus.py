@@ -1,7 +1,8 @@
 """Corpora as a stream of pairs, with honest accounting.
 
-How a line can be a pair is in formats.py. What cannot be one stops the reading with file, line and remedy, or is
-skipped and counted.
+How a line can be a pair is in formats.py. A line that is none is an error with file, line and remedy, or is skipped and
+counted; many skipped lines are a warning, or an error. What only the user can know is asked for by an error that names
+the options: whether the first row names the columns, and whether double quotes enclose fields.
 """
 
 from __future__ import annotations
@@ -10,18 +11,24 @@ import re
 from collections import Counter
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
-from itertools import zip_longest
+from itertools import chain, islice, zip_longest
 from pathlib import Path
-from typing import Literal
+from typing import Literal, NamedTuple
 
-from regarde.data.formats import Format, LineError, Pair, Several, format_of, parse_columns
+from regarde.data.formats import Format, LineError, Pair, Several, format_of, parse_columns, side_of
+from regarde.data.headers import BELOW, is_header, may_be_header
 from regarde.data.lines import LINE_LIMIT, File, Line, count_lines, lines_of, name_of
+from regarde.data.quoting import QuoteCount
 from regarde.errors import DataError, UsageError
 
-OnError = Literal["stop", "skip"]
+OnError = Literal["stop", "skip", "skip-any"]
+LOUD, MOST = 0.01, 0.2  # shares of skipped lines: above the first a warning, above the second an error
 
+_SHOWN = 3  # skipped lines in a message
+_SAMPLE = 60  # characters of a header in a message
 _SURROGATE = re.compile("[\ud800-\udfff]")
 _REMEDY = "Repair the line, or leave such lines out with --on-error skip."
+_OTHER_ENCODING = "If all of the file is in another encoding, convert it: iconv -f WINDOWS-1252 -t UTF-8, for example."
 
 
 @dataclass
@@ -30,6 +37,8 @@ class Report:
 
     kept: int = 0
     skipped: Counter[str] = field(default_factory=Counter)  # by reason
+    first: list[str] = field(default_factory=list)  # of the skipped lines, with file, line and reason
+    headers: list[str] = field(default_factory=list)  # rows left out because they name the columns
     crlf: int = 0  # lines that ended in \r\n
     lone_cr: int = 0  # pairs with a \r inside
     bom: int = 0  # files that began with a byte order mark
@@ -45,7 +54,34 @@ class Report:
             parts.append(f"warning: {self.lone_cr:,} have a lone CR inside, kept as text")
         if self.bom:
             parts.append(f"{self.bom:,} byte order mark{'s' if self.bom > 1 else ''} removed")
+        parts += [f"header row left out ({header})" for header in self.headers]
         return "; ".join(parts)
+
+    def notes(self) -> Iterator[str]:
+        """What a user should know of a reading that went well; nothing where nothing was left out or odd."""
+        if self.skipped or self.lone_cr or self.headers:
+            yield self.summary()
+        if warning := self.warning():
+            yield warning
+
+    def warning(self) -> str:
+        """What to say where more than LOUD of the lines were skipped."""
+        return f"warning: {self._skipping()}" if self._share > LOUD else ""
+
+    def judge(self, on_error: OnError) -> None:
+        """Raise a DataError where more lines were skipped than `on_error` allows."""
+        if on_error == "skip" and self._share > MOST:
+            given = f"{self._skipping()}; expected at most {MOST:.0%}"
+            raise DataError(f"{given}. Repair the data, or allow any share with --on-error skip-any.")
+
+    @property
+    def _share(self) -> float:
+        return self.skipped.total() / max(1, self.kept + self.skipped.total())
+
+    def _skipping(self) -> str:
+        count, all_lines = self.skipped.total(), self.kept + self.skipped.total()
+        more = "; …" if count > len(self.first) else ""
+        return f"{count:,} of {all_lines:,} lines skipped ({self._share:.1%}): {'; '.join(self.first)}{more}"
 
 
 def read_pairs(
@@ -53,24 +89,35 @@ def read_pairs(
     *,
     columns: str | None = None,
     several: bool = False,
+    header: bool | None = None,
+    quotes: bool | None = None,
     on_error: OnError = "stop",
     report: Report,
 ) -> Iterator[Pair]:
     """The pairs of some files, one after the other; missing files and unknown formats are refused at once.
 
-    With `several`, a target is all columns after the first, still separated by TAB.
+    With `several`, a target is all columns after the first, still separated by TAB. With `header` the first row of each
+    file is left out, with `quotes` double quotes around fields are removed; None of either asks where it may be needed.
     """
     if several and columns is not None:
         raise UsageError(f"--columns {columns} and --several: both say what is in a column. Leave out one.")
     chosen = None if columns is None else parse_columns(columns)
-    formats = [(file, Several() if several else format_of(file, chosen)) for file in files]
+    formats = [(file, Several(bool(quotes)) if several else format_of(file, chosen, quotes)) for file in files]
     for file in files:
         if file != "-" and not file.exists():
             raise DataError(f"{file}: no such file. Give the path of a corpus.")
-    return _pairs(formats, on_error, report)
+    return _pairs(formats, header, quotes, on_error, report)
 
 
-def read_parallel(source: Path, target: Path, *, on_error: OnError = "stop", report: Report) -> Iterator[Pair]:
+def read_parallel(
+    source: Path,
+    target: Path,
+    *,
+    header: bool | None = None,
+    quotes: bool | None = None,
+    on_error: OnError = "stop",
+    report: Report,
+) -> Iterator[Pair]:
     """The pairs of two files of one sentence a line; files of unequal length are refused at once."""
     for file in (source, target):
         if not file.is_file():
@@ -80,43 +127,147 @@ def read_parallel(source: Path, target: Path, *, on_error: OnError = "stop", rep
     if source_count != target_count:
         counts = f"{source} has {source_count:,} lines and {target} has {target_count:,}"
         raise DataError(f"{counts}, expected equally many. Give files whose lines belong together.")
-    return _parallel(source, target, on_error, report)
+    return _parallel(source, target, header, quotes, on_error, report)
 
 
-def _pairs(formats: list[tuple[File, Format]], on_error: OnError, report: Report) -> Iterator[Pair]:
+class _Row(NamedTuple):
+    """A line that is a pair, or why it is none."""
+
+    file: File
+    line: Line
+    pair: Pair | None
+    error: LineError | None = None
+
+
+def _pairs(
+    formats: list[tuple[File, Format]], header: bool | None, quotes: bool | None, on_error: OnError, report: Report
+) -> Iterator[Pair]:
     before = report.kept
     for file, form in formats:
-        for line in lines_of(file):
-            _note(line, report)
-            try:
-                pair = form.pair(_text(line))
-                _check("source", pair.source)
-                _check("target", pair.target)
-            except LineError as error:
-                _refuse(error, file, line, on_error, report)
-            else:
-                yield _keep(pair, report)
-    _expect_pairs(report, before, [file for file, _ in formats])
+        lines = lines_of(file)
+        if header and not form.has_keys:
+            _leave_out(next(lines, None), report)
+        rows = _rows(file, form, lines, report)
+        if header is None and not form.has_keys:
+            rows = _ask_header(name_of(file), rows)
+        if quotes is None and not form.has_keys:
+            count = QuoteCount(name_of(file))
+            rows = _ask_quotes(rows, count, count)
+        yield from _kept(rows, on_error, report)
+    _finish([file for file, _ in formats], before, on_error, report)
 
 
-def _parallel(source: Path, target: Path, on_error: OnError, report: Report) -> Iterator[Pair]:
+def _parallel(
+    source: Path, target: Path, header: bool | None, quotes: bool | None, on_error: OnError, report: Report
+) -> Iterator[Pair]:
     before = report.kept
-    for lines in zip_longest(lines_of(source), lines_of(target)):
-        if None in lines:
-            raise DataError(f"{source}, {target}: one of them changed while it was read. Train when both are whole.")
+    lines = lines_of(source), lines_of(target)
+    if header:
+        for side in lines:
+            _leave_out(next(side, None), report)
+    rows = _parallel_rows((source, target), lines, bool(quotes), report)
+    if header is None:
+        rows = _ask_header(f"{source} and {target}", rows)
+    if quotes is None:
+        rows = _ask_quotes(rows, QuoteCount(str(source)), QuoteCount(str(target)))
+    yield from _kept(rows, on_error, report)
+    _finish([source, target], before, on_error, report)
+
+
+def _rows(file: File, form: Format, lines: Iterator[Line], report: Report) -> Iterator[_Row]:
+    for line in lines:
+        _note(line, report)
+        try:
+            pair = form.pair(_text(line))
+            _check("source", pair.source)
+            _check("target", pair.target)
+        except LineError as error:
+            yield _Row(file, line, None, error)
+        else:
+            yield _Row(file, line, pair)
+
+
+def _parallel_rows(
+    files: tuple[Path, Path], lines: tuple[Iterator[Line], Iterator[Line]], quotes: bool, report: Report
+) -> Iterator[_Row]:
+    for both in zip_longest(*lines):
+        if None in both:
+            given = f"{files[0]}, {files[1]}: one of them changed while it was read"
+            raise DataError(f"{given}. Train when both are whole.")
         texts: list[str] = []
-        for side, file, line in zip(Pair._fields, (source, target), lines, strict=True):
+        for side, file, line in zip(Pair._fields, files, both, strict=True):
             _note(line, report)
             try:
-                text = _text(line)
+                text = side_of(_text(line), quotes)
                 _check(side, text)
             except LineError as error:
-                _refuse(error, file, line, on_error, report)
+                yield _Row(file, line, None, error)
                 break  # a pair is left out once, whatever else is wrong with it
             texts.append(text)
         else:
-            yield _keep(Pair(*texts), report)
-    _expect_pairs(report, before, [source, target])
+            yield _Row(files[0], both[0], Pair(*texts))
+
+
+def _leave_out(line: Line | None, report: Report) -> None:
+    """The header, if the file has a line at all."""
+    if line is not None:
+        _note(line, report)
+        text = " ".join(line.body.decode("utf-8", errors="replace").split())
+        report.headers.append(text if len(text) <= _SAMPLE else f"{text[:_SAMPLE]}…")
+
+
+def _ask_header(name: str, rows: Iterator[_Row]) -> Iterator[_Row]:
+    """The same rows, or a DataError where the first seems to name the columns: only the user can say."""
+    first = next(rows, None)
+    if first is None:
+        return
+    below: list[_Row] = []
+    if first.pair and may_be_header(cells := _cells(first.pair)):
+        below = list(islice(rows, BELOW))
+        if is_header(cells, [_cells(row.pair) for row in below if row.pair]):
+            given = f"{name}, line 1: {', '.join(cells)}: this seems to name the columns, not to be a pair"
+            raise DataError(f"{given}. Say what it is: --header leaves the row out, --no-header reads it as a pair.")
+    yield from chain([first], below, rows)
+
+
+def _cells(pair: Pair) -> list[str]:
+    """Of several targets the first."""
+    return [*pair.source.split("\t"), pair.target.split("\t")[0]]
+
+
+def _ask_quotes(rows: Iterator[_Row], source: QuoteCount, target: QuoteCount) -> Iterator[_Row]:
+    """The same rows, and a DataError as soon as it is known that double quotes may enclose fields."""
+    for row in rows:
+        if row.pair:
+            source.add(row.pair.source, row.line.number)
+            target.add(row.pair.target, row.line.number)
+            if source.throughout or target.throughout:
+                break
+        yield row
+    source.ask()
+    target.ask()
+
+
+def _kept(rows: Iterator[_Row], on_error: OnError, report: Report) -> Iterator[Pair]:
+    for row in rows:
+        if row.error is not None:
+            if on_error == "stop":
+                remedy = f"{_REMEDY} {_OTHER_ENCODING}" if row.error.reason == "invalid UTF-8" else _REMEDY
+                raise DataError(f"{name_of(row.file)}, line {row.line.number}: {row.error}. {remedy}")
+            report.skipped[row.error.reason] += 1
+            if len(report.first) < _SHOWN:
+                report.first.append(f"{name_of(row.file)}:{row.line.number} {row.error}")
+        elif row.pair is not None:
+            report.kept += 1
+            report.lone_cr += "\r" in row.pair.source or "\r" in row.pair.target
+            yield row.pair
+
+
+def _finish(files: list[File], before: int, on_error: OnError, report: Report) -> None:
+    if report.kept == before:
+        names = ", ".join(name_of(file) for file in files)
+        raise DataError(f"{names}: no pairs ({report.summary()}). Give a corpus with at least one.")
+    report.judge(on_error)
 
 
 def _text(line: Line) -> str:
@@ -143,21 +294,3 @@ def _check(side: str, text: str) -> None:
 def _note(line: Line, report: Report) -> None:
     report.crlf += line.raw.endswith(b"\r")
     report.bom += line.after_bom
-
-
-def _keep(pair: Pair, report: Report) -> Pair:
-    report.kept += 1
-    report.lone_cr += "\r" in pair.source or "\r" in pair.target
-    return pair
-
-
-def _refuse(error: LineError, file: File, line: Line, on_error: OnError, report: Report) -> None:
-    if on_error == "stop":
-        raise DataError(f"{name_of(file)}, line {line.number}: {error}. {_REMEDY}")
-    report.skipped[error.reason] += 1
-
-
-def _expect_pairs(report: Report, before: int, files: list[File]) -> None:
-    if report.kept == before:
-        names = ", ".join(name_of(file) for file in files)
-        raise DataError(f"{names}: no pairs ({report.summary()}). Give a corpus with at least one.")

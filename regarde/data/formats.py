@@ -7,6 +7,8 @@ name.….gz             the same, compressed
 name, -               a file without a suffix, and standard input: as .tsv
 any but .jsonl        source ||| target, as fast_align reads them: the first line that has a TAB or such bars, these
                       as a word of their own, says which of the two the whole file is
+
+In any but .jsonl, `quotes` says that double quotes enclose fields and are no part of them.
 """
 
 from __future__ import annotations
@@ -17,11 +19,13 @@ from pathlib import Path
 from typing import NamedTuple, Protocol
 
 from regarde.data.lines import File, lines_of, name_of
+from regarde.data.quoting import fields_of, unquoted
 from regarde.errors import DataError, UsageError
 
 _SAMPLE = 24  # characters of a cell shown in a message
 _MOST_SHOWN = 8  # columns shown in a message
-_BARS = re.compile(r"(?:^| +)\|\|\|(?: +|$)")
+_UNMATCHED = 'a double quote that does not enclose its field, expected "field" with "" for a quote inside'
+_BARS = re.compile(r"(?:^|(?<! ) +)\|\|\|(?: +|$)")  # not from within a run of spaces, else its time would be quadratic
 
 
 class Pair(NamedTuple):
@@ -49,21 +53,26 @@ class Columns(NamedTuple):
 class Format(Protocol):
     """A way to write pairs; a line that is none raises LineError."""
 
+    has_keys: bool  # whether each line names its fields, so that no line is a header
+
     def pair(self, text: str) -> Pair: ...
 
 
 class _Table:
     """TAB-separated columns, as many on each line as on the first."""
 
-    def __init__(self, file: File, columns: Columns | None) -> None:
+    has_keys = False
+
+    def __init__(self, file: File, columns: Columns | None, quotes: bool) -> None:
         self.file = file
         self.columns = columns
+        self.quotes = quotes
         self.width: int | None = None
 
     def pair(self, text: str) -> Pair:
         if not text or text.isspace():  # says nothing about the columns of the file
             raise LineError("blank line", "the line is blank")
-        cells = text.split("\t")
+        cells = _cells(text, self.quotes)
         if self.columns is None and len(cells) > 2 and self.width is None:
             # not one bad line but a question that only the user can answer, so nothing is skipped
             raise DataError(f"{self._shape(cells)}. Say which are source and target, for example --columns 1+2:3.")
@@ -74,7 +83,7 @@ class _Table:
                 raise DataError(f"{self._shape(cells)}, but --columns asks for more. Choose among these.")
             self.width = len(cells)
         if len(cells) != self.width:
-            remedy = "" if len(cells) > 1 else ": columns are separated by TAB"
+            remedy = "" if len(cells) > 1 else f": columns are separated by TAB{_instead(text)}"
             raise LineError("wrong column count", f"{_columns(len(cells))}, expected {self.width}{remedy}")
         if self.columns is None:
             return Pair(*cells)
@@ -89,6 +98,11 @@ class _Table:
 class _Bars:
     """source ||| target, for fast_align and its kin."""
 
+    has_keys = False
+
+    def __init__(self, quotes: bool) -> None:
+        self.quotes = quotes
+
     def pair(self, text: str) -> Pair:
         if not text or text.isspace():
             raise LineError("blank line", "the line is blank")
@@ -97,29 +111,37 @@ class _Bars:
             raise LineError("wrong number of |||", f"{len(sides) - 1} times |||, expected source ||| target")
         if "\t" in text:
             raise LineError("TAB", "a TAB in a line of source ||| target, expected spaces")
-        return Pair(*sides)
+        return Pair(*(side_of(side, self.quotes) for side in sides))
 
 
 class _Text:
     """A table of two columns, or source ||| target: whichever its first line shows that shows either."""
 
-    def __init__(self, file: File) -> None:
-        self.table = _Table(file, None)
+    has_keys = False
+
+    def __init__(self, file: File, quotes: bool) -> None:
+        self.table = _Table(file, None, quotes)
+        self.bars = _Bars(quotes)
         self.decided: Format | None = None
 
     def pair(self, text: str) -> Pair:
         if self.decided is None and "\t" in text:
             self.decided = self.table
         elif self.decided is None and _BARS.search(text):
-            self.decided = _Bars()
+            self.decided = self.bars
         return (self.decided or self.table).pair(text)
 
 
 class Several:
     """A source and all its targets, TAB-separated."""
 
+    has_keys = False
+
+    def __init__(self, quotes: bool) -> None:
+        self.quotes = quotes
+
     def pair(self, text: str) -> Pair:
-        source, *targets = text.split("\t")
+        source, *targets = _cells(text, self.quotes)
         filled = [target for target in targets if target and not target.isspace()]
         if not filled:
             raise LineError("no target", "no target, expected one or more after a TAB")
@@ -128,6 +150,8 @@ class Several:
 
 class _Records:
     """A JSON object a line."""
+
+    has_keys = True
 
     def pair(self, text: str) -> Pair:
         try:
@@ -142,19 +166,32 @@ class _Records:
         return Pair(source, target)
 
 
-def format_of(file: File, columns: Columns | None) -> Format:
+def format_of(file: File, columns: Columns | None, quotes: bool | None = None) -> Format:
     """By the file's suffix, and by its first line where that may tell more; an unknown one is refused."""
-    match "" if file == "-" else Path(file.name.removesuffix(".gz")).suffix:
+    suffix = "" if file == "-" else Path(file.name.removesuffix(".gz")).suffix
+    match suffix:
         case ".tsv" | ".txt" | "":
-            return _Table(file, columns) if columns else _Text(file)
+            return _Table(file, columns, bool(quotes)) if columns else _Text(file, bool(quotes))
         case ".jsonl" if columns is None:
             return _Records()
         case ".jsonl":
             raise UsageError(f"{file}: JSON lines have keys, not columns. Leave out --columns.")
     if columns is None and file != "-" and _begins_with_bars(file):  # fast_align's are called text.fr-en and the like
-        return _Bars()
+        return _Bars(bool(quotes))
+    if suffix.lower() == ".csv":
+        given = f"{file}: comma-separated values are not read, columns are separated by TAB"
+        raise DataError(f"{given}. Export it as TAB-separated text and name it .tsv, or as JSON lines, .jsonl.")
     expected = ".tsv, .txt, .jsonl or no suffix, also with .gz, or lines of source ||| target"
     raise DataError(f"{file}: unknown format, expected {expected}. Convert or rename the file.")
+
+
+def side_of(text: str, quotes: bool) -> str:
+    """A line of a file that holds one side of each pair."""
+    if quotes and text.startswith('"'):
+        if (field := unquoted(text)) is None:
+            raise LineError("unmatched quote", _UNMATCHED)
+        return field
+    return text
 
 
 def _begins_with_bars(file: Path) -> bool:
@@ -171,6 +208,18 @@ def parse_columns(columns: str) -> Columns:
         raise UsageError(f"--columns {columns}: expected source:target, counted from 1, for example 1:2 or 1+2:3.")
     source, target = (tuple(int(number) - 1 for number in side.split("+")) for side in columns.split(":"))
     return Columns(source, target)
+
+
+def _cells(text: str, quotes: bool) -> list[str]:
+    cells = fields_of(text) if quotes else text.split("\t")
+    if cells is None:
+        raise LineError("unmatched quote", _UNMATCHED)
+    return cells
+
+
+def _instead(text: str) -> str:
+    """What a line without a TAB may be separated by."""
+    return next((f", not by {name}" for mark, name in ((",", "commas"), (";", "semicolons")) if mark in text), "")
 
 
 def _columns(count: int) -> str:

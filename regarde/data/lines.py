@@ -16,6 +16,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import BinaryIO, Literal, NamedTuple, cast
 
+from regarde.data.signatures import STANDARD_INPUT, refuse_foreign
 from regarde.errors import DataError
 
 LINE_LIMIT = 2**20  # bytes
@@ -55,11 +56,16 @@ class Decoded(NamedTuple):
     replaced: bool
 
 
-def read_lines(stream: BinaryIO, limit: int = LINE_LIMIT) -> Iterator[Line]:
-    """The lines of a stream, a byte order mark at its start removed; of a line over `limit` bytes nothing is kept."""
+def read_lines(stream: BinaryIO, limit: int = LINE_LIMIT, *, name: str = "") -> Iterator[Line]:
+    """The lines of a stream, a byte order mark at its start removed; of a line over `limit` bytes nothing is kept.
+
+    Under a `name`, for messages, a stream that begins as UTF-16, an archive or the like is refused by what it is.
+    """
     number, offset = 0, 0
     while raw := stream.readline(limit + 1 + len(_BOM)):
         number += 1
+        if number == 1 and name:
+            refuse_foreign(name, raw)
         after_bom = number == 1 and raw.startswith(_BOM)
         if after_bom:
             raw, offset = raw[len(_BOM) :], len(_BOM)
@@ -95,14 +101,16 @@ def repair(text: str) -> Decoded:
 def lines_of(file: File) -> Iterator[Line]:
     """The lines of a file, decompressed, or of standard input."""
     with opened(file) as stream:
-        yield from read_lines(stream)
+        yield from read_lines(stream, name=name_of(file))
 
 
 def count_lines(file: Path) -> int:
     """How many lines a file has, a last one without \\n included."""
     count, last = 0, b"\n"
     with opened(file) as stream:
-        chunk = stream.read(_CHUNK).removeprefix(_BOM)
+        chunk = stream.read(_CHUNK)
+        refuse_foreign(name_of(file), chunk)
+        chunk = chunk.removeprefix(_BOM)
         while chunk:
             count += chunk.count(b"\n")
             last = chunk[-1:]
@@ -115,7 +123,7 @@ def opened(file: File) -> Iterator[BinaryIO]:
     """The bytes of a file, decompressed; what goes wrong, now or while they are read, is a DataError."""
     if file == "-":
         if sys.stdin is None:
-            raise DataError("standard input: closed, so there is nothing to read. Give a file or a pipe.")
+            raise DataError(f"{STANDARD_INPUT}: closed, so there is nothing to read. Give a file or a pipe.")
         yield sys.stdin.buffer
         return
     try:
@@ -124,9 +132,9 @@ def opened(file: File) -> Iterator[BinaryIO]:
     except (gzip.BadGzipFile, zlib.error, EOFError) as error:
         raise DataError(f"{file}: damaged gzip ({error}). Fetch or compress the file again.") from None
     except OSError as error:
-        raise DataError(f"{file}: not readable ({error.strerror}). Give the path of a corpus.") from None
+        raise DataError(f"{file}: not readable ({error.strerror}). Give the path of a text file.") from None
 
 
 def name_of(file: File) -> str:
     """As messages call it."""
-    return "standard input" if file == "-" else str(file)
+    return STANDARD_INPUT if file == "-" else str(file)

@@ -8,7 +8,6 @@ caller will compute them (with EOS where it is added).
 from __future__ import annotations
 
 import hashlib
-import unicodedata
 from collections import Counter
 from collections.abc import Sequence
 from typing import NamedTuple
@@ -18,6 +17,7 @@ import numpy.typing as npt
 
 from regarde.data.formats import Pair
 from regarde.errors import DataError
+from regarde.text.normalisation import normalised
 
 Indices = npt.NDArray[np.int64]
 
@@ -119,7 +119,7 @@ def _cut(order: Indices, source_lengths: Indices, target_lengths: Indices, pairs
 
 
 def _key(pair: Pair) -> str:
-    return unicodedata.normalize("NFC", pair.source)  # a source typed in another form is no new source
+    return normalised(pair.source, "NFC")  # a source typed in another form is no new source
 
 
 def _draw(source: str, seed: int) -> bytes:

@@ -10,6 +10,7 @@ from dataclasses import dataclass
 
 from regarde.engines.native import Asked, Ids, NativeEngine
 from regarde.engines.records import NOTHING, Streams, read
+from regarde.errors import RegardeError
 from regarde.search import Hypothesis, Search
 from regarde.search.prefix import Prefix
 
@@ -32,7 +33,7 @@ class Done:
     number: int
     count: int  # sentences
     streams: Streams
-    problem: str = ""
+    problem: Exception | None = None
 
 
 class Continuous:
@@ -81,8 +82,8 @@ class Continuous:
             asked = self._asked.pop(number.value)
             try:
                 streams = self._engine.streams(answer)
-            except RuntimeError as error:  # that of one question; the others' answers are still to come
-                yield Done(number.value, 0, NOTHING, str(error))
+            except (RuntimeError, RegardeError) as error:  # of one question; the others' answers are still to come
+                yield Done(number.value, 0, NOTHING, error)
                 continue
             yield Done(number.value, asked.request.count if kind.value == DONE else 0, streams)
 

@@ -12,14 +12,15 @@ import functools
 import itertools
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any
+from types import MappingProxyType
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from regarde.engines.records import Reader, Streams
-from regarde.errors import ConfigError, UsageError
-from regarde.native import library
+from regarde.errors import ConfigError, OutOfMemoryError, UsageError
+from regarde.native import formulas, library
 from regarde.native.library import Request
 from regarde.precision import Kind
 from regarde.search import Beam, Hypothesis, Sampling, Search
@@ -29,10 +30,14 @@ from regarde.search.trace import Step
 from regarde.shortlist import Shortlist
 from regarde.text import EOS
 
+if TYPE_CHECKING:
+    from regarde.engines.continuous import Continuous
+
 Ids = Sequence[int]
 ROWS = 64
 WINDOW = 1024  # sentences that are handed over together; within them, one that ends makes room for the next
 MOST_NUMBERS = 16 << 20  # of the answers to a window, so that memory is bounded whatever the sentences
+NO_MEMORY = b"out of memory"  # as source/engine/answer.h says it
 KINDS = {"greedy": 0, "beam": 1, "sampling": 2}
 FORCED = 3
 
@@ -61,6 +66,7 @@ class NativeEngine:
 
     name = "native"
     shortlist: Shortlist | None = None
+    _settings: Mapping[str, str] = MappingProxyType({})
     _members: tuple[NativeEngine, ...] = ()  # of an ensemble, for whom they live on
 
     def __init__(
@@ -72,6 +78,7 @@ class NativeEngine:
         rows: int = ROWS,
     ) -> None:
         self.threads, self.rows = threads, rows
+        self._settings = settings
         self._library = library.loaded()
         given = {name: np.require(tensor, tensor.dtype, ["C", "ALIGNED"]) for name, tensor in tensors.items()}
         kinds = {name: Kind(tensor.shape, in_bytes=tensor.dtype == np.int8) for name, tensor in given.items()}
@@ -130,8 +137,21 @@ class NativeEngine:
                 self.pointer, name.encode(), int(kind.in_bytes), where, ctypes.c_int64(axes), shape
             )
         if problem := self.call("engine_build", ctypes.c_char_p)(self.pointer):
+            if problem == NO_MEMORY:
+                raise OutOfMemoryError("Out of memory while loading the model. Free some, or use it quantised.")
             raise Unfit(problem.decode())
         self._measure()
+
+    @property
+    def formulas(self) -> Mapping[str, str]:
+        """What the model computes, as the classes of regarde.attention state it; several have nothing in common."""
+        return formulas.stated(self._settings)
+
+    def continuous(self, *, threads: int = 1) -> Continuous:
+        """The engine as a server uses it: requests join the batches of so many threads at any time."""
+        from regarde.engines.continuous import Continuous
+
+        return Continuous(self, threads=threads)
 
     def __del__(self) -> None:
         if getattr(self, "_handle", None):
@@ -233,9 +253,12 @@ class NativeEngine:
     def _answer(self, asked: Asked) -> tuple[list[list[Hypothesis]], tuple[Step, ...]]:
         """The hypotheses of each sentence, and the steps of the only one where they were asked for."""
         request = asked.request
-        reader = self.reader(self.call("engine_decode", ctypes.c_void_p)(self.pointer, ctypes.byref(request)))
-        everything = [reader.hypotheses() for _ in range(request.count)]
-        if not request.watched:
+        try:
+            reader = self.reader(self.call("engine_decode", ctypes.c_void_p)(self.pointer, ctypes.byref(request)))
+            everything = [reader.hypotheses() for _ in range(request.count)]
+        except (OutOfMemoryError, MemoryError):
+            raise OutOfMemoryError(_budget(request)) from None
+        if not request.watched or not everything[0]:
             return everything, ()
         S = everything[0][0].heads.shape[3]
         return everything, reader.steps(S, request.n_best if request.kind == KINDS["sampling"] else 1)
@@ -245,9 +268,13 @@ class NativeEngine:
         return Reader(*self.streams(answer), self.layers, self.heads, energies=not self._members)
 
     def streams(self, answer: int) -> Streams:
+        if not answer:
+            raise OutOfMemoryError(_OUT_OF_MEMORY)
         held = ctypes.c_void_p(answer)
         try:
             if problem := self.call("answer_error", ctypes.c_char_p)(held):
+                if problem == NO_MEMORY:
+                    raise OutOfMemoryError(_OUT_OF_MEMORY)
                 raise RuntimeError(f"the native engine: {problem.decode()}")
             numbers = self._array("answer_numbers", held, _WHOLE)
             return numbers, self._array("answer_reals", held, _REAL)
@@ -268,6 +295,19 @@ class NativeEngine:
         return np.frombuffer(ctypes.string_at(first, count.value * kind.itemsize), dtype=kind)
 
 
+_OUT_OF_MEMORY = "Out of memory while translating. Give fewer sentences at once, a smaller beam, or fewer threads."
+
+
+def _budget(request: Request) -> str:
+    """What to try where memory did not suffice for a request: half of each."""
+    given = [(request.count, "sentences at once"), (request.size, "hypotheses in a beam"), (request.threads, "threads")]
+    several = [(number, noun) for number, noun in given if number > 1]
+    if not several:
+        return "Out of memory while translating one sentence. Cut it, or lower search.rules.max_ratio."
+    asked = ", ".join(f"{number:,} {noun}" for number, noun in several)
+    return f"Out of memory with {asked}. Try {', or '.join(f'{number // 2:,} {noun}' for number, noun in several)}."
+
+
 _WHOLE, _REAL = np.dtype(np.int64), np.dtype(np.float32)
 
 
@@ -281,7 +321,7 @@ def _function(loaded: ctypes.CDLL, name: str, result: Any) -> Any:
 def cost(source: Ids, search: Search, prefix: Prefix, heads: int) -> int:
     """Numbers that the answers to a sentence hold at most: the attention of all heads, and a die for each word."""
     S = len(source) + 1
-    return search.n_best * _longest(source, search, prefix) * (1 + heads * S) + len(prefix.barred)
+    return search.n_best * longest(source, search, prefix) * (1 + heads * S) + len(prefix.barred)
 
 
 def flattened(tables: Mapping[str, Any], path: str = "") -> dict[str, str]:
@@ -302,7 +342,7 @@ def _flat(rows: Sequence[Ids | NDArray[np.int64]]) -> tuple[NDArray[np.int64], N
     return starts, np.concatenate([np.asarray(row, dtype=np.int64) for row in rows])
 
 
-def _longest(source: Ids, search: Search, prefix: Prefix) -> int:
+def longest(source: Ids, search: Search, prefix: Prefix) -> int:
     """Words of an answer at most, as search.rules has it."""
     most = int(np.float32(len(source) + 1) * np.float32(search.rules.max_ratio)) + search.rules.max_extra
     return prefix.longest(most)
@@ -317,8 +357,8 @@ def _dice(
     """As regarde.search throws them: by seed, sample and sentence alone."""
     thrown = []
     for ids, prefix in zip(sources, prefixes, strict=True):
-        longest = _longest(ids, search, prefix)
+        most = longest(ids, search, prefix)
         dice = (np.random.default_rng([search.seed, n, *ids, EOS]) for n in range(search.n_best))
-        thrown += [die.random(longest) for die in dice]
+        thrown += [die.random(most) for die in dice]
     starts = np.cumsum([0, *(len(throws) for throws in thrown[:-1])], dtype=np.int64)
     return np.concatenate(thrown), starts

@@ -7,6 +7,7 @@ steps of a search, source/engine/tracing.h.
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 
 import numpy as np
 from numpy.typing import NDArray
@@ -23,6 +24,18 @@ def read(streams: Streams, count: int, layers: int, heads: int) -> list[list[Hyp
     """The hypotheses of so many sentences."""
     reader = Reader(*streams, layers, heads, energies=False)
     return [reader.hypotheses() for _ in range(count)]
+
+
+def written(sentences: Sequence[Sequence[Hypothesis]]) -> Streams:
+    """The hypotheses of some sentences as the native engine gives them: the inverse of `read`."""
+    numbers: list[int] = []
+    reals = [np.zeros(0, np.float32)]
+    for hypotheses in sentences:
+        numbers.append(len(hypotheses))
+        for one in hypotheses:
+            numbers += [len(one.ids), one.heads.shape[3], one.finished, *one.ids]
+            reals += [np.array([one.score]), one.token_scores, one.heads.ravel()]
+    return np.array(numbers, np.int64), np.concatenate(reals, dtype=np.float32)
 
 
 class Reader:

@@ -2,14 +2,18 @@
 
 from __future__ import annotations
 
+import functools
 import itertools
-from collections.abc import Iterable, Iterator, Sequence
+import threading
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from typing import TYPE_CHECKING
 
 import numpy as np
 import torch
 from numpy.typing import NDArray
 
 from regarde.alignment.forced import forced
+from regarde.attention.normalisers import NORMALISERS
 from regarde.data.batch import collate, collate_source
 from regarde.data.sampling import ordered
 from regarde.models.ensemble import Ensemble
@@ -21,6 +25,9 @@ from regarde.search.prefix import NO_PREFIX, Prefix
 from regarde.search.trace import Step
 from regarde.search.walk import follow
 from regarde.search.watch import Watch
+
+if TYPE_CHECKING:
+    from regarde.engines.queued import Queued
 
 WINDOW = 256  # sentences looked at together, so that like lengths share a batch
 BATCH_TOKENS = 8192  # source positions in a batch, times the hypotheses kept for each
@@ -34,6 +41,40 @@ class TorchEngine:
     def __init__(self, model: Model) -> None:
         self.model = model.eval()
         self.device = next(model.parameters()).device
+        self.alone = threading.Lock()  # a trace hooks into the model: nobody else may use it meanwhile
+
+    @functools.cached_property
+    @torch.no_grad()
+    def _shape(self) -> tuple[int, int]:
+        past = self.model.decoder.start(self.model.encode(collate_source([[]]).to(self.device))).past
+        return past.shape[1], past.shape[2]
+
+    @property
+    def layers(self) -> int:
+        """Of attention."""
+        return self._shape[0]
+
+    @property
+    def heads(self) -> int:
+        """In each layer."""
+        return self._shape[1]
+
+    @property
+    def formulas(self) -> Mapping[str, str]:
+        """What the model computes, as its classes state it; several models have nothing in common."""
+        if isinstance(self.model, Ensemble):
+            return {}
+        found = {**self.model.encoder.formulas, **self.model.decoder.formulas}
+        for attention in self.model.decoder.attentions()[:1]:  # those of other layers are like the first
+            weights = "" if attention.normaliser is None else NORMALISERS[attention.normaliser].formula
+            found |= {"score": attention.score.formula, "weights": weights, **attention.formulas}
+        return {name: formula for name, formula in found.items() if formula}
+
+    def continuous(self, *, threads: int = 1) -> Queued:
+        """The engine as a server uses it."""
+        from regarde.engines.queued import Queued
+
+        return Queued(self, threads=threads)
 
     @torch.no_grad()
     def decode(
@@ -46,8 +87,9 @@ class TorchEngine:
             found: dict[int, list[Hypothesis]] = {}
             for rows in ordered(lengths, pairs=WINDOW, tokens=max(1, BATCH_TOKENS // search.width)):
                 batch = collate_source([window[row] for row in rows]).to(self.device)
-                encoding = self.model.encode(batch)
-                found |= zip(rows.tolist(), search(self.model, encoding, [begin[row] for row in rows]), strict=True)
+                with self.alone:
+                    hypotheses = search(self.model, self.model.encode(batch), [begin[row] for row in rows])
+                found |= zip(rows.tolist(), hypotheses, strict=True)
             yield from (found[row] for row in range(len(window)))
 
     def joined(self, others: Sequence[TorchEngine], offsets: Sequence[int]) -> TorchEngine:
@@ -65,9 +107,10 @@ class TorchEngine:
         target: Sequence[int] | None = None,
         interventions: Sequence[Intervention] = (),
     ) -> tuple[tuple[Step, ...], list[Hypothesis]]:
-        encoding = self.model.encode(collate_source([source]).to(self.device))
         decoder = self.model.decoder
-        with Watch(decoder, candidates) as watch, Intervening(decoder, interventions, len(source) + 1):
+        intervening = Intervening(decoder, interventions, len(source) + 1)
+        with self.alone, Watch(decoder, candidates) as watch, intervening:
+            encoding = self.model.encode(collate_source([source]).to(self.device))
             if target is None:
                 (found,) = search(self.model, encoding, [prefix], watch)
             else:
@@ -88,5 +131,6 @@ class TorchEngine:
         found: dict[int, Hypothesis] = {}
         for rows in ordered(lengths, pairs=WINDOW, tokens=BATCH_TOKENS):
             batch = collate([sources[row] for row in rows], [targets[row][:-1] for row in rows]).to(self.device)
-            found |= zip(rows.tolist(), forced(self.model, batch), strict=True)
+            with self.alone:
+                found |= zip(rows.tolist(), forced(self.model, batch), strict=True)
         return [found[row] for row in range(len(sources))]

@@ -6,7 +6,6 @@ measured against the same references.
 
 from __future__ import annotations
 
-import unicodedata
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 
@@ -18,7 +17,7 @@ from regarde.evaluation.metrics import Counts, Metric, Rows
 from regarde.evaluation.testset import TestSet
 from regarde.scribe import Sentence
 from regarde.search import Search
-from regarde.text import UNK
+from regarde.text import UNK, normalisation
 from regarde.translate import Translator
 
 PERPLEXITY = Metric("perplexity", "perplexity", False, digits=3)
@@ -64,7 +63,7 @@ def answers(translator: Translator, testset: TestSet, search: Search, *, perplex
 
 
 def normalised(text: str) -> str:
-    return unicodedata.normalize("NFC", text)
+    return normalisation.normalised(text, "NFC")
 
 
 def _tokens(cut: Callable[[str], Sentence], texts: Sequence[str]) -> Iterator[Sentence]:

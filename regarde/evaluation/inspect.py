@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import unicodedata
 from collections import Counter, defaultdict
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
@@ -12,6 +11,7 @@ import numpy as np
 from regarde.evaluation.habits import Habits, HabitSums
 from regarde.evaluation.testset import TestSet
 from regarde.text import CONTROLS, UNK, Tokenizer
+from regarde.text.normalisation import normalised
 from regarde.translate import Translator
 from regarde.translation import Translation
 
@@ -54,7 +54,7 @@ class Unknown:
             self.words[word] += 1
             if any(_known(tokenizer, word, other) for other in (word.lower(), word.upper(), word.capitalize())):
                 self.recased[word] += 1
-            elif _known(tokenizer, word, unicodedata.normalize("NFKC", word)):
+            elif _known(tokenizer, word, normalised(word, "NFKC")):
                 self.normalised[word] += 1
 
 

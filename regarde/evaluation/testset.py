@@ -9,7 +9,7 @@ test.en and test.fr    line-aligned files; with more than one target file, each 
 from __future__ import annotations
 
 import itertools
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -29,6 +29,8 @@ class Origin:
     targets: tuple[Path, ...] = ()
     columns: str | None = None
     several: bool = False
+    header: bool | None = None
+    quotes: bool | None = None
     on_error: OnError = "stop"
 
     def __post_init__(self) -> None:
@@ -50,15 +52,34 @@ class Origin:
         if self.source:
             if len(self.targets) > 1:
                 raise UsageError(f"{len(self.targets)} target files: expected one. Give a single --target.")
-            return read_parallel(self.source, self.targets[0], on_error=self.on_error, report=report)
+            return self._aligned(self.source, self.targets[0], report)
         if self.data in DATASETS:
-            if self.columns is not None or self.several:
-                raise UsageError(f"{self.data}: an embedded data set has no columns. Leave out --columns, --several.")
+            if self.columns is not None or self.several or self.header or self.quotes:
+                remedy = "Leave out --columns, --several, --header and --quotes"
+                raise UsageError(f"{self.data}: an embedded data set has no columns to choose or to name. {remedy}.")
             return (Pair(example.source, example.target) for example in DATASETS[self.data].split("test"))
         if self.data != "-" and not Path(self.data).exists():
             raise DataError(f"{self.data}: no such file or data set. Embedded: {', '.join(DATASETS)}.")
         file: File = Path(self.data) if self.data != "-" else "-"
-        return read_pairs([file], columns=self.columns, several=self.several, on_error=self.on_error, report=report)
+        return read_pairs(
+            [file],
+            columns=self.columns,
+            several=self.several,
+            header=self.header,
+            quotes=self.quotes,
+            on_error=self.on_error,
+            report=report,
+        )
+
+    def references(self, report: Report) -> list[list[Pair]]:
+        """The pairs of the source file with each of the target files."""
+        assert self.source
+        return [list(self._aligned(self.source, target, report)) for target in self.targets]
+
+    def _aligned(self, source: Path, target: Path, report: Report) -> Iterator[Pair]:
+        return read_parallel(
+            source, target, header=self.header, quotes=self.quotes, on_error=self.on_error, report=report
+        )
 
 
 @dataclass(frozen=True)
@@ -89,18 +110,17 @@ def read_testset(origin: Origin) -> TestSet:
 def first_pairs(origin: Origin, most: int, report: Report) -> TestSet:
     """As many pairs as there are, up to `most`; the rest is not read."""
     pairs = list(itertools.islice(origin.pairs(report), most))
+    report.judge(origin.on_error)  # which reading to the end would have done
     references = tuple((target,) for _, target in pairs)
     return TestSet(str(origin), tuple(source for source, _ in pairs), references, report)
 
 
 def _aligned(origin: Origin, report: Report) -> TestSet:
     """Several references in files of their own: a line that one of them lacks cannot be left out of the others."""
-    assert origin.source
-    if origin.on_error == "skip":
-        raise UsageError("--on-error skip with several --target: lines would no longer belong together. Leave it out.")
-    streams: list[Sequence[Pair]] = [
-        list(read_parallel(origin.source, target, on_error="stop", report=report)) for target in origin.targets
-    ]
+    if origin.on_error != "stop":
+        given = f"--on-error {origin.on_error} with several --target"
+        raise UsageError(f"{given}: lines would no longer belong together. Leave it out.")
+    streams = origin.references(report)
     sources = tuple(pair.source for pair in streams[0])
     references = tuple(tuple(pair.target for pair in rows) for rows in zip(*streams, strict=True))
     return TestSet(str(origin), sources, references, report)

@@ -22,7 +22,7 @@ from regarde.visualise.labels import sentence
 
 
 def page(report: Report, charts: Sequence[Drawn]) -> str:
-    """All of it; `charts` are those of pictures.charts."""
+    """All of it; `charts` are those of pictures.charts, or none where they cannot be drawn."""
     policy = (
         f"default-src 'none'; style-src {_hash(STYLE)} {_hash(svg.STYLE)}; img-src data:; "
         "base-uri 'none'; form-action 'none'"
@@ -74,6 +74,11 @@ def _charts(report: Report, charts: Sequence[Drawn]) -> str:
     }
     figures = "".join(_figure(drawn, numbers.get(drawn.name, "")) for drawn in charts)
     hint = "Bars are intervals that hold 95% of bootstrap samples of the pairs of that length."
+    if not charts:
+        captions = (f"{metric.label} by {report.lengths}", f"microseconds per target token by {report.lengths}")
+        tables = zip(captions, numbers.values(), strict=True)
+        figures = "".join(f"<figure><figcaption>{_text(name)}</figcaption>{table}</figure>" for name, table in tables)
+        hint = "There are no charts, because matplotlib was not installed when this report was written."
     heading = f'<h2>By length, and while learning</h2><p class="faint">{hint}</p>'
     return f'<section>{heading}<div class="charts">{figures}</div></section>\n'
 

@@ -56,6 +56,9 @@ def train(folder: Path, plan: Plan, name: str, tell: Tell) -> None:
     path.parent.mkdir(parents=True, exist_ok=True)
     teller = Teller(folder / "trained" / f".{name}.json", tell)
     with ready(Request(plan.models[name], path, resume=True, threads=plan.threads)) as job:
+        for note in job.trainer.prepared.notes:
+            if note.startswith("warning: "):
+                tell({"note": note})
         forget_peak()  # of reading the data
         outcome = job.train(teller).outcome
         circumstances = job.trainer.circumstances

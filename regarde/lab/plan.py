@@ -26,7 +26,8 @@ from regarde.training.differences import differences
 
 PLAN = "plan.json"
 FORMAT = 2
-PLACES = ("name", "source", "target", "valid", "columns", "on_error")  # of data, which is held by its digest
+# of data, which is held by its digest
+PLACES = ("name", "source", "target", "valid", "columns", "header", "quotes", "on_error")
 _REMEDY = "A lab keeps its settings: leave that out, or give another --out."
 
 

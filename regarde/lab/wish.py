@@ -81,16 +81,20 @@ def settle(wish: Wish) -> Plan:
     return new
 
 
-def hold_out(wish: Wish) -> None:
-    """Where no pairs to validate or to measure on are given, some of the data are kept for that: the same for all."""
+def hold_out(wish: Wish) -> list[Report]:
+    """Where no pairs to validate or to measure on are given, some of the data are kept for that: the same for all.
+
+    Gives what reading met, nothing where nothing was read.
+    """
     if not _divides(wish) or (wish.out / PLAN).exists():
-        return
+        return []
+    reports = [Report(), Report()]
     origin = _origin(wish, [wish.data.name] if wish.data.name else [wish.data.source, wish.data.target])
-    kept = {"train": list(origin.pairs(Report()))}
+    kept = {"train": list(origin.pairs(reports[0]))}
     if not wish.test:
         kept["train"], kept["test"] = split(kept["train"], seed=_SEED, valid_max=HELD_OUT)
     if wish.data.valid:  # in the same form, for columns are said of all files or of none
-        kept["valid"] = list(_origin(wish, wish.data.valid).pairs(Report()))
+        kept["valid"] = list(_origin(wish, wish.data.valid).pairs(reports[1]))
     else:
         kept["train"], kept["valid"] = split(kept["train"], seed=_SEED, valid_max=HELD_OUT)
     if len(kept["train"]) < FEWEST_PAIRS:
@@ -99,6 +103,7 @@ def hold_out(wish: Wish) -> None:
     for name, pairs in kept.items():
         lines = (json.dumps(pair._asdict(), ensure_ascii=False) for pair in pairs)
         plans.save(_kept(wish, name), "".join(f"{line}\n" for line in lines))
+    return reports
 
 
 def _check(wish: Wish) -> None:
@@ -186,10 +191,11 @@ def _test(wish: Wish) -> Origin:
 
 def _origin(wish: Wish, files: Sequence[str | Path]) -> Origin:
     """A file of pairs, or a source and a target file."""
-    on_error = wish.data.on_error
+    data = wish.data
     if len(files) == 1:
-        return Origin(str(files[0]), columns=wish.data.columns or None, on_error=on_error)
-    return Origin(source=Path(files[0]), targets=(Path(files[1]),), on_error=on_error)
+        return Origin(str(files[0]), None, (), data.columns or None, False, data.header, data.quotes, data.on_error)
+    source, target = map(Path, files)
+    return Origin("", source, (target,), None, False, data.header, data.quotes, data.on_error)
 
 
 def _digests(wish: Wish) -> Iterator[tuple[str, str]]:

@@ -132,12 +132,13 @@ class LSTM(Cell):
 
 
 class TorchGRU(Cell):
-    """The GRU as torch and cuDNN have it (Cho et al. 2014, version 3): the reset gate acts AFTER the recurrent product.
+    """The GRU as torch and cuDNN have it, and Nematus (Sennrich et al. 2017): the reset gate acts AFTER the product.
 
         r = sigmoid(W_r x + U_r s)          z = sigmoid(W_z x + U_z s)
         s~ = tanh(W x + r o (U s + b))      s = z o s_prev + (1 - z) o s~
 
-    Gate order: r, z, candidate.
+    It is neither cell of Cho et al. 2014 (models/cho.py): the encoder's resets before the product, the decoder's after
+    it, but the summary's share as well. Gate order: r, z, candidate.
     """
 
     gates = 3

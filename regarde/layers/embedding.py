@@ -1,4 +1,7 @@
-"""ids -> vectors, with dropout. The padding row stays zero.  (B, T) -> (B, T, E)"""
+"""ids -> vectors, with dropout.  (B, T) -> (B, T, E)
+
+The row of padding starts at zero and gets no gradient from here; where the table is also the output's matrix, it moves.
+"""
 
 from __future__ import annotations
 

@@ -23,7 +23,7 @@ def draw(model: nn.Module, init: InitName, bound: float) -> None:
 
 @torch.no_grad()
 def uniform(module: nn.Module, bound: float) -> None:
-    """Every parameter uniform in [-bound, bound]; the embedding of padding stays zero."""
+    """Every parameter uniform in [-bound, bound], but zero for the embedding of padding."""
     for parameter in module.parameters():
         nn.init.uniform_(parameter, -bound, bound)
     quiet_padding(module)
@@ -45,7 +45,7 @@ def scaled(module: nn.Module) -> None:
 
 @torch.no_grad()
 def quiet_padding(module: nn.Module) -> None:
-    """The embedding of padding is zero."""
+    """Set the embedding of padding to zero."""
     for part in module.modules():
         if isinstance(part, nn.Embedding):
             part.weight[PAD].zero_()

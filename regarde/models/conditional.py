@@ -1,15 +1,21 @@
-"""The conditional GRU: attention INSIDE the cell (Sennrich et al. 2017, "Nematus", section 2.1).
+"""The conditional GRU: attention INSIDE the cell (Sennrich et al. 2017, "Nematus", section 2).
 
 Axes: B batch, S source, T target, V vocabulary, E embedding, H hidden, D = 2H annotations.
 
 Two transitions with attention between them:   s_{i-1} -> s'_i -> a_i -> c_i -> s_i
 
     start     s_0  = tanh(W_s mean_j h_j)
-    first     s'_i = cell_1(e(y_{i-1}), s_{i-1})
+    first     s'_i = GRU_1(e(y_{i-1}), s_{i-1})
     context   c_i  = attend(s'_i, h)
-    second    s_i  = cell_2(c_i, s'_i)
+    second    s_i  = GRU_2(c_i, s'_i)
     readout   t_i  = maxout(U_o s_i + V_o e(y_{i-1}) + C_o c_i),  p(y_i) = softmax(W_o t_i)
 
+    GRU       r = sigmoid(W_r x + U_r s)          z = sigmoid(W_z x + U_z s)
+              s~ = tanh(W x + r o (U s))          GRU(x, s) = (1 - z) o s~ + z o s
+
+In this GRU, the encoder's too, the reset gate acts after the product and z keeps the old state: `cell = "torch-gru"`.
+`cell = "gru"` is Bahdanau's, with both the other way round. The paper's equations have no biases; here W x and U s have
+one each. Nematus's code has one of the two: beside W x in the encoder and in GRU_1, beside U s in GRU_2.
 Nematus reads out through tanh; the readout here is Bahdanau's maxout, over the current state.
 """
 
@@ -83,13 +89,13 @@ class AttendInsideDecoder(Decoder[RecurrentState, Memory]):
 
 @dataclass(frozen=True)
 class ConditionalConfig:
-    """Attention inside the cell; sizes as Nematus has them by default."""
+    """Attention inside the cell. Embeddings are as wide as Nematus has them by default; its states have 1000 units."""
 
     kind: Literal["conditional"] = "conditional"
     embedding: Size = 512
     hidden: Size = 1024
     maxout: Size = 512
-    cell: CellName = "gru"
+    cell: CellName = "torch-gru"
     encoder: EncoderConfig = field(default_factory=BidirectionalConfig)
     attention: AttentionConfig = field(default_factory=lambda: GlobalConfig(score=AdditiveConfig(size=1024)))
     dropout: Share = 0.0  # on embeddings and readout

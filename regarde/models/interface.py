@@ -17,8 +17,9 @@ the attention so far, so whoever reorders states reorders attention with them.
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
+from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any, Generic, TypeVar
+from typing import Any, ClassVar, Generic, TypeVar
 
 from torch import Tensor, nn
 
@@ -51,6 +52,9 @@ class Decoded(Batched):
 
 
 class Encoder(nn.Module, ABC):
+    formulas: ClassVar[Mapping[str, str]] = {}
+    """As a page shows them: `encoder`, the states."""
+
     @abstractmethod
     def forward(self, source: Source) -> Encoding: ...
 
@@ -60,6 +64,8 @@ MemoryT = TypeVar("MemoryT", bound=Batched)
 
 
 class Decoder(nn.Module, ABC, Generic[StateT, MemoryT]):
+    formulas: ClassVar[Mapping[str, str]] = {}
+    """As a page shows them: `state`, `query` and `output`. The studio has those of regarde.models' own."""
     offset: int = 0
     """Row t of the attention explains target word t - offset (Luong et al. 2015, footnote 14)."""
 

@@ -1,6 +1,7 @@
 """The kernels of source/, called by name. What each is given is said in source/arguments.h, field by field as here.
 
-The library is built when the package is installed. `REGARDE_NATIVE=0` leaves it out, `REGARDE_SIMD=portable` chooses
+The library is built when the package is installed, and holds a hash of its sources: one that was built from other
+sources than those in source/ is not used. `REGARDE_NATIVE=0` leaves it out, `REGARDE_SIMD=portable` chooses
 the kernels that run on any processor.
 """
 
@@ -14,6 +15,10 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
+from regarde.errors import RegardeWarning
+from regarde.native.sources import fingerprint
+
+_HERE = Path(__file__).parent
 _off = os.environ.get("REGARDE_NATIVE") == "0"
 
 
@@ -106,26 +111,50 @@ ARGUMENTS = (Recurrent, Additive, Before, After, Heads, CrossEntropy, Dropout, R
 @functools.cache
 def _library() -> ctypes.CDLL | None:
     """None where it was not built, or was built from other sources than these."""
-    for path in sorted(Path(__file__).parent.glob("_kernels*")):
+    wanted = fingerprint(_HERE / "source") if _files() else ""  # empty too where a package was made without them
+    for path in _files():
         try:
             library = ctypes.CDLL(str(path))
             library.size_of.argtypes, library.size_of.restype = [ctypes.c_int64], ctypes.c_int64
+            library.built_from.restype = ctypes.c_char_p
             same = all(library.size_of(i) == ctypes.sizeof(kind) for i, kind in enumerate(ARGUMENTS))
-            if same and hasattr(library, "continuous_new"):  # the newest there is
+            if same and wanted in ("", library.built_from().decode()):
                 return library
         except (OSError, AttributeError):
             continue
     return None
 
 
+def _files() -> list[Path]:
+    return sorted(_HERE.glob("_kernels*"))
+
+
 def built() -> bool:
-    """Is there a library that fits these sources?"""
+    """Is there a library that was built from these sources?"""
     return _library() is not None
 
 
 def available() -> bool:
-    """Are there kernels, and are they wanted?"""
+    """Are there kernels, and are they wanted? A library of other sources is warned of, once."""
+    if not _off and not built() and _files():
+        _warn_of_stale()
     return not _off and built()
+
+
+def lacking() -> str:
+    """One line where there are no kernels to use: why, and what to do; empty where there are."""
+    if built():
+        return "REGARDE_NATIVE=0 leaves the native library out." if _off else ""
+    if not _files():
+        return "The native library was not built. Reinstall with a C++ compiler (g++ or clang++)."
+    project = _HERE.parents[1]
+    command = f"--editable {project}" if (project / "setup.py").exists() else "--force-reinstall regarde"
+    return f"The native library was built from other sources than {_HERE / 'source'}. Rebuild it: pip install {command}"
+
+
+@functools.cache
+def _warn_of_stale() -> None:
+    warnings.warn(f"{lacking()} Until then torch does its work, which is slower.", RegardeWarning, stacklevel=3)
 
 
 def loaded() -> ctypes.CDLL:
@@ -141,8 +170,8 @@ def simd() -> str:
     if os.environ.get("REGARDE_SIMD", "avx2") != "avx2" or not loaded().has_avx2():
         return "portable"
     if not agree(table("avx2"), table("portable")):
-        told = "the kernels for avx2 do not give the products they should on this processor"
-        warnings.warn(f"regarde: {told}; those for any processor serve, which are slower.", stacklevel=2)
+        given = "The kernels for avx2 do not give the products they should on this processor"
+        warnings.warn(f"{given}: those for any processor are used, which are slower.", RegardeWarning, stacklevel=2)
         return "portable"
     return "avx2"
 

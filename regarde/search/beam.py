@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Annotated, Literal
 
-from regarde.config import Bound, NonNegative
+from regarde.config import Bound, check
 from regarde.errors import ConfigError
 from regarde.search.hypothesis import Hypothesis
 from regarde.search.rules import Rules
@@ -14,7 +14,7 @@ from regarde.search.rules import Rules
 if TYPE_CHECKING:
     from regarde.models.interface import Encoding, Model
     from regarde.search.prefix import Prefix
-    from regarde.search.watch import Watch
+    from regarde.search.watch import Watching
 
 
 @dataclass(frozen=True)
@@ -41,12 +41,13 @@ class Beam:
     kind: Literal["beam"] = "beam"
     size: Annotated[int, Bound(1, 1000)] = 5
     n_best: Annotated[int, Bound(1, 1000)] = 1
-    alpha: NonNegative = 0.6
-    beta: NonNegative = 0.0
+    alpha: Annotated[float, Bound(0.0, 10.0)] = 0.6
+    beta: Annotated[float, Bound(0.0, 100.0)] = 0.0
     prune: Annotated[float, Bound(0.0, 1000.0)] = 0.0
     rules: Rules = field(default_factory=Rules)
 
     def __post_init__(self) -> None:
+        check(self)
         if self.n_best > self.size:
             raise ConfigError(f"n_best = {self.n_best}: expected at most the beam size, {self.size}. Widen the beam.")
 
@@ -59,7 +60,7 @@ class Beam:
         model: Model,
         encoding: Encoding,
         prefixes: Sequence[Prefix] | None = None,
-        watch: Watch | None = None,
+        watch: Watching | None = None,
     ) -> list[list[Hypothesis]]:
         from regarde.search.beams import BeamSearch  # torch, which a translator need not have
 

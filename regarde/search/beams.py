@@ -17,10 +17,10 @@ from regarde.errors import ConfigError
 from regarde.models.interface import Encoding, Model
 from regarde.search.beam import Beam
 from regarde.search.hypothesis import Hypothesis
-from regarde.search.prefix import NO_PREFIX, Prefix, begun
+from regarde.search.prefix import NO_PREFIX, Prefix
 from regarde.search.rules import coverage_penalty, length_penalty
 from regarde.search.trace import Continuation, Fate
-from regarde.search.watch import Open, Watch
+from regarde.search.watch import Open, Watching
 from regarde.text.vocabulary import BOS, EOS, PAD
 
 DEAD = float("-inf")
@@ -53,9 +53,9 @@ class BeamSearch:
 
     @torch.no_grad()
     def __call__(
-        self, model: Model, encoding: Encoding, prefixes: Sequence[Prefix] | None = None, watch: Watch | None = None
+        self, model: Model, encoding: Encoding, prefixes: Sequence[Prefix] | None = None, watch: Watching | None = None
     ) -> list[list[Hypothesis]]:
-        """The hypotheses of each sentence; only a search for one sentence is watched."""
+        """The hypotheses of each sentence, none where its numbers overflow; only one sentence alone is watched."""
         decoder = model.decoder
         lengths = encoding.source.lengths.tolist()
         openings = prefixes or [NO_PREFIX] * len(lengths)
@@ -75,11 +75,15 @@ class BeamSearch:
         while numbers:
             logits, state = decoder.step(previous, state, memory)
             own = [openings[number] for number in numbers for _ in range(self.size)]
-            scores = begun(self.rules.log_probabilities(logits, step), own, step)  # (n * K, V)
+            scores = self.rules.log_probabilities(logits, step, own)  # (n * K, V)
             step += 1
             going: list[Candidate] = []
             staying = []
+            lost = scores.view(len(numbers), -1).amax(dim=-1).isnan().tolist()
             for place, number in enumerate(numbers):
+                if lost[place]:
+                    found[number] = []
+                    continue
                 ranked = self._rank(scores, beams.scores, place)
                 ended = [c for c in ranked[: self.size] if c.word == EOS]
                 open_ = [c for c in ranked if c.word != EOS][: self.size]

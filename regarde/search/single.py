@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Annotated, ClassVar, Literal
 
 import numpy as np
 
-from regarde.config import Bound, Count, Positive, Seed, Share
+from regarde.config import Bound, Seed, Share, check
 from regarde.search.hypothesis import Hypothesis
 from regarde.search.rules import Rules
 
@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
     from regarde.models.interface import Encoding, Model
     from regarde.search.prefix import Prefix
-    from regarde.search.watch import Watch
+    from regarde.search.watch import Watching
 
 
 @dataclass(frozen=True)
@@ -38,12 +38,12 @@ class Greedy:
         model: Model,
         encoding: Encoding,
         prefixes: Sequence[Prefix] | None = None,
-        watch: Watch | None = None,
+        watch: Watching | None = None,
     ) -> list[list[Hypothesis]]:
         from regarde.search.walk import walk  # torch, which a translator need not have
 
         walked = walk(model, encoding, self.rules, lambda scores, _: scores.argmax(dim=-1), prefixes, watch)
-        return [[hypothesis] for hypothesis in walked]
+        return [[hypothesis] if hypothesis else [] for hypothesis in walked]
 
 
 @dataclass(frozen=True)
@@ -56,11 +56,14 @@ class Sampling:
 
     kind: Literal["sampling"] = "sampling"
     n_best: Annotated[int, Bound(1, 100)] = 1  # how many samples; best first
-    top_k: Count = 0
+    top_k: Annotated[int, Bound(0, 10**6)] = 0
     top_p: Share = 1.0
-    temperature: Positive = 1.0
+    temperature: Annotated[float, Bound(1e-3, 1e3)] = 1.0
     seed: Seed = 1
     rules: Rules = field(default_factory=Rules)
+
+    def __post_init__(self) -> None:
+        check(self)
 
     @property
     def width(self) -> int:
@@ -71,7 +74,7 @@ class Sampling:
         model: Model,
         encoding: Encoding,
         prefixes: Sequence[Prefix] | None = None,
-        watch: Watch | None = None,
+        watch: Watching | None = None,
     ) -> list[list[Hypothesis]]:
         import torch
 
@@ -89,7 +92,8 @@ class Sampling:
         own = None if prefixes is None else [prefix for prefix in prefixes for _ in range(self.n_best)]
         walked = walk(model, encoding.repeat(self.n_best), self.rules, choose, own, watch)
         groups = [walked[i : i + self.n_best] for i in range(0, len(walked), self.n_best)]
-        return [sorted(group, key=lambda hypothesis: -hypothesis.score) for group in groups]
+        whole = [[hypothesis for hypothesis in group if hypothesis] for group in groups]
+        return [sorted(group, key=lambda h: -h.score) if len(group) == self.n_best else [] for group in whole]
 
     def narrowed(self, scores: Tensor) -> Tensor:
         """Log-probabilities with everything outside top-k and nucleus at -inf.  (B, V) -> (B, V)"""

@@ -13,10 +13,10 @@ from torch import Tensor
 
 from regarde.models.interface import Encoding, Model
 from regarde.search.hypothesis import Hypothesis
-from regarde.search.prefix import NO_PREFIX, Prefix, begun
+from regarde.search.prefix import NO_PREFIX, Prefix
 from regarde.search.rules import Rules
 from regarde.search.trace import Continuation, Fate
-from regarde.search.watch import Open, Watch
+from regarde.search.watch import Open, Watch, Watching
 from regarde.text.vocabulary import BOS, EOS
 
 Choice = Callable[[Tensor, list[int]], Tensor]
@@ -30,9 +30,12 @@ def walk(
     rules: Rules,
     choose: Choice,
     prefixes: Sequence[Prefix] | None = None,
-    watch: Watch | None = None,
-) -> list[Hypothesis]:
-    """Step until every row has said EOS or reached its limit; rows that are done leave the batch."""
+    watch: Watching | None = None,
+) -> list[Hypothesis | None]:
+    """Step until every row has said EOS or reached its limit; rows that are done leave the batch.
+
+    None for a row whose numbers overflow, however finite the weights are.
+    """
     decoder = model.decoder
     lengths = encoding.source.lengths
     openings = prefixes or [NO_PREFIX] * len(lengths)
@@ -47,12 +50,15 @@ def walk(
     step = 0
     while numbers:
         logits, state = decoder.step(previous, state, memory)
-        scores = begun(rules.log_probabilities(logits, step), [openings[number] for number in numbers], step)
+        scores = rules.log_probabilities(logits, step, [openings[number] for number in numbers])
+        lost = scores.amax(dim=-1).isnan().tolist()
         previous = choose(scores, numbers)
         chosen_scores = scores.gather(1, previous.unsqueeze(1)).squeeze(1).tolist()
         step += 1
         staying = []
         for row, (number, word) in enumerate(zip(numbers, previous.tolist(), strict=True)):
+            if lost[row]:
+                continue
             said[number].append(word)
             token_scores[number].append(chosen_scores[row])
             if word != EOS and step < longest[number]:
@@ -78,7 +84,7 @@ def walk(
             rows = torch.tensor(staying, dtype=torch.long, device=previous.device)
             numbers = [numbers[row] for row in staying]
             previous, state, memory = previous[rows], state.select(rows), memory.select(rows)
-    return [hypothesis for hypothesis in done if hypothesis is not None]
+    return done
 
 
 @torch.no_grad()

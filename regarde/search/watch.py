@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from types import TracebackType
-from typing import Any
+from typing import Any, Protocol
 
 import numpy as np
 from torch import Tensor
@@ -26,6 +26,13 @@ class Open:
     parent: int | None
     id: int
     score: float
+
+
+class Watching(Protocol):
+    """What a search for one sentence reports to, step by step."""
+
+    def step(self, rows: Sequence[Open], scores: Tensor, past: Tensor, ways: Sequence[Continuation]) -> None:
+        """The open rows as they were before the step, and where each of them went."""
 
 
 class Watch:

@@ -13,12 +13,13 @@ from starlette.requests import Request
 from starlette.responses import Response, StreamingResponse
 from starlette.routing import BaseRoute, Route
 
+from regarde.errors import DataError
 from regarde.serving import fields
 from regarde.serving.fields import Field, Flag, String, Strings, Whole
-from regarde.serving.frames import Frame, Kind, as_json
+from regarde.serving.frames import LONG, Frame, Kind, as_json, as_large_json
 from regarde.serving.limits import Limits, Refusal
 from regarde.serving.reading import json_body
-from regarde.serving.service import Asked, Service, late
+from regarde.serving.service import Asked, Service
 
 UNPROCESSABLE = 422
 
@@ -82,6 +83,7 @@ def _asked(given: Translate, service: Service) -> Asked:
         "prefix": prefix,
         "attention": given.attention,
         "tokens": service.limits.tokens,
+        "bytes": service.limits.answer,
         "form": "records",
         "followed": given.stream,
         "candidates": given.candidates,
@@ -103,13 +105,14 @@ async def _streamed(service: Service, asked: Asked) -> Response:
 async def _events(
     service: Service, model: str, first: Frame, frames: AsyncGenerator[Frame, None]
 ) -> AsyncGenerator[bytes, None]:
+    size = 0  # of all parts: those of a long sentence, each with all before it, come to many times the answer
     async with aclosing(frames):
         try:
             yield _event(model, first)
             async for frame in frames:
-                yield _event(model, frame)
-        except TimeoutError:
-            yield _told("error", json.dumps({"error": late(service.limits).message}).encode())
+                size += len(frame.body) if frame.kind is Kind.PART else 0
+                if frame.kind is not Kind.PART or size <= service.limits.answer:
+                    yield _event(model, frame)
         except Refusal as refusal:
             yield _told("error", json.dumps({"error": refusal.message}).encode())
         except asyncio.CancelledError:
@@ -123,6 +126,16 @@ def _event(model: str, frame: Frame) -> bytes:
 
 def _told(name: str, data: bytes) -> bytes:
     return b"event: %s\ndata: %s\n\n" % (name.encode(), data)  # JSON on one line: no event ends early
+
+
+async def large(value: Any, size: int, limits: Limits) -> Response:
+    """An answer of about so many bytes, written beside everything else where they are many."""
+    if size <= LONG:
+        return answer(value)
+    try:
+        return raw(await asyncio.to_thread(as_large_json, value, limits.answer))
+    except DataError as error:
+        raise Refusal(UNPROCESSABLE, str(error)) from None
 
 
 def answer(value: Any, status: int = 200) -> Response:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import json
 import math
 import time
@@ -16,7 +17,7 @@ from regarde.serving.limits import Limits, Refusal
 from regarde.serving.metrics import Metrics
 from regarde.serving.security import Policy, complete
 
-NO_CONTENT, UNAUTHORISED, TOO_LARGE = 204, 401, 413
+NO_CONTENT, UNAUTHORISED, TOO_LARGE, UNAVAILABLE = 204, 401, 413, 503
 METHODS = frozenset({"GET", "HEAD", "POST", "OPTIONS", "PUT", "DELETE", "PATCH"})
 SMALL = 1 << 16  # bytes of a body
 ELSEWHERE = "other"  # the route of whatever is none
@@ -69,6 +70,10 @@ class Door:
                 await self.app(scope, receive, answered)
         except Refusal as refusal:  # a route's own never come this far
             await _refuse(answered, refusal, keep=_small(headers))
+        except asyncio.CancelledError:  # the server's time is over
+            if status:
+                raise
+            await _refuse(answered, Refusal(UNAVAILABLE, "The server is ending.", retry_after=1), keep=False)
         seconds = time.perf_counter() - began
         route = scope["path"] if scope["path"] in self.routes.known else ELSEWHERE
         self.metrics.answered(route, status, seconds)
@@ -84,7 +89,7 @@ class Door:
             raise Refusal(TOO_LARGE, f"A body of more than {self.limits.body:,} bytes. Send less at once.")
         if scope["path"] in self.routes.asking and scope["method"] == "POST":
             self.gate.look()
-            self.gate.counted(headers.get("authorization") or scope["client"][0])
+            self.gate.counted(self.policy.client(headers, (scope["client"] or ("",))[0]))
 
 
 def _small(headers: Headers) -> bool:

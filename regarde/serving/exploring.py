@@ -107,11 +107,15 @@ def routes(service: Service) -> list[BaseRoute]:
             raise Refusal(UNPROCESSABLE, f"n_best = {wish.n_best}: expected at most the beam, {wish.beam}.")
         (text,) = service.text([wish.text])
         question = {
-            "text": text,
+            "texts": [text],
+            "tokens": service.limits.tokens,
+            "bytes": service.limits.answer,
+            "form": "records",
             "beam": wish.beam,
             "n_best": wish.n_best,
             "candidates": wish.candidates,
-            "prefix": wish.prefix,
+            "prefix": "",
+            "ids": wish.prefix,
             "end": wish.end,
             "interventions": wish.interventions,
         }

@@ -8,22 +8,26 @@ from __future__ import annotations
 import struct
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, Self
 
 import numpy as np
 
-from regarde.engines.native import cost
+from regarde.engines.native import cost, longest
 from regarde.engines.records import Streams, read
 from regarde.errors import DataError
 from regarde.scribe import Scribe, Sentence
 from regarde.search import Search, adjusted
-from regarde.search.prefix import Prefix
+from regarde.search.prefix import NO_PREFIX, Prefix
+from regarde.serving import sizes
+from regarde.serving.frames import LONG, as_json, as_large_json
+from regarde.serving.sizes import Sizes
 from regarde.serving.verbs import Question, record
 from regarde.text.sentences import cut
 
 MOST_NUMBERS = 16 << 20  # that the answer to a question may hold, attention and all: 64 MB
-MOST_TRACED = 4 << 20  # that a trace may hold: ten bytes each when they are written down
+NUMBER = 4  # bytes
 _COUNT = struct.Struct("=Q")
+_SHORTER = "Send fewer or shorter sentences, or ask for a smaller beam or fewer candidates"
 
 
 @dataclass(frozen=True)
@@ -31,27 +35,53 @@ class Reading:
     """What it takes to read and write for a model of the other process."""
 
     scribe: Scribe
-    layers: int
-    heads: int
+    sizes: Sizes
+
+    @classmethod
+    def of(cls, scribe: Scribe, model: Mapping[str, Any]) -> Self:
+        """For a model as the worker describes it."""
+        token = sizes.longest(scribe.text.target)
+        return cls(scribe, Sizes(token, model["layers"], model["heads"], model["states"]))
 
     def begun(self, question: Question) -> Job:
         """The job of a question; what is too long or too much is refused."""
         search = adjusted(self.scribe.search, beam=question["beam"], n_best=question["n_best"])
         texts = tuple(tuple(_pieces(text, question, self.scribe)) for text in question["texts"])
-        heads = self.layers * self.heads
+        heads = self.sizes.layers * self.sizes.heads
         numbers = sum(cost(piece.ids, search, piece.prefix, heads) for pieces in texts for piece in pieces)
         if numbers > MOST_NUMBERS:
             given = f"An answer of up to {numbers:,} numbers, expected at most {MOST_NUMBERS:,}"
             raise DataError(f"{given}. Send fewer or shorter sentences, or ask for a smaller n_best.")
-        return Job(question, self, search, texts, numbers)
+        size = sum(self._size(piece, search, question) for pieces in texts for piece in pieces)
+        less = "a smaller n_best, or for no attention"
+        sizes.check(size, question["bytes"], f"Send fewer or shorter sentences, or ask for {less}.")
+        return Job(question, self, search, texts, max(numbers, size // NUMBER))
 
-    def check_trace(self, question: Question) -> None:
-        """Refuse a trace that nobody could read: every step has the weights of every branch, and its energies."""
+    def trace(self, question: Question) -> int:
+        """What the verb `trace` costs; a trace that nobody could read is refused."""
         job = self.begun(question)
-        numbers = 2 * job.search.width * job.cost // job.search.n_best
-        if numbers > MOST_TRACED:
-            given = f"A trace of up to {numbers:,} numbers, expected at most {MOST_TRACED:,}"
-            raise DataError(f"{given}. Send fewer or shorter sentences, or ask for a smaller beam.")
+        search, candidates = job.search, question["candidates"]
+        size = NUMBER * job.cost
+        for (piece,) in job.texts:
+            S, T = len(piece.ids) + 1, longest(piece.ids, search, piece.prefix)
+            size += self.sizes.trace(piece.text, S, T, search.width, search.n_best, candidates)
+        return sizes.check(size, question["bytes"], f"{_SHORTER}.") // NUMBER
+
+    def explore(self, question: Question) -> int:
+        """The same for the verb `explore`, whose beginning is given by ids and may be all there is."""
+        search = adjusted(self.scribe.search, beam=question["beam"], n_best=question["n_best"])
+        ((piece,),) = (_pieces(text, question, self.scribe) for text in question["texts"])
+        S, said = len(piece.ids) + 1, len(question["ids"]) + 1
+        T, K = (said, 1) if question["end"] else (max(longest(piece.ids, search, NO_PREFIX), said), search.width)
+        size = self.sizes.trace(piece.text, S, T, K, search.n_best, question["candidates"])
+        return sizes.check(size, question["bytes"], f"{_SHORTER}.") // NUMBER
+
+    def _size(self, piece: Sentence, search: Search, question: Question) -> int:
+        T = longest(piece.ids, search, piece.prefix)
+        if question["form"] == "texts":
+            return self.sizes.text(T, search.n_best)
+        attention = question["attention"] and self.sizes.layers > 0
+        return self.sizes.translation(piece.text, len(piece.ids) + 1, T, search.n_best, attention=attention)
 
 
 @dataclass(frozen=True)
@@ -62,7 +92,7 @@ class Job:
     reading: Reading
     search: Search
     texts: tuple[tuple[Sentence, ...], ...]  # of each text, its pieces
-    cost: int  # numbers that the answer holds at most
+    cost: int  # numbers that the answer holds at most, or as many bytes of it as numbers have
 
     @property
     def sentences(self) -> list[Sentence]:
@@ -87,7 +117,8 @@ class Job:
     def answer(self, body: bytes) -> object:
         """All there is to say of each text, or its translations as text."""
         sentences = self.sentences
-        rest = iter(read(unpacked(body), len(sentences), self.reading.layers, self.reading.heads) if sentences else [])
+        layers, heads = self.reading.sizes.layers, self.reading.sizes.heads
+        rest = iter(read(unpacked(body), len(sentences), layers, heads) if sentences else [])
         finished = [
             [self.reading.scribe.finish(piece, next(rest) if piece.ids else []) for piece in pieces]
             for pieces in self.texts
@@ -98,6 +129,11 @@ class Job:
             [" ".join(filter(None, row)) for row in zip(*(_said(best) for best in pieces), strict=False)]
             for pieces in finished
         ]
+
+    def written(self, body: bytes) -> bytes:
+        """The answer as JSON."""
+        answer = self.answer(body)
+        return as_json(answer) if len(body) <= LONG else as_large_json(answer, self.question["bytes"])
 
 
 def packed(streams: Streams) -> bytes:

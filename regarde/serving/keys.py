@@ -26,9 +26,14 @@ class Keys:
 
     def allow(self, key: str) -> bool:
         """Whether this is one of them, in a time that does not tell which or how nearly."""
-        given = hashlib.sha256(key.encode("utf-8", "replace")).digest()
+        given = bytes.fromhex(digest(key))
         found = [hmac.compare_digest(given, known) for known in self.hashes]
         return any(found)
+
+
+def digest(key: str) -> str:
+    """What is kept of a key."""
+    return hashlib.sha256(key.encode("utf-8", "replace")).hexdigest()
 
 
 def read(path: Path) -> Keys:
@@ -56,7 +61,7 @@ def read(path: Path) -> Keys:
 def add(path: Path, name: str) -> str:
     """A new key, whose hash is added to a file that its owner alone may read."""
     key = secrets.token_urlsafe(32)
-    line = f"{name} {hashlib.sha256(key.encode()).hexdigest()}"
+    line = f"{name} {digest(key)}"
     if not _LINE.fullmatch(line):
         raise UsageError(f"--new-key {name[:64]!r}: expected a name of letters and digits.")
     with os.fdopen(os.open(path, os.O_WRONLY | os.O_APPEND | os.O_CREAT, 0o600), "a") as file:

@@ -17,10 +17,12 @@ class Limits:
     beam: int = 16
     n_best: int = 16
     candidates: int = 32  # of each step of a trace
+    answer: int = 32 << 20  # bytes of an answer, or of the parts of a stream before it
+    unread: int = 128 << 20  # bytes of all answers that clients have yet to read
     connections: int = 1024
     queue: int = 256  # sentences accepted and not yet answered
     deadline: float = 30.0  # seconds for an answer, once accepted
-    patience: float = 10.0  # seconds for a client to send its request
+    patience: float = 10.0  # seconds for a client to send its request, and to go on reading its answer
     rate: int = 0  # requests that one client may send in a minute; 0: as many as it likes
 
 

@@ -1,22 +1,28 @@
-"""HTML to be translated: tags, comments, scripts and the like stay as they are, and the text between them is text."""
+"""HTML to be translated: tags, comments, scripts and the like stay as they are, and the text between them is text.
+
+A page is read in linear time, whatever is in it: no part of it is looked at again because a tag did not end.
+"""
 
 from __future__ import annotations
 
+import bisect
+import functools
 import html
 import re
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
-# What is no text: comments, declarations, elements whose content is no prose, tags. An angle bracket that opens none of
-# these is text.
-_KEPT = re.compile(
-    r"<!--.*?(?:-->|\Z)"
-    r"|<(script|style|code|pre|textarea|svg|math|template|noscript)\b(?:[^>\"']|\"[^\"]*\"|'[^']*')*>.*?(?:</\1\s*>|\Z)"
-    r"|</?[a-zA-Z](?:[^>\"']|\"[^\"]*\"|'[^']*')*>"
-    r"|<[!?][^>]*>",
-    re.DOTALL | re.IGNORECASE,
+# What may open something that is no text: comments, elements whose content is no prose, tags, declarations. An angle
+# bracket that opens none of these, or something that does not end, is text.
+_OPENING = re.compile(
+    r"(?P<comment><!--)"
+    r"|<(?P<element>script|style|code|pre|textarea|svg|math|template|noscript)\b"
+    r"|(?P<tag></?[a-z])"
+    r"|<[!?]",
+    re.IGNORECASE,
 )
-_EDGES = re.compile(r"(\s*)(.*?)(\s*)", re.DOTALL)
+_SPECIAL = re.compile("[>\"']")
+_NUMBER = re.compile("(&#[0-9]{7})[0-9]+")
 
 
 @dataclass(frozen=True)
@@ -35,18 +41,87 @@ class Markup:
 
 def cut(page: str) -> Markup:
     """A page in pieces; spaces at the edges of a text are kept, and so is text that is nothing else."""
-    kept, texts, place = [""], [], 0
-    for match in [*_KEPT.finditer(page), None]:
-        between = page[place : match.start() if match else len(page)]
-        edges = _EDGES.fullmatch(between)
-        assert edges  # it fits everything
-        if edges[2]:
-            kept[-1] += edges[1]
-            texts.append(html.unescape(edges[2]))
-            kept.append(edges[3])
+    kept: list[list[str]] = [[]]
+    texts, place = [], 0
+    for start, end in [*_kept(page), (len(page), len(page))]:
+        between = page[place:start]
+        text = between.strip()
+        if text:
+            before = len(between) - len(between.lstrip())
+            kept[-1].append(between[:before])
+            texts.append(_unescaped(text))
+            kept.append([between[before + len(text) :]])
         else:
-            kept[-1] += between
-        if match:
-            kept[-1] += match[0]
-            place = match.end()
-    return Markup(tuple(kept), tuple(texts))
+            kept[-1].append(between)
+        kept[-1].append(page[start:end])
+        place = end
+    return Markup(tuple("".join(parts) for parts in kept), tuple(texts))
+
+
+def _kept(page: str) -> Iterator[tuple[int, int]]:
+    """Where something that is no text begins and ends."""
+    ends, place = _Ends(page), 0
+    while opening := _OPENING.search(page, place):
+        start = opening.start()
+        if opening["comment"]:
+            found = page.find("-->", opening.end())
+            place = found + 3 if found >= 0 else len(page)
+        elif opening["element"] and (end := ends.tag(opening.end())):
+            closing = _closing(opening["element"].lower()).search(page, end)
+            place = closing.end() if closing else len(page)
+        elif opening["element"] or opening["tag"]:
+            place = ends.tag(opening.end())
+        else:
+            place = ends.declaration(opening.end())
+        if place:
+            yield start, place
+        else:
+            place = start + 1
+
+
+class _Ends:
+    """Where tags end, found from the last character to the first, once."""
+
+    def __init__(self, page: str) -> None:
+        self._page = page
+
+    def tag(self, place: int) -> int:
+        """The end of a tag from a place inside it, outside of quotes: after the next > outside of quotes; 0: none."""
+        number = bisect.bisect_left(self._places, place)
+        return self._tags[number]
+
+    def declaration(self, place: int) -> int:
+        """After the next >, wherever it stands; 0: none."""
+        number = bisect.bisect_left(self._brackets, place)
+        return self._brackets[number] + 1 if number < len(self._brackets) else 0
+
+    @functools.cached_property
+    def _places(self) -> list[int]:
+        return [special.start() for special in _SPECIAL.finditer(self._page)]
+
+    @functools.cached_property
+    def _brackets(self) -> list[int]:
+        return [place for place in self._places if self._page[place] == ">"]
+
+    @functools.cached_property
+    def _tags(self) -> list[int]:
+        """By the number of a special character: the end of a tag that goes on there; one more for the page's end."""
+        ends, following = [0] * (len(self._places) + 1), {'"': -1, "'": -1}  # the next quote of either kind
+        for number in range(len(self._places) - 1, -1, -1):
+            special = self._page[self._places[number]]
+            if special == ">":
+                ends[number] = self._places[number] + 1
+            else:
+                closing, following[special] = following[special], number
+                ends[number] = ends[closing + 1] if closing >= 0 else 0
+        return ends
+
+
+@functools.cache
+def _closing(element: str) -> re.Pattern[str]:
+    return re.compile(rf"</{element}\s*+>", re.IGNORECASE)
+
+
+def _unescaped(text: str) -> str:
+    """Character references replaced; of a number without end no more is read than it takes to be no character."""
+    return html.unescape(_NUMBER.sub(r"\1", text))

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import math
 from collections.abc import Iterable
 from pathlib import Path
 from typing import Any
@@ -11,6 +12,8 @@ from regarde.errors import DiskError, FolderError
 
 REPORT = "report.json"
 FORMAT = 1
+LARGEST = 64 << 20  # bytes
+MOST_DIGITS = 20
 Report = dict[str, Any]
 
 
@@ -24,36 +27,51 @@ def _read(folder: Path) -> Report:
     if not path.is_file():
         raise FolderError(f"{folder}: no {REPORT}. Give a folder that regarde lab has finished.")
     try:
+        if path.stat().st_size > LARGEST:
+            raise ValueError("too large")
         found = json.loads(path.read_bytes())
+        if type(found["format"]) is not int:
+            raise ValueError("no format")
         if found["format"] != FORMAT:
             raise FolderError(f"{path}: format {found['format']}, expected {FORMAT}. Upgrade: pip install -U regarde.")
         metric = found["metrics"][0]
         return {
             "name": folder.resolve().name,
-            "test": str(found["test"]),
-            "budget": str(found["budget"]),
-            "lengths": str(found["lengths"]),
+            "test": _text(found["test"]),
+            "budget": _text(found["budget"]),
+            "lengths": _text(found["lengths"]),
             "metric": {
-                "label": str(metric["label"]),
+                "label": _text(metric["label"]),
                 "percent": bool(metric["percent"]),
-                "digits": int(metric["digits"]),
+                "digits": min(max(int(metric["digits"]), 0), MOST_DIGITS),
                 "higher_is_better": bool(metric["higher_is_better"]),
             },
             "models": [
-                {"name": str(entry["name"]), "points": [_point(point) for point in entry["by_length"]]}
+                {"name": _text(entry["name"]), "points": [_point(point) for point in entry["by_length"]]}
                 for entry in found["entries"]
             ],
         }
     except OSError as error:
         raise DiskError(f"{path}: cannot be read ({error.strerror}).") from None
-    except (ValueError, KeyError, IndexError, TypeError):
+    except (ValueError, KeyError, IndexError, TypeError, OverflowError, RecursionError):
         raise FolderError(f"{path}: not what regarde lab writes. Let it write the report again.") from None
 
 
 def _point(said: Report) -> Report:
     quality = said["quality"]
     return {
-        "group": str(said["group"]),
+        "group": _text(said["group"]),
         "pairs": int(said["pairs"]),
-        **{name: float(quality[name]) for name in ("value", "low", "high")},
+        **{name: _number(quality[name]) for name in ("value", "low", "high")},
     }
+
+
+def _number(said: Any) -> float:
+    if not math.isfinite(value := float(said)):
+        raise ValueError("not a number")
+    return value
+
+
+def _text(said: Any) -> str:
+    """Without what cannot be written as UTF-8."""
+    return str(said).encode("utf-8", "replace").decode()

@@ -6,7 +6,6 @@ Nothing is held and nothing is locked. What is half written, or gone by the time
 from __future__ import annotations
 
 import json
-import math
 import re
 import time
 from collections.abc import Mapping
@@ -14,9 +13,14 @@ from functools import lru_cache
 from pathlib import Path
 from typing import Any
 
-from regarde.errors import RegardeError
+from regarde.engines.native import longest as most_tokens
+from regarde.errors import DataError, RegardeError
 from regarde.loading import load
 from regarde.manifest import CONFIG, MANIFEST
+from regarde.search.prefix import NO_PREFIX
+from regarde.serving.frames import as_large_json
+from regarde.serving.limits import Limits
+from regarde.serving.sizes import Sizes, check, longest
 from regarde.serving.verbs import record
 from regarde.translate import Translator
 
@@ -24,6 +28,7 @@ METRICS = "metrics.jsonl"
 CHECKPOINTS = "checkpoints"
 _STEP = re.compile(r"step-(\d{1,12})")
 _MOST = 4 << 20  # bytes of figures at once
+_LARGEST = 1e300  # of a number that is one
 
 
 def is_run(folder: Path) -> bool:
@@ -63,37 +68,55 @@ def steps(folder: Path) -> list[int]:
 def figures(folder: Path, start: int) -> dict[str, Any]:
     """What was measured, from a byte of the file on: whole lines, and the byte to ask for next.
 
-    A file that has become shorter was cut back by a resumed run, and is told from its beginning.
+    A file that has become shorter was cut back by a resumed run, and is read from its beginning. A line that is no
+    record of numbers with a step is left out and counted as `unread`, and so is one without end.
     """
+    path = folder / METRICS
+    if not path.is_file():  # nothing but a file: to open a pipe would wait for whoever writes to it
+        return {"rows": [], "unread": 0, "start": 0, "next": 0}
     try:
-        with (folder / METRICS).open("rb") as file:
+        with path.open("rb") as file:
             size = file.seek(0, 2)
             begun = start if start <= size else 0
-            file.seek(begun)
+            file.seek(max(0, begun - 1))
+            before = file.read(1) if begun else b"\n"
             content = file.read(_MOST)
     except OSError:
-        return {"rows": [], "start": 0, "next": 0}
-    whole = content[: content.rfind(b"\n") + 1]
-    rows = [row for line in whole.splitlines() if (row := _row(line)) is not None]
-    return {"rows": rows, "start": begun, "next": begun + len(whole)}
+        return {"rows": [], "unread": 0, "start": 0, "next": 0}
+    end = content.rfind(b"\n") + 1
+    if not end and len(content) == _MOST:
+        return {"rows": [], "unread": int(before == b"\n"), "start": begun, "next": begun + _MOST}
+    lines = content[:end].split(b"\n")[:-1]
+    rows = [_row(line) for line in (lines if before == b"\n" else lines[1:])]  # the rest of a line is none
+    known = [row for row in rows if row is not None]
+    return {"rows": known, "unread": len(rows) - len(known), "start": begun, "next": begun + end}
 
 
 def _row(line: bytes) -> Mapping[str, float] | None:
     """The finite numbers of a line."""
     try:
         found = json.loads(line)
-    except ValueError:
+    except (ValueError, RecursionError):
         return None
     if not isinstance(found, dict):
         return None
-    return {k: v for k, v in found.items() if isinstance(v, int | float) and math.isfinite(v)}
+    row = {k: v for k, v in found.items() if type(v) in (int, float) and abs(v) < _LARGEST and k.isprintable()}
+    return row if "step" in row else None
 
 
-def sample(folder: Path, step: int, text: str) -> dict[str, Any]:
-    """What the checkpoint of a step makes of a sentence, and what it looks at."""
+def sample(folder: Path, step: int, text: str, limits: Limits) -> bytes:
+    """What the checkpoint of a step makes of a sentence, and what it looks at, as JSON."""
     path = folder / CHECKPOINTS / f"step-{step}"
     stamp = (path / MANIFEST).stat().st_mtime_ns if (path / MANIFEST).is_file() else 0
-    return record(_loaded(path, stamp).translate(text), attention=True)
+    translator = _loaded(path, stamp)
+    ids = translator.tokens(text).ids
+    if len(ids) > limits.tokens:
+        raise DataError(f"A sentence of {len(ids):,} tokens: expected at most {limits.tokens}. Shorten it.")
+    sizes = Sizes(longest(translator.text.target), 1, 1, 0)
+    most = most_tokens(ids, translator.search, NO_PREFIX)
+    size = sizes.translation(text, len(ids) + 1, most, translator.search.n_best, attention=True)
+    check(size, limits.answer, "Shorten the sentence.")
+    return as_large_json(record(translator.translate(text), attention=True), limits.answer)
 
 
 @lru_cache(maxsize=8)

@@ -6,12 +6,13 @@ somebody points to it (DNS rebinding). Both show in headers that a page cannot s
 
 from __future__ import annotations
 
+import ipaddress
 from collections.abc import Iterable
 from dataclasses import dataclass, field
 
 from starlette.datastructures import Headers, MutableHeaders
 
-from regarde.serving.keys import Keys
+from regarde.serving.keys import Keys, digest
 from regarde.serving.limits import Refusal
 
 LOOPBACK = frozenset({"localhost", "127.0.0.1", "[::1]"})
@@ -51,8 +52,11 @@ class Policy:
             raise Refusal(UNAUTHORISED, "A key is needed: Authorization: Bearer KEY.")
 
     def bears_key(self, headers: Headers) -> bool:
-        scheme, _, key = headers.get("authorization", "").partition(" ")
-        return scheme.lower() == "bearer" and self.keys.allow(key.strip())
+        return self.keys.allow(_key(headers))
+
+    def client(self, headers: Headers, address: str) -> str:
+        """By what a client is counted: its key, if that is one of ours, and otherwise its address."""
+        return digest(key) if self.keys.allow(key := _key(headers)) else network(address)
 
     def headers_for(self, origin: str | None) -> dict[str, str]:
         """What an answer tells a browser; a page of an allowed origin may read it."""
@@ -67,6 +71,22 @@ def complete(headers: MutableHeaders, stated: Iterable[tuple[str, str]]) -> None
         headers.setdefault(name, value)
 
 
+def _key(headers: Headers) -> str:
+    scheme, _, key = headers.get("authorization", "").partition(" ")
+    return key.strip() if scheme.lower() == "bearer" else ""
+
+
 def without_port(host: str) -> str:
     name, colon, port = host.rpartition(":")
     return (name if colon and port.isdigit() else host).lower()
+
+
+def network(address: str) -> str:
+    """An IPv4 address, or the /64 of an IPv6 address: a client of IPv6 has all addresses of that."""
+    try:
+        found = ipaddress.ip_address(address)
+    except ValueError:
+        return address
+    if isinstance(found, ipaddress.IPv6Address):
+        return str(found.ipv4_mapped or ipaddress.ip_network((int(found) >> 64 << 64, 64)))
+    return address

@@ -10,10 +10,12 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import ctypes
+import os
 import signal
 import socket
 import struct
 import sys
+import threading
 import time
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
@@ -24,11 +26,12 @@ import uvicorn
 from regarde.errors import Stopped, UsageError
 from regarde.serving.app import create
 from regarde.serving.gate import Gate
-from regarde.serving.journal import Journal
+from regarde.serving.journal import Journal, redirect
 from regarde.serving.limits import Limits
 from regarde.serving.link import Link
 from regarde.serving.metrics import Metrics
 from regarde.serving.protocol import bounded
+from regarde.serving.readers import SWITCH
 from regarde.serving.security import Policy
 from regarde.serving.service import Service
 from regarde.serving.studio import Shown
@@ -37,6 +40,8 @@ BACKLOG = 1024  # connections that wait to be accepted
 KEPT = 60  # seconds that a connection without a request is kept: longer than most clients keep theirs
 QUIET = 0.05  # seconds in which connections that were made before the end are accepted
 LATEST = 0.2  # seconds in which such a connection may still begin a request
+LAST = 1.0  # seconds after the grace in which those that were not answered are refused
+OVERDUE = 5.0  # seconds after the grace until the process ends, whatever it does
 SO_ATTACH_FILTER, BPF_RETURN = 26, 6  # Linux: a program that says how many bytes to keep of what comes
 
 
@@ -58,9 +63,11 @@ class Settings:
 
 def serve(settings: Settings, ready: Callable[[str], None]) -> None:
     """Serve until told to stop; `ready` is called with the address once everything is there."""
+    redirect(settings.journal)
+    sys.setswitchinterval(SWITCH)
     listening = contextlib.closing(_listener(settings.host, settings.port))
-    with listening as listener, asyncio.Runner(loop_factory=_loop) as runner:
-        runner.run(_serve(settings, listener, ready))
+    with listening as listener, contextlib.ExitStack() as ended, asyncio.Runner(loop_factory=_loop) as runner:
+        runner.run(_serve(settings, listener, ready, ended))
 
 
 def _loop() -> asyncio.AbstractEventLoop:
@@ -72,15 +79,20 @@ def _loop() -> asyncio.AbstractEventLoop:
     return uvloop.new_event_loop()
 
 
-async def _serve(settings: Settings, listener: socket.socket, ready: Callable[[str], None]) -> None:
+async def _serve(
+    settings: Settings, listener: socket.socket, ready: Callable[[str], None], ended: contextlib.ExitStack
+) -> None:
     metrics, gate = Metrics(), Gate(settings.limits)
-    link = Link(settings.models, settings.threads, metrics, settings.journal)
+    link = Link(settings.models, settings.threads, settings.limits.deadline, metrics, settings.journal)
     service = Service(link, settings.limits, settings.policy, gate, metrics, settings.journal)
     await link.start()
     try:
         address, port = listener.getsockname()[:2]
         url = f"http://{f'[{address}]' if ':' in address else address}:{port}"
         server = Server(settings, create(service, settings.studio), gate, lambda: ready(url))
+        server.overdue = threading.Timer(settings.grace + OVERDUE, server.abandon, [link])
+        server.overdue.daemon = True
+        ended.callback(server.overdue.cancel)
         await server.serve([listener])
     finally:
         await link.stop()
@@ -91,6 +103,8 @@ async def _serve(settings: Settings, listener: socket.socket, ready: Callable[[s
 
 class Server(uvicorn.Server):
     """uvicorn's server with an end in the right order."""
+
+    overdue: threading.Timer  # ends the process, should anything hold up the end: a thread that does not return, say
 
     def __init__(self, settings: Settings, app: object, gate: Gate, ready: Callable[[], None]) -> None:
         self._settings, self._gate, self._ready = settings, gate, ready
@@ -123,8 +137,14 @@ class Server(uvicorn.Server):
 
     def handle_exit(self, sig: int, frame: object) -> None:
         self.force_exit = self.should_exit
+        if not self.should_exit:
+            self.overdue.start()
         self.should_exit, self.told = True, self.told or sig
         self._gate.ready = False
+
+    def abandon(self, link: Link) -> None:
+        link.kill()
+        os._exit(128 + self.told)
 
     async def startup(self, sockets: list[socket.socket] | None = None) -> None:
         await super().startup(sockets)
@@ -141,7 +161,8 @@ class Server(uvicorn.Server):
         await self._until(lambda: not self.server_state.tasks and not self.server_state.connections, end)
         self.left = len(self.server_state.tasks)
         for task in self.server_state.tasks:
-            task.cancel()
+            task.cancel()  # and so answered with 503
+        await self._until(lambda: not self.server_state.tasks and not self.server_state.connections, end + LAST)
 
     async def _hang_up(self, listeners: list[socket.socket]) -> None:
         """Nobody can connect any more; whoever is connected gets an answer, if only that he came too late."""

@@ -13,12 +13,12 @@ from starlette.routing import BaseRoute, Mount, Route
 from starlette.staticfiles import StaticFiles
 
 from regarde.data.lines import repair
-from regarde.errors import RegardeError
+from regarde.errors import DataError
 from regarde.serving import exploring, runs
-from regarde.serving.api import UNPROCESSABLE, answer
+from regarde.serving.api import UNPROCESSABLE, answer, large, raw
 from regarde.serving.limits import Refusal
 from regarde.serving.reports import Report
-from regarde.serving.service import NOT_FOUND, Service
+from regarde.serving.service import NOT_FOUND, Service, late
 from regarde.studio import STATIC
 
 
@@ -40,11 +40,13 @@ def routes(service: Service, shown: Shown) -> list[BaseRoute]:
         return shown.runs[name]
 
     async def listed(request: Request) -> Response:
-        return answer({"runs": [runs.described(name, path) for name, path in shown.runs.items()]})
+        found = [asyncio.to_thread(runs.described, name, path) for name, path in shown.runs.items()]
+        return answer({"runs": await asyncio.gather(*found)})
 
     async def figures(request: Request) -> Response:
         start = _whole(request, "start", 1 << 40)
-        return answer(runs.figures(folder(request), start))
+        found = await asyncio.to_thread(runs.figures, folder(request), start)
+        return await large(found, found["next"] - found["start"], service.limits)
 
     async def sample(request: Request) -> Response:
         text = repair(request.query_params.get("text", "")).text
@@ -52,11 +54,16 @@ def routes(service: Service, shown: Shown) -> list[BaseRoute]:
             raise Refusal(UNPROCESSABLE, f"text: more than {service.limits.characters:,} characters. Send less.")
         step = _whole(request, "step", 10**12)
         where = folder(request)
-        if step not in runs.steps(where):
+        if step not in await asyncio.to_thread(runs.steps, where):
             raise Refusal(NOT_FOUND, f"No checkpoint of step {step}. It may have been replaced by a newer one.")
         try:
-            return answer(await asyncio.to_thread(runs.sample, where, step, text))
-        except (RegardeError, OSError):
+            async with asyncio.timeout(service.limits.deadline):
+                return raw(await asyncio.to_thread(runs.sample, where, step, text, service.limits))
+        except TimeoutError:
+            raise late(service.limits) from None
+        except DataError as error:
+            raise Refusal(UNPROCESSABLE, str(error)) from None
+        except Exception:  # a folder that is being replaced, or that others have made, fails in any way
             raise Refusal(NOT_FOUND, f"The checkpoint of step {step} cannot be read. It may be gone.") from None
 
     async def reported(request: Request) -> Response:

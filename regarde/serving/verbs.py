@@ -32,12 +32,12 @@ def trace(translator: Translator, question: Question) -> list[dict[str, Any]]:
 def explore(translator: Translator, question: Question) -> dict[str, Any]:
     """A search from a beginning of the reader's choice, with attention told where to look (exploring.py)."""
     return translator.trace(
-        question["text"],
+        question["texts"][0],
         beam=question["beam"],
         n_best=question["n_best"],
         top_k=question["candidates"],
-        prefix=() if question["end"] else question["prefix"],
-        target=question["prefix"] if question["end"] else None,
+        prefix=() if question["end"] else question["ids"],
+        target=question["ids"] if question["end"] else None,
         interventions=[_intervention(each) for each in question["interventions"]],
     ).as_json()
 

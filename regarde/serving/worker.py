@@ -1,8 +1,9 @@
 """The process of the models: `python -m regarde.serving.worker FD`, with one end of a socket pair.
 
-One thread reads questions and writes answers; the models' own threads (C++) translate in between, the sentences of all
-questions side by side. Whatever cannot share a batch, such as a trace, is done by one thread more. The process ends
-when the server does; signals are the server's business.
+One thread reads questions and writes answers; the models' own threads translate in between, the sentences of all
+questions side by side: in C++, or in torch where the native engine does not know a model or is not there. Whatever
+cannot share a batch, such as a trace, is done by one thread more. The process ends when the server does; signals are
+the server's business.
 """
 
 from __future__ import annotations
@@ -14,6 +15,7 @@ import signal
 import socket
 import sys
 import threading
+import warnings
 from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -22,17 +24,18 @@ from typing import Any
 import numpy as np
 
 from regarde import config
-from regarde.engines.continuous import Continuous, Part
-from regarde.engines.native import NativeEngine
-from regarde.errors import RegardeError
+from regarde.engines.continuous import Part
+from regarde.errors import RegardeError, RegardeWarning, missing_extra, warn_in_one_line
 from regarde.loading import Frame as Stated
 from regarde.loading import load
 from regarde.manifest import CONFIG
+from regarde.native import library
 from regarde.search import adjusted
-from regarde.serving.frames import Frame, Kind, Unpacker, as_json
+from regarde.serving.frames import Frame, Kind, Unpacker, as_json, as_large_json
 from regarde.serving.jobs import packed, prefixes
 from regarde.serving.verbs import VERBS, Question
-from regarde.translate import Translator
+from regarde.text import EOS
+from regarde.translate import Serving, Translator
 
 SWITCH = 0.0005  # seconds until the thread of traces lets the others go on
 
@@ -41,6 +44,7 @@ def main(handle: int) -> None:
     for number in (signal.SIGINT, signal.SIGTERM):  # a terminal or a supervisor tells the whole group
         signal.signal(number, signal.SIG_IGN)
     sys.setswitchinterval(SWITCH)
+    warn_in_one_line()
     with socket.socket(fileno=handle) as line:
         Worker(line).run()
 
@@ -50,8 +54,7 @@ class Model:
     """A model at work."""
 
     translator: Translator
-    engine: NativeEngine
-    continuous: Continuous
+    continuous: Serving
     numbers: dict[int, int] = field(default_factory=dict)  # by the engine's number of a question: the server's
 
 
@@ -88,6 +91,8 @@ class Worker:
     def _take(self, frame: Frame) -> None:
         if frame.kind is Kind.CANCEL:
             return self._cancel(frame.number)
+        if frame.kind is Kind.PING:
+            return self._send_bytes(frame.number, Kind.PING, b"")
         question = json.loads(frame.body)
         try:
             if question["verb"] == "load":
@@ -102,12 +107,15 @@ class Worker:
         return None
 
     def _load(self, question: Question) -> list[dict[str, Any]]:
+        if not library.available():
+            remedy = "Where speed matters, reinstall with a C++ compiler"
+            warnings.warn(
+                f"The native library is not there: torch translates, more slowly. {remedy}.", RegardeWarning, 1
+            )
         described = []
         for name, folder in question["models"].items():
-            translator = load(folder, engine="native")
-            engine = translator.engine
-            assert isinstance(engine, NativeEngine)  # that is what was asked for
-            self._models[name] = Model(translator, engine, Continuous(engine, threads=question["threads"]))
+            translator = load(folder)
+            self._models[name] = Model(translator, translator.engine.continuous(threads=question["threads"]))
             self._selector.register(self._models[name].continuous.heard, selectors.EVENT_READ, self._models[name])
             described.append(_described(name, Path(folder), self._models[name]))
         return described
@@ -136,7 +144,7 @@ class Worker:
             number = model.numbers.pop(event.number)
             del self._places[number]
             if event.problem:
-                self._fail(number, RuntimeError(event.problem))
+                self._fail(number, event.problem)
             elif event.count:
                 self._send_bytes(number, Kind.ANSWER, packed(event.streams))
         for part in parts.values():
@@ -152,11 +160,14 @@ class Worker:
         """Any other verb, in the thread of its own."""
         try:
             translator = self._models[question["model"]].translator
-            self._send(number, Kind.ANSWER, VERBS[question["verb"]](translator, question))
+            answer = VERBS[question["verb"]](translator, question)
+            self._send_bytes(number, Kind.ANSWER, as_large_json(answer, question["bytes"]))
         except Exception as error:
             self._fail(number, error)
 
     def _fail(self, number: int, error: Exception) -> None:
+        if isinstance(error, ModuleNotFoundError):
+            error = missing_extra(error)
         if isinstance(error, RegardeError):
             self._send(number, Kind.ERROR, {"exit_code": error.exit_code, "error": str(error)})
         else:
@@ -171,6 +182,7 @@ class Worker:
 
 
 def _described(name: str, folder: Path, model: Model) -> dict[str, Any]:
+    states = model.translator.engine.states([EOS])
     tables = config.read(folder / CONFIG)
     stated = config.parse(Stated, {key: tables[key] for key in tables.keys() & Stated.__dataclass_fields__.keys()})
     return {
@@ -178,12 +190,15 @@ def _described(name: str, folder: Path, model: Model) -> dict[str, Any]:
         "kind": tables["model"]["kind"],
         "source_language": stated.source_language,
         "target_language": stated.target_language,
-        "layers": model.engine.layers,
-        "heads": model.engine.heads,
+        "layers": model.translator.engine.layers,
+        "heads": model.translator.engine.heads,
+        "offset": model.translator.offset,
+        "states": 0 if states is None else states.shape[1],
         "search": config.as_table(model.translator.search),
         "text": config.as_table(stated.text),
         "data": str(tables.get("data", {}).get("name", "")),  # the embedded set it was trained on
         "settings": tables["model"],
+        "formulas": dict(model.translator.engine.formulas),
     }
 
 

@@ -54,7 +54,7 @@ def save(path: Path, model: Mapping[str, Any], trace: Trace) -> None:
 
 def _data(value: object) -> str:
     """JSON in ASCII that no HTML parser takes for a tag."""
-    return json.dumps(value, separators=(",", ":")).replace("<", "\\u003c")
+    return json.dumps(value, allow_nan=False, separators=(",", ":")).replace("<", "\\u003c")
 
 
 def _hash(text: str) -> str:

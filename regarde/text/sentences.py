@@ -12,9 +12,13 @@ from collections.abc import Callable
 
 Fits = Callable[[str], bool]
 
-_CLOSED = r"[\"'”’»›)\]}）】」』》〉]*"  # quotes and brackets belong to what they close
-_SENTENCE = re.compile(rf"[.!?…‽؟۔।॥։።፧]+{_CLOSED}(?=\s)|[。！？｡]+{_CLOSED}")
-_CLAUSE = re.compile(rf"[,;:،؛፣—–]+{_CLOSED}(?=\s)|[、，；：]+{_CLOSED}")
+# Linear in the text: a match begins at the first mark of several (?<!...), and nothing is given back (++, *+), which
+# could help no match, since neither marks nor brackets are spaces.
+_CLOSED = r"[\"'”’»›)\]}）】」』》〉]*+"  # quotes and brackets belong to what they close
+_SENTENCE = re.compile(
+    rf"(?<![.!?…‽؟۔।॥։።፧])[.!?…‽؟۔।॥։።፧]++{_CLOSED}(?=\s)|[。！？｡]++{_CLOSED}",
+)
+_CLAUSE = re.compile(rf"(?<![,;:،؛፣—–])[,;:،؛፣—–]++{_CLOSED}(?=\s)|[、，；：]++{_CLOSED}")
 _SPACE = re.compile(r"\s+")
 _JOINER = "\u200d"
 

@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-import unicodedata
 from collections.abc import Iterable
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Literal
 
 from regarde import config as configs
-from regarde.errors import ConfigError, DataError, FolderError
+from regarde.errors import ConfigError, DataError, FolderError, unreadable
+from regarde.text.normalisation import normalised
 from regarde.text.schemes import CharactersConfig, FieldsConfig, WordsConfig
 from regarde.text.sentencepieces import SentencepieceConfig
 from regarde.text.tokenizers import Tokenizer
@@ -32,6 +32,13 @@ class TextConfig:
             given = f"the source has {_in_words(self.source)}, the target {_in_words(self.target)}"
             raise ConfigError(
                 f"shared = true needs equal tokenizers, but {given}. Make them equal or leave out shared."
+            )
+
+    def check_tying(self, tying: str | None) -> None:
+        """One matrix for the words of both sides needs one list of them."""
+        if tying == "three-way" and not self.shared:
+            raise ConfigError(
+                "Three-way tying needs one vocabulary for both sides. Set text.shared = true, or model.tying = two-way."
             )
 
     def train(self, pairs: Iterable[tuple[str, str]]) -> Text:
@@ -72,9 +79,7 @@ def load_text(config: TextConfig, folder: Path) -> Text:
     try:
         equal = (folder / names[0]).read_bytes() == (folder / names[1]).read_bytes()
     except OSError as error:
-        raise FolderError(
-            f"{error.filename}: not readable ({error.strerror}). Restore the file of the model."
-        ) from None
+        raise FolderError(unreadable(error.filename, error, "Restore the file of the model.")) from None
     if not equal:
         raise FolderError(f"{folder}: {names[0]} and {names[1]} differ, expected one vocabulary. Restore the files.")
     return Text(source, source, config.normalise)
@@ -82,7 +87,7 @@ def load_text(config: TextConfig, folder: Path) -> Text:
 
 def prepare(text: str, normalise: Normalisation) -> str:
     """One form for text that looks the same: é is é, typed as one code point or as two."""
-    return text if normalise == "none" else unicodedata.normalize(normalise, text)
+    return text if normalise == "none" else normalised(text, normalise)
 
 
 def _in_words(tokenizer: TokenizerConfig) -> str:

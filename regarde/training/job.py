@@ -10,11 +10,16 @@ from pathlib import Path
 
 from regarde import config, folder
 from regarde.config import Table
+from regarde.engines.native import NativeEngine, Unfit, flattened
 from regarde.errors import UsageError
+from regarde.loading import slower
+from regarde.models import Model
+from regarde.native import library
+from regarde.precision import Kind
 from regarde.training.board import Board, writer_class
 from regarde.training.checkpoint import Checkpoint
 from regarde.training.distributed import ALONE, World
-from regarde.training.prepare import prepare
+from regarde.training.prepare import Prepared, prepare
 from regarde.training.resume import check, last_checkpoint
 from regarde.training.run import Elsewhere, RunFolder, Story
 from regarde.training.threads import settled_threads
@@ -117,7 +122,20 @@ def ready(request: Request, world: World = ALONE) -> Iterator[Job]:
             data = prepared.recipe.data
             path = request.path or default_folder(data.name or data.source)
             run = held.enter_context(RunFolder(path, old=again)) if world.writes else Elsewhere(path)
-        yield Job(trainer, run, found, [*request.notes, *prepared.notes, *notes])
+        yield Job(trainer, run, found, [*request.notes, *prepared.notes, *_by_torch(prepared, trainer.model), *notes])
+
+
+def _by_torch(prepared: Prepared, model: Model) -> list[str]:
+    """A line where the native engine will not know the model: better before the training than after it."""
+    sizes = {"source": len(prepared.text.source), "target": len(prepared.text.target)}
+    settings = flattened({"model": config.as_table(prepared.recipe.model), "vocabulary": sizes})
+    kinds = {name: Kind(tuple(tensor.shape), in_bytes=False) for name, tensor in model.state_dict().items()}
+    try:
+        if library.available():
+            NativeEngine.check(settings, kinds)
+    except Unfit as reason:
+        return [slower(str(reason))]
+    return []
 
 
 def _tables(request: Request, found: Checkpoint | None) -> Table:
@@ -125,7 +143,9 @@ def _tables(request: Request, found: Checkpoint | None) -> Table:
     if request.tables is not None:
         return request.tables
     if found:
-        return config.override(found.tables, request.settings)
+        # what nobody said when it was begun was read as it stands
+        plainly = {"data": {"header": False, "quotes": False}}
+        return config.override(config.merge(plainly, found.tables), request.settings)
     assert request.path is not None
     if not request.path.is_dir():
         raise UsageError(f"{request.path}: no such run. Give the folder of one, or data to begin one with.")

@@ -84,7 +84,9 @@ def prepare(tables: Table, *, text: Text | None = None, processes: int = 1) -> P
     digest = digest_of(train_pairs)
     if data.sha256 not in ("", digest):
         notes.append("warning: these are not the training pairs that the recipe's data.sha256 speaks of")
-    recipe = replace(recipe, data=replace(recipe.data, sha256=digest))
+    # how it was read is recorded, so that a run that goes on reads in the same way and asks nothing
+    data = replace(data, sha256=digest, header=bool(data.header), quotes=bool(data.quotes))
+    recipe = replace(recipe, data=data)
     numbers = _numbers(pairs, train_pairs)[train.kept]
     recipe, guide = _guided(recipe, pairs, numbers, text, notes)
     return Prepared(recipe, text, train, valid, valid_pairs, numbers, notes, guide)
@@ -128,6 +130,7 @@ def read(data: DataConfig, seed: int, notes: list[str]) -> Pairs:
     embedded = data.name in DATASETS and not data.source
     pairs = list(_training_pairs(data, report))
     notes.append(f"data: {data.name}, {len(pairs):,} pairs" if embedded else f"data: {report.summary()}")
+    notes += filter(None, [report.warning()])
     if len(pairs) < FEWEST_PAIRS:
         raise DataError(f"{len(pairs)} pair in the data: training needs at least {FEWEST_PAIRS}. Give more data.")
     if len({pair.target for pair in pairs}) == 1:
@@ -136,6 +139,7 @@ def read(data: DataConfig, seed: int, notes: list[str]) -> Pairs:
         held_report = Report()
         valid = list(_read_files(data.valid, data, held_report))
         notes.append(f"validation: {held_report.summary()}")
+        notes += filter(None, [held_report.warning()])
         return Pairs(pairs, pairs, valid)
     if embedded:
         valid = [Pair(e.source, e.target) for e in DATASETS[data.name].split("valid")]
@@ -158,7 +162,7 @@ def _training_pairs(data: DataConfig, report: Report) -> Iterator[Pair]:
     if data.source or data.target:
         if not (data.source and data.target) or data.name:
             raise UsageError("Expected DATA, or both --source and --target. Give one or the other.")
-        return read_parallel(Path(data.source), Path(data.target), on_error=data.on_error, report=report)
+        return _read_files([data.source, data.target], data, report)
     if data.name in DATASETS:
         return (Pair(e.source, e.target) for e in DATASETS[data.name].split("train"))
     if not data.name:
@@ -170,9 +174,19 @@ def _training_pairs(data: DataConfig, report: Report) -> Iterator[Pair]:
 
 def _read_files(names: Sequence[str], data: DataConfig, report: Report) -> Iterator[Pair]:
     if len(names) == 2:
-        return read_parallel(Path(names[0]), Path(names[1]), on_error=data.on_error, report=report)
+        source, target = map(Path, names)
+        return read_parallel(
+            source, target, header=data.header, quotes=data.quotes, on_error=data.on_error, report=report
+        )
     files: list[File] = ["-" if name == "-" else Path(name) for name in names]
-    return read_pairs(files, columns=data.columns or None, on_error=data.on_error, report=report)
+    return read_pairs(
+        files,
+        columns=data.columns or None,
+        header=data.header,
+        quotes=data.quotes,
+        on_error=data.on_error,
+        report=report,
+    )
 
 
 def _infer(recipe: Recipe, tables: Table, pairs: Sequence[Pair], notes: list[str]) -> Recipe:

@@ -28,6 +28,8 @@ class DataConfig:
     target: str = ""
     valid: tuple[str, ...] = ()  # files for validation; none: held out of the training data
     columns: str = ""  # of a table with more than two, for example "1+2:3"
+    header: bool | None = None  # whether the first row names the columns; left out: asked, where it seems to
+    quotes: bool | None = None  # whether double quotes enclose fields; left out: asked, where they seem to
     on_error: OnError = "stop"
     max_source: Count = 0  # tokens; 0 = no limit. Bahdanau et al. trained up to 30 or 50 words
     max_target: Count = 0

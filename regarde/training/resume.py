@@ -24,7 +24,8 @@ from regarde.training.run import LOG, METRICS, RunFolder, refuse_existing
 
 # where the pairs lie is no matter, they are held against their SHA-256
 _HARMLESS = {
-    *("data.name", "data.source", "data.target", "data.valid", "data.columns", "data.on_error", "data.sha256"),
+    *("data.name", "data.source", "data.target", "data.valid", "data.sha256"),
+    *("data.columns", "data.header", "data.quotes", "data.on_error"),
     *("training.keep", "training.save_every", "training.tensorboard"),
 }
 _LENGTH = {"training.steps", "training.epochs", "training.tokens", "training.minutes"}

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Sequence
 from pathlib import Path
 
@@ -35,7 +36,7 @@ def compose(
         below = config.merge(below, {"model": {"dropout": DROPOUT}})
     above = config.read(recipe) if recipe else {}
     above.pop("about", None)  # the file of a preset is a recipe too, and what it tells of itself is not trained
-    given = {"data": {key: value for key, value in data.items() if value}}
+    given = {"data": _stated(data)}
     return config.override(config.merge(config.merge(below, above), given), settings)
 
 
@@ -46,6 +47,8 @@ def train(
     target: str | Path | None = None,
     valid: Sequence[str | Path] = (),
     columns: str = "",
+    header: bool | None = None,
+    quotes: bool | None = None,
     on_error: OnError | None = None,
     preset: str | None = None,
     recipe: str | Path | None = None,
@@ -61,7 +64,9 @@ def train(
     run = regarde.train("my.tsv", preset="rnnsearch-small", settings=["training.steps=500"])
     run = regarde.train("runs/my", resume=True)
 
-    The string "dates" is the embedded data set, Path("dates") always a file. With `resume`, a run that was stopped goes
+    The string "dates" is the embedded data set, Path("dates") always a file. `header` says whether the first row names
+    the columns, `quotes` whether double quotes enclose fields; where the data seem to have either, they must be given.
+    With `resume`, a run that was stopped goes
     on exactly where it was; `exact` refuses where that cannot be. `threads` are for this run alone; 0 chooses by the
     model's size.
     """
@@ -72,6 +77,8 @@ def train(
         "target": str(target or ""),
         "valid": [str(path) for path in valid],
         "columns": columns,
+        "header": header,
+        "quotes": quotes,
         "on_error": on_error,
     }
     order = request(
@@ -86,6 +93,9 @@ def train(
         threads=threads,
     )
     with ready(order) as job:
+        for note in job.notes:
+            if note.startswith("warning: "):
+                warnings.warn(note.removeprefix("warning: "), stacklevel=2)
         return job.train(Silence())
 
 
@@ -102,7 +112,7 @@ def request(
     threads: int = 0,
 ) -> Request:
     """The request behind a command or a call. To resume, data may also be the run folder itself, or be left out."""
-    given = {key: value for key, value in data.items() if value}
+    given = _stated(data)
     path: Path | None
     tables: Table | None
     notes: list[str] = []
@@ -122,6 +132,11 @@ def request(
             notes = [f"model: {PRESET}, with dropout {DROPOUT} for pairs of your own"]
         path = out or (named_folder(where.get("name") or where.get("source", "")) if resume else None)
     return Request(tables, path, settings, resume, exact, device, threads, notes)
+
+
+def _stated(data: Table) -> Table:
+    """What is not left to the recipe or to its defaults; False is an answer."""
+    return {key: value for key, value in data.items() if value or value is False}
 
 
 def _own(data: Table, preset: str | None, recipe: Path | None) -> bool:

@@ -38,6 +38,8 @@ _KEPT = ("metrics.jsonl", "train.log")  # of a trial that is not the best
 class Watcher(Protocol):
     """Who is told how the search goes."""
 
+    def noted(self, note: str) -> None: ...
+
     def began(self, number: int, values: Mapping[str, Any]) -> None: ...
 
     def progressed(self, progress: Progress) -> None: ...
@@ -134,7 +136,11 @@ class _Search:
             if settings.get("metric") in METRICS and isinstance(settings.get("sha256"), str):
                 return settings
             raise ConfigError(f"{path}: not as it was written. Give another --out.")
-        recipe = prepare(self.plan.tables).recipe  # what is wrong with the data is said before a trial is made
+        prepared = prepare(self.plan.tables)  # what is wrong with the data is said before a trial is made
+        for note in prepared.notes:
+            if note.startswith("warning: "):
+                self.watcher.noted(note)
+        recipe = prepared.recipe
         settings = {"metric": recipe.training.metric, "sha256": recipe.data.sha256, **asked}
         replace_file(path, config.as_text(settings).encode())
         return settings

@@ -6,6 +6,7 @@ write them once. People's own links can be laid over a map: a square where sure,
 
 from __future__ import annotations
 
+import bisect
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
@@ -110,16 +111,22 @@ def draw(
     if any(panel.gold.possible for panel in panels):
         _key(canvas, layout.left + _SCALE + 0.5, y - 0.08)
     if title:
-        text = shorten(_free(title), _LONGEST_TITLE)
-        if (width := canvas.width(text, _TITLE)) > across:  # it must not make the picture wider than its maps
-            text = shorten(text, int(cell_len(text) * across / width))
-        canvas.write(text, 0.0, 0.12, size=_TITLE)
+        canvas.write(_fitting(canvas, shorten(_free(title), _LONGEST_TITLE), across), 0.0, 0.12, size=_TITLE)
     return canvas.picture()
 
 
 def roomy(heat: Heatmap) -> bool:
     """Whether numbers fit the cells of a map that stands alone."""
     return max(len(heat.source), len(heat.target)) * _NUMBERED_CELL <= _ROOM
+
+
+def _fitting(canvas: Canvas, title: str, across: float) -> str:
+    """As much of the title as is no wider than so many inches; its fonts decide, not the number of its letters."""
+    if canvas.width(title, _TITLE) <= across:
+        return title
+    lengths = range(1, cell_len(title))
+    fit = bisect.bisect_right(lengths, across, key=lambda cells: canvas.width(shorten(title, cells), _TITLE))
+    return shorten(title, lengths[max(fit - 1, 0)])
 
 
 def _layout(canvas: Canvas, panels: Sequence[Panel], columns: int, values: bool) -> _Layout:

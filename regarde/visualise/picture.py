@@ -152,10 +152,11 @@ class Canvas:
         )
 
     def width(self, text: str, size: float) -> float:
-        """How many inches a text takes."""
+        """How many inches a text takes; nothing is written."""
         found = self.write(text, 0.0, 0.0, size=size)
         box = found.get_window_extent()
         found.remove()
+        self.texts.pop()
         return float(box.width / self.figure.dpi)
 
     def picture(self) -> Picture:

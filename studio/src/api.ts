@@ -7,7 +7,12 @@ export interface Model {
   target_language: string;
   data?: string; // the embedded data set it was trained on
   settings: Settings;
+  layers?: number; // of attention
+  formulas?: Formulas;
 }
+
+/** What a model computes, in LaTeX, as its classes state it; what they do not state is missing. */
+export type Formulas = Partial<Record<"score" | "compared" | "weights" | "context" | "query" | "state" | "output" | "encoder", string>>;
 
 /** The [model] table of a model's configuration. */
 export interface Settings {

@@ -1,10 +1,10 @@
 // What a model is, from the [model] table of its configuration: where its attention stands, and what it computes.
 import type { JSX } from "preact";
-import type { Settings } from "./api";
-import { m } from "./components/math";
+import type { Formulas, Model, Settings } from "./api";
+import { latex, m } from "./components/math";
 
 /** Where attention stands to the step of the decoder. */
-export type Place = "before" | "inside" | "after" | "bottom" | "layers" | "none";
+export type Place = "before" | "inside" | "after" | "bottom" | "layers" | "none" | "somewhere";
 
 export type Phase = "states" | "state" | "scores" | "softmax" | "context" | "words" | "token";
 
@@ -17,6 +17,8 @@ export interface Plan {
   mechanism: string;
   normaliser: string;
   window: number;
+  kind: string; // of the model
+  formulas: Formulas;
 }
 
 const PLACES: Record<string, [Place, string, string]> = {
@@ -35,6 +37,7 @@ const PHASES: Record<Place, Phase[]> = {
   inside: ["states", "state", "scores", "softmax", "context", "words", "token"],
   after: ["states", "state", "scores", "softmax", "context", "words", "token"],
   layers: ["states", "state", "scores", "softmax", "context", "words", "token"],
+  somewhere: ["states", "state", "scores", "softmax", "context", "words", "token"],
   none: ["states", "state", "words", "token"],
 };
 
@@ -48,11 +51,22 @@ export const NAMES: Record<Phase, string> = {
   token: "Token",
 };
 
+/** The context of attention that mixes the states themselves, as regarde/attention/interface.py states it. */
+export const MIXTURE = "c_t = \\sum_j \\alpha_{t,j} h_j";
+
 const table = (value: unknown): Record<string, unknown> =>
   typeof value === "object" && value !== null ? (value as Record<string, unknown>) : {};
 
-export function plan(settings: Settings): Plan {
-  const [place, paper, saying] = PLACES[settings.kind] ?? ["none", "", ""];
+/** A model that is not one of ours: whether it attends is known, but not where its attention stands. */
+function unlisted({ settings, layers }: Model): [Place, string, string] {
+  if (layers ?? (settings.attention ? 1 : 0))
+    return ["somewhere", "", `A model of kind ${settings.kind}: its decoder asks, and uses what attention brings back.`];
+  return ["none", "", `A model of kind ${settings.kind}, without attention.`];
+}
+
+export function plan(model: Model): Plan {
+  const { settings } = model;
+  const [place, paper, saying] = PLACES[settings.kind] ?? unlisted(model);
   const attention = table(settings.attention);
   return {
     place,
@@ -61,41 +75,19 @@ export function plan(settings: Settings): Plan {
     phases: PHASES[place],
     score: String(table(attention.score).kind ?? ""),
     mechanism: String(attention.kind ?? ""),
-    normaliser: String(attention.normaliser ?? "softmax"),
+    normaliser: String(attention.normaliser ?? ""),
     window: Number(attention.window ?? 0),
+    kind: settings.kind,
+    formulas: model.formulas ?? {},
   };
 }
 
-/** The score of a query q and a source state h_j, as its paper writes it. */
-export function scoreFormula({ score, mechanism, place }: Plan): JSX.Element {
-  const covered = mechanism === "coverage";
-  switch (score) {
-    case "dot":
-      return m`e_{t,j} = q_t^⊤ h_j`;
-    case "scaled-dot":
-      return place === "layers" || mechanism === "multi-head"
-        ? m`e_{t,j} = \frac{(W_Q x′_t)^⊤ (W_K h_j)}{\sqrt{d}}`
-        : m`e_{t,j} = \frac{q_t^⊤ h_j}{\sqrt{d}}`;
-    case "general":
-      return m`e_{t,j} = q_t^⊤ W h_j`;
-    case "concat":
-      return m`e_{t,j} = v^⊤ tanh(W [q_t ; h_j])`;
-    case "location":
-      return m`e_{t,j} = (W q_t)_j`;
-    case "gaussian":
-      return m`e_{t,j} = − \frac{|q_t − h_j|^2}{2 w^2}`;
-    case "normed-additive":
-      return m`e_{t,j} = g \frac{v^⊤}{|v|} tanh(W q_t + U h_j + b)`;
-    default:
-      return covered
-        ? m`e_{t,j} = v^⊤ tanh(W q_t + U h_j + w \sum_{i<t} α_{i,j})`
-        : m`e_{t,j} = v^⊤ tanh(W q_t + U h_j)`;
-  }
-}
-
-/** Who asks. */
-export function queryFormula({ place }: Plan): JSX.Element {
+/** What asks; nothing is known of a model that is not one of ours and does not state it. */
+export function queryFormula({ place, formulas }: Plan): JSX.Element | null {
+  if (formulas.query) return latex(formulas.query);
   switch (place) {
+    case "before":
+      return m`q_t = s_{t−1}`;
     case "inside":
       return m`q_t = s′_t`;
     case "after":
@@ -103,9 +95,9 @@ export function queryFormula({ place }: Plan): JSX.Element {
     case "bottom":
       return m`q_t = h^1_{t−1}`;
     case "layers":
-      return m`q_t = W_Q x′_t`;
+      return m`q_t = x′_t`;
     default:
-      return m`q_t = s_{t−1}`;
+      return null;
   }
 }
 
@@ -113,9 +105,12 @@ export function queryFormula({ place }: Plan): JSX.Element {
 const cell = ({ cell: kind }: Settings): string => (kind === "paper" || kind === undefined ? "GRU" : String(kind).toUpperCase());
 
 /** How the decoder's state comes about. */
-export function stateFormula(settings: Settings): JSX.Element {
+export function stateFormula({ settings, formulas }: Model): JSX.Element | null {
+  if (formulas?.state) return latex(formulas.state);
   const step = cell(settings);
   switch (settings.kind) {
+    case "bahdanau":
+      return m`s_t = ${step}([y_{t−1} ; c_t], s_{t−1})`;
     case "conditional":
       return m`s_t = ${step}_2(c_t, s′_t)`;
     case "luong":
@@ -131,12 +126,13 @@ export function stateFormula(settings: Settings): JSX.Element {
     case "sutskever":
       return m`s_t = ${step}(y_{t−1}, s_{t−1})`;
     default:
-      return m`s_t = ${step}([y_{t−1} ; c_t], s_{t−1})`;
+      return null;
   }
 }
 
 /** How the probabilities of the next word come about. */
-export function outputFormula({ kind, readout }: Settings): JSX.Element {
+export function outputFormula({ settings: { kind, readout }, formulas }: Model): JSX.Element | null {
+  if (formulas?.output) return latex(formulas.output);
   switch (kind) {
     case "luong":
       return m`p(y_t) = softmax(W_s tanh(W_c [c_t ; h_t]))`;
@@ -152,13 +148,17 @@ export function outputFormula({ kind, readout }: Settings): JSX.Element {
       return m`p(y_t) = softmax(W h^L_t)`;
     case "cho":
       return m`p(y_t) = softmax(G maxout(O_h s_t + O_y y_{t−1} + O_c c))`;
-    default:
+    case "sutskever":
       return m`p(y_t) = softmax(W s_t)`;
+    default:
+      return null;
   }
 }
 
 /** What the encoder makes of each source token. */
-export function encoderFormula(settings: Settings): JSX.Element {
+export function encoderFormula({ settings, formulas }: Model): JSX.Element | null {
+  if (formulas?.encoder) return latex(formulas.encoder);
+  if (!(settings.kind in PLACES)) return null;
   const encoder = String(table(settings.encoder).kind ?? "");
   if (settings.kind === "transformer") return m`h = Encoder(x_1 , … , x_S)`;
   if (settings.kind === "bahdanau" || encoder.includes("bidirectional"))

@@ -21,7 +21,9 @@ def test_other_pairs_may_be_given(cli, tiny: Path, tmp_path: Path) -> None:
     (tmp_path / "pairs.tsv").write_text("abc\tabc\nno pair\nxyz\txyz\n")
     asked = ("quantize", tiny, "--out", tmp_path / "small", "--data", tmp_path / "pairs.tsv")
     assert "--on-error skip" in cli(*asked).fails(3)
-    done = cli(*asked, "--on-error", "skip")
+    assert "1 of 3 lines skipped (33.3%)" in cli(*asked, "--on-error", "skip").fails(3)
+    done = cli(*asked, "--on-error", "skip-any")
+    assert "warning: 1 of 3 lines skipped" in done.error
     assert done.out.decode().splitlines()[-1].startswith(("0 of 2", "1 of 2", "2 of 2"))
 
 

@@ -60,7 +60,7 @@ def test_pairs_must_be_given_and_a_folder_in_use_is_left_alone(regarde, tiny: Pa
     both = ("--source", tiny.parent / "copy.tsv", "--target", tiny.parent / "copy.tsv")
     assert "--columns" in regarde("shortlist", run, *both, "--columns", "1:2").error
     assert regarde("shortlist", run, "--data", "-", stdin=b"abc\nabc\tabc\n").code == 3
-    skipping = regarde("shortlist", run, "--data", "-", "--on-error", "skip", stdin=b"abc\nabc\tabc\n")
+    skipping = regarde("shortlist", run, "--data", "-", "--on-error", "skip-any", stdin=b"abc\nabc\tabc\n")
     assert skipping.code == 0
     assert "1 skipped" in skipping.error
     with (run / ".lock").open("w") as lock:

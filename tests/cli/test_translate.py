@@ -373,6 +373,27 @@ def test_a_text_that_is_not_there_is_exit_code_3(cli, tiny: Path, tmp_path: Path
     assert "Is a directory" in cli("translate", tiny, "--input", tmp_path).fails(3)
 
 
+@pytest.mark.parametrize("encoding", ["UTF-16", "UTF-16LE", "UTF-32"])
+@pytest.mark.parametrize("form", [[], ["--json"]])
+def test_a_text_in_utf_16_or_32_is_named_before_anything_is_written(
+    cli, tiny: Path, tmp_path: Path, encoding: str, form: list[str]
+) -> None:
+    path, out = tmp_path / "text", tmp_path / "out"
+    path.write_text("abc\n\nba\n", encoding=encoding)
+    done = cli("translate", tiny, "--input", path, *form)
+    assert f"{path}: {encoding}, expected UTF-8. Convert it: iconv -f {encoding} -t UTF-8" in done.fails(3)
+    assert done.out == b""
+    cli("translate", tiny, "--input", path, "--output", out, *form).fails(3)
+    path.write_text("abc\n")
+    assert cli("translate", tiny, "--input", path, "--output", out, *form).code == 0  # what was refused left no answers
+
+
+def test_a_pipe_in_utf_16_is_named(regarde, tiny: Path) -> None:
+    done = regarde("translate", tiny, stdin="abc\nba\n".encode("UTF-16"))
+    assert "standard input: UTF-16, expected UTF-8. Convert it: … | iconv -f UTF-16 -t UTF-8" in done.fails(3)
+    assert done.out == b""
+
+
 def test_a_model_that_is_not_there_is_exit_code_4(cli, text: Path, tmp_path: Path) -> None:
     assert "no such folder" in cli("translate", tmp_path / "none", "--input", text).fails(4)
     assert "no manifest.json" in cli("translate", tmp_path, "--input", text).fails(4)

@@ -9,16 +9,23 @@ The Transformer is a placement too. It has no cell, and its encoder is its own: 
 
 from __future__ import annotations
 
+import functools
 import itertools
+import re
 import typing
 from collections.abc import Callable
+from pathlib import Path
 
 import pytest
 import torch
 
+import regarde
+from regarde import config as configs
 from regarde.attention.mechanisms import AttentionConfig, MultiHeadConfig
 from regarde.attention.normalisers import NORMALISERS
 from regarde.attention.scores import ScoreConfig
+from regarde.engines.native import NativeEngine, Unfit, flattened
+from regarde.engines.reference import TorchEngine
 from regarde.errors import ConfigError
 from regarde.layers.cells import CELLS
 from regarde.models import (
@@ -33,6 +40,7 @@ from regarde.models import (
     TransformerConfig,
 )
 from regarde.models.encoders import BidirectionalConfig, BottomBidirectionalConfig, EncoderConfig, UnidirectionalConfig
+from regarde.native import library
 from regarde.training.step import seeded
 
 VOCABULARY = 13, 11  # source, target
@@ -166,6 +174,25 @@ CONFIGS: dict[str, ModelConfig] = {
 }
 
 
+def _sentinels() -> list[str]:
+    """The first model of each kind, and of each mechanism, by name."""
+    kinds = {(config.kind,): name for name, config in reversed(CONFIGS.items())}
+    attention = {name: getattr(config, "attention", None) for name, config in reversed(CONFIGS.items())}
+    mechanisms = {("by", each.kind): name for name, each in attention.items() if each is not None}
+    return sorted({*kinds.values(), *mechanisms.values()})
+
+
+SENTINELS = _sentinels()
+
+
+def searched(*others: str) -> list[tuple[str, str]]:
+    """Which model is asked by which search: every model by beam, which shares and reorders its states, and a few more.
+
+    The other searches do less with a model, and nothing that depends on what it is made of: sentinels stand for all.
+    """
+    return [*((name, "beam") for name in CONFIGS), *((name, other) for other in others for name in SENTINELS)]
+
+
 def build(config: ModelConfig) -> Model:
     """A model with weights large enough for its words to differ, of a seed under which no two hypotheses tie."""
     with seeded(4):
@@ -184,6 +211,56 @@ def config(request: pytest.FixtureRequest) -> ModelConfig:
 @pytest.fixture(scope="session")
 def model(config: ModelConfig) -> Model:
     return build(config)
+
+
+@functools.cache
+def native_words() -> frozenset[str]:
+    """Every word in quotes in the native engine's sources: what is not among them it cannot know."""
+    sources = sorted((Path(regarde.__file__).parent / "native" / "source").rglob("*.*"))
+    return frozenset(word for path in sources for word in re.findall(r'"([a-z0-9-]+)"', path.read_text()))
+
+
+def foreign(config: ModelConfig) -> list[str]:
+    """The choices of a model that the native engine's sources do not name."""
+    settings = flattened({"model": configs.as_table(config)})
+    chosen = [word for path, word in settings.items() if path.split(".")[-1] in ("kind", "cell", "normaliser")]
+    return [word for word in chosen if word not in native_words()]
+
+
+def by_kernels(config: ModelConfig, model: Model) -> NativeEngine | None:
+    """The native engine of a model; none where it is not built, or where the model is made of what it does not name.
+
+    Of such a model it says what it does not know; any other that it does not know is a fault.
+    """
+    if not library.available():
+        return None
+    sizes = dict(zip(("source", "target"), VOCABULARY, strict=True))
+    tensors = {name: tensor.numpy() for name, tensor in model.state_dict().items()}
+    unknown = foreign(config)
+    try:
+        engine = NativeEngine(flattened({"model": configs.as_table(config), "vocabulary": sizes}), tensors)
+    except Unfit as reason:
+        if not any(str(reason).endswith(f" {word}") for word in unknown):
+            raise
+        return None
+    assert unknown == []
+    return engine
+
+
+@pytest.fixture(scope="session")
+def native(config: ModelConfig, model: Model) -> NativeEngine:
+    """The native engine, for what is about it alone."""
+    engine = by_kernels(config, model)
+    if engine is None:
+        pytest.skip("the native engine does not know this model, or was not built")
+    return engine
+
+
+@pytest.fixture(scope="session")
+def engines(config: ModelConfig, model: Model) -> list[TorchEngine | NativeEngine]:
+    """Every engine that knows the model: torch first, whose answers are the others' measure."""
+    engine = by_kernels(config, model)
+    return [TorchEngine(model), *([engine] if engine else [])]
 
 
 @pytest.fixture(scope="session")

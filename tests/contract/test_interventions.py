@@ -2,25 +2,19 @@
 
 from __future__ import annotations
 
+import itertools
 from dataclasses import replace
 
 import numpy as np
 import pytest
 
-from regarde import config as configs
-from regarde.engines.native import NativeEngine, flattened
-from regarde.engines.reference import TorchEngine
 from regarde.errors import UsageError
-from regarde.models import Model, ModelConfig
-from regarde.native import library
 from regarde.search import Beam, Greedy, Rules, Sampling, Search
 from regarde.search.interventions import Intervention, Mask, Pin
 from regarde.search.trace import Step
 from regarde.text import EOS
+from regarde.translate import Engine
 
-pytestmark = pytest.mark.skipif(not library.available(), reason="the native library was not built")
-
-VOCABULARY = {"source": 13, "target": 11}
 RULES = Rules(max_ratio=0.6, max_extra=1, min_length=3)
 SEARCHES: dict[str, Search] = {
     "greedy": Greedy(rules=RULES),
@@ -42,20 +36,14 @@ TOLD: dict[str, list[list[Intervention]]] = {
 """Of each search; layer and head -1 stand for the last, whichever it is."""
 
 
-@pytest.fixture(scope="module")
-def native(model: Model, config: ModelConfig) -> NativeEngine:
-    tensors = {name: tensor.numpy() for name, tensor in model.state_dict().items()}
-    return NativeEngine(flattened({"model": configs.as_table(config), "vocabulary": VOCABULARY}), tensors)
-
-
 @pytest.fixture
-def attending(native: NativeEngine) -> NativeEngine:
-    if not native.layers:
+def attending(engines: list[Engine]) -> list[Engine]:
+    if not engines[0].layers:
         pytest.skip("a model without attention")
-    return native
+    return engines
 
 
-def own(told: list[Intervention], engine: NativeEngine) -> list[Intervention]:
+def own(told: list[Intervention], engine: Engine) -> list[Intervention]:
     """What is told this model: its last layer and head are known to nobody else."""
     last = {"layer": engine.layers - 1, "head": engine.heads - 1}
     return [replace(each, **last) if each.layer == -1 else each for each in told]
@@ -76,62 +64,64 @@ def assert_same(found: tuple[Step, ...], expected: tuple[Step, ...]) -> None:
 
 
 @pytest.mark.parametrize("name", SEARCHES)
-def test_both_engines_do_as_told_and_say_the_same(name: str, model: Model, attending: NativeEngine) -> None:
+def test_both_engines_do_as_told_and_say_the_same(name: str, attending: list[Engine]) -> None:
     for told in TOLD[name]:
-        asked = {"interventions": own(told, attending), "target": TARGET if name == "forced" else None}
-        found, ours = attending.trace(SOURCE, SEARCHES[name], 4, **asked)
-        expected, theirs = TorchEngine(model).trace(SOURCE, SEARCHES[name], 4, **asked)
-        assert_same(found, expected)
-        for one, other in zip(ours, theirs, strict=True):
-            assert one.ids == other.ids
-            np.testing.assert_allclose(one.token_scores, other.token_scores, atol=1e-4)
-            np.testing.assert_allclose(one.heads, other.heads, atol=1e-4)
+        asked = {"interventions": own(told, attending[0]), "target": TARGET if name == "forced" else None}
+        (expected, theirs), *others = (engine.trace(SOURCE, SEARCHES[name], 4, **asked) for engine in attending)
+        for found, ours in others:
+            assert_same(found, expected)
+            for one, other in zip(ours, theirs, strict=True):
+                assert one.ids == other.ids
+                np.testing.assert_allclose(one.token_scores, other.token_scores, atol=1e-4)
+                np.testing.assert_allclose(one.heads, other.heads, atol=1e-4)
 
 
-def test_nobody_looks_at_a_masked_token(attending: NativeEngine) -> None:
-    for search in SEARCHES.values():
-        steps, found = attending.trace(SOURCE, search, 4, interventions=[Mask(1)])
+def test_nobody_looks_at_a_masked_token(attending: list[Engine]) -> None:
+    for engine, search in itertools.product(attending, SEARCHES.values()):
+        steps, found = engine.trace(SOURCE, search, 4, interventions=[Mask(1)])
         assert all(not branch.weights[..., 1].any() for step in steps for branch in step.branches)
         assert all(not hypothesis.heads[..., 1].any() for hypothesis in found)
 
 
-def test_a_pinned_weight_is_there_in_every_hypothesis_and_the_row_sums_to_one(attending: NativeEngine) -> None:
-    for search in SEARCHES.values():
-        steps, _ = attending.trace(SOURCE, search, 4, interventions=[Pin(1, {2: 0.7})])
+def test_a_pinned_weight_is_there_in_every_hypothesis_and_the_row_sums_to_one(attending: list[Engine]) -> None:
+    for engine, search in itertools.product(attending, SEARCHES.values()):
+        steps, _ = engine.trace(SOURCE, search, 4, interventions=[Pin(1, {2: 0.7})])
         for branch in steps[1].branches:
             np.testing.assert_allclose(branch.weights[..., 2], 0.7, atol=1e-6)
             np.testing.assert_allclose(branch.weights.sum(axis=-1), 1.0, atol=1e-5)
 
 
-def test_a_pin_leaves_the_proportions_of_the_others(attending: NativeEngine) -> None:
-    free, _ = attending.trace(SOURCE, Greedy(rules=RULES), 4)
-    told, _ = attending.trace(SOURCE, Greedy(rules=RULES), 4, interventions=[Pin(1, {2: 0.7})])
-    before, after = (np.delete(steps[1].branches[0].weights[0], 2, axis=-1) for steps in (free, told))
-    for was, row in zip(before, after, strict=True):  # of the first layer: those above it hear of the change
-        if was.sum() > 1e-3:  # hard attention may leave the others nothing
-            np.testing.assert_allclose(row, was * 0.3 / was.sum(), atol=1e-4)
-        else:
-            assert row.sum() == pytest.approx(0.3, abs=1e-5)
+def test_a_pin_leaves_the_proportions_of_the_others(attending: list[Engine]) -> None:
+    for engine in attending:
+        free, _ = engine.trace(SOURCE, Greedy(rules=RULES), 4)
+        told, _ = engine.trace(SOURCE, Greedy(rules=RULES), 4, interventions=[Pin(1, {2: 0.7})])
+        before, after = (np.delete(steps[1].branches[0].weights[0], 2, axis=-1) for steps in (free, told))
+        for was, row in zip(before, after, strict=True):  # of the first layer: those above it hear of the change
+            if was.sum() > 1e-3:  # hard attention may leave the others nothing
+                np.testing.assert_allclose(row, was * 0.3 / was.sum(), atol=1e-4)
+            else:
+                assert row.sum() == pytest.approx(0.3, abs=1e-5)
 
 
-def test_a_pinned_row_changes_the_words_after_it_and_none_before(attending: NativeEngine) -> None:
-    free, _ = attending.trace(SOURCE, Greedy(), 4, target=TARGET)
-    told, _ = attending.trace(SOURCE, Greedy(), 4, target=TARGET, interventions=[Pin(2, ROW)])
-    before, after = ([step.continuations[0].log_probability for step in steps] for steps in (free, told))
-    assert before[:2] == after[:2]
-    assert before[2:] != after[2:]
+def test_a_pinned_row_changes_the_words_after_it_and_none_before(attending: list[Engine]) -> None:
+    for engine in attending:
+        free, _ = engine.trace(SOURCE, Greedy(), 4, target=TARGET)
+        told, _ = engine.trace(SOURCE, Greedy(), 4, target=TARGET, interventions=[Pin(2, ROW)])
+        before, after = ([step.continuations[0].log_probability for step in steps] for steps in (free, told))
+        assert before[:2] == after[:2]
+        assert before[2:] != after[2:]
 
 
-def test_a_model_without_attention_refuses(model: Model, native: NativeEngine) -> None:
-    if native.layers:
+def test_a_model_without_attention_refuses(engines: list[Engine]) -> None:
+    if engines[0].layers:
         pytest.skip("a model with attention")
-    for engine in (native, TorchEngine(model)):
+    for engine in engines:
         with pytest.raises(UsageError, match="no attention of its own to mask or to pin"):
             engine.trace(SOURCE, Greedy(), 4, interventions=[Mask(0)])
 
 
-def test_nothing_is_left_of_an_intervention(model: Model, attending: NativeEngine) -> None:
-    for engine in (attending, TorchEngine(model)):
+def test_nothing_is_left_of_an_intervention(attending: list[Engine]) -> None:
+    for engine in attending:
         before, _ = engine.trace(SOURCE, SHORT, 4)
         engine.trace(SOURCE, SHORT, 4, interventions=[Mask(1), Pin(0, {0: 1.0})])
         after, _ = engine.trace(SOURCE, SHORT, 4)

@@ -6,17 +6,12 @@ import numpy as np
 import pytest
 import torch
 
-from regarde import config as configs
 from regarde.alignment.forced import forced
 from regarde.data.batch import collate, collate_source
-from regarde.engines.native import NativeEngine, flattened
-from regarde.models import Model, ModelConfig
-from regarde.native import library
+from regarde.engines.native import NativeEngine
+from regarde.models import Model
 from regarde.search import Beam, Greedy, Hypothesis, Rules, Sampling, Search
 
-pytestmark = pytest.mark.skipif(not library.available(), reason="the native library was not built")
-
-VOCABULARY = {"source": 13, "target": 11}
 RULES = Rules(max_ratio=1.0, max_extra=6)
 SEARCHES: dict[str, Search] = {
     "greedy": Greedy(rules=RULES),
@@ -26,13 +21,6 @@ SEARCHES: dict[str, Search] = {
     ),
     "sampling": Sampling(n_best=2, seed=5, top_k=6, top_p=0.9, temperature=1.5, rules=RULES),
 }
-
-
-@pytest.fixture
-def engine(model: Model, config: ModelConfig) -> NativeEngine:
-    tables = configs.as_table(config)
-    tensors = {name: tensor.numpy() for name, tensor in model.state_dict().items()}
-    return NativeEngine(flattened({"model": tables, "vocabulary": VOCABULARY}), tensors)
 
 
 def assert_same(found: list[Hypothesis], expected: list[Hypothesis]) -> None:
@@ -47,29 +35,29 @@ def assert_same(found: list[Hypothesis], expected: list[Hypothesis]) -> None:
 
 @pytest.mark.parametrize("name", SEARCHES)
 def test_the_native_engine_finds_what_torch_finds(
-    name: str, model: Model, engine: NativeEngine, sources: list[list[int]]
+    name: str, model: Model, native: NativeEngine, sources: list[list[int]]
 ) -> None:
     search = SEARCHES[name]
     with torch.no_grad():
         expected = search(model, model.encode(collate_source(sources)))
-    for found, wanted in zip(engine.decode(sources, search), expected, strict=True):
+    for found, wanted in zip(native.decode(sources, search), expected, strict=True):
         assert_same(found, wanted)
 
 
-def test_neighbours_and_threads_change_nothing(engine: NativeEngine, sources: list[list[int]]) -> None:
+def test_neighbours_and_threads_change_nothing(native: NativeEngine, sources: list[list[int]]) -> None:
     search = SEARCHES["beam"]
-    engine.threads, engine.rows = 2, 7
-    together = list(engine.decode(sources * 3, search))
-    engine.threads, engine.rows = 1, 64
+    native.threads, native.rows = 2, 7
+    together = list(native.decode(sources * 3, search))
+    native.threads, native.rows = 1, 64
     for number, source in enumerate(sources * 3):
-        (alone,) = engine.decode([source], search)
+        (alone,) = native.decode([source], search)
         assert_same(together[number], alone)
 
 
 def test_forced_decoding_scores_as_torch_does(
-    model: Model, engine: NativeEngine, sources: list[list[int]], targets: list[list[int]]
+    model: Model, native: NativeEngine, sources: list[list[int]], targets: list[list[int]]
 ) -> None:
     batch = collate(sources, targets)
     ended = [ids[mask].tolist() for ids, mask in zip(batch.target_ids, batch.target_mask, strict=True)]
-    for one, other in zip(engine.forced(sources, ended), forced(model, batch), strict=True):
+    for one, other in zip(native.forced(sources, ended), forced(model, batch), strict=True):
         assert_same([one], [other])

@@ -6,18 +6,14 @@ import numpy as np
 import pytest
 import torch
 
-from regarde import config as configs
 from regarde.data.batch import collate_source
-from regarde.engines.native import NativeEngine, flattened
-from regarde.models import Model, ModelConfig
-from regarde.native import library
-from regarde.search import Beam, Greedy, Rules, Sampling, Search
+from regarde.models import Model
+from regarde.search import Beam, Greedy, Hypothesis, Rules, Sampling, Search
 from regarde.search.prefix import NO_PREFIX, Prefix
 from regarde.text import EOS
+from regarde.translate import Engine
+from tests.contract.conftest import SENTINELS
 
-pytestmark = pytest.mark.skipif(not library.available(), reason="the native library was not built")
-
-VOCABULARY = {"source": 13, "target": 11}
 RULES = Rules(max_ratio=0.5, max_extra=2)
 SEARCHES: dict[str, Search] = {
     "greedy": Greedy(rules=RULES),
@@ -29,15 +25,15 @@ PREFIXES = [Prefix((9, 4)), NO_PREFIX, Prefix((5,), BARRED), Prefix((4, 5, 6, 7,
 
 
 @pytest.mark.parametrize("name", SEARCHES)
-def test_a_translation_begins_with_its_prefix(
-    name: str, model: Model, config: ModelConfig, sources: list[list[int]]
-) -> None:
+def test_a_translation_begins_with_its_prefix(name: str, engines: list[Engine], sources: list[list[int]]) -> None:
     search = SEARCHES[name]
-    tensors = {name: tensor.numpy() for name, tensor in model.state_dict().items()}
-    engine = NativeEngine(flattened({"model": configs.as_table(config), "vocabulary": VOCABULARY}), tensors)
-    with torch.no_grad():
-        expected = search(model, model.encode(collate_source(sources)), PREFIXES)
-    for found, wanted, prefix in zip(engine.decode(sources, search, PREFIXES), expected, PREFIXES, strict=True):
+    expected, *others = (list(engine.decode(sources, search, PREFIXES)) for engine in engines)
+    for answers in (expected, *others):
+        assert_begun(answers, expected)
+
+
+def assert_begun(answers: list[list[Hypothesis]], expected: list[list[Hypothesis]]) -> None:
+    for found, wanted, prefix in zip(answers, expected, PREFIXES, strict=True):
         assert [h.ids for h in found] == [h.ids for h in wanted]
         for one, other in zip(found, wanted, strict=True):
             begun = len(prefix.ids)
@@ -49,6 +45,7 @@ def test_a_translation_begins_with_its_prefix(
             np.testing.assert_allclose(one.heads, other.heads, atol=1e-4)
 
 
+@pytest.mark.parametrize("config", SENTINELS, indirect=True)
 @pytest.mark.parametrize("name", SEARCHES)
 def test_no_prefix_changes_nothing(name: str, model: Model, sources: list[list[int]]) -> None:
     search = SEARCHES[name]

@@ -97,18 +97,27 @@ def test_a_bad_line_among_bars_is_named_by_its_number(line: str, told: str, tmp_
     content = f"a ||| b\n{line}\nc ||| d\n".encode()
     message = complaint(tmp_path / "text.fr-en", content)
     assert f"text.fr-en, line 2: {told}" in message
-    pairs, report = read(tmp_path / "text.fr-en", content, on_error="skip")
+    pairs, report = read(tmp_path / "text.fr-en", content, on_error="skip-any")
     assert (pairs, report.skipped.total()) == ([("a", "b"), ("c", "d")], 1)
 
 
 def test_the_first_line_that_shows_a_format_decides(tmp_path: Path) -> None:
-    assert read(tmp_path / "a.txt", b"\nnothing\na ||| b\n", on_error="skip")[0] == [("a", "b")]
+    assert read(tmp_path / "a.txt", b"\nnothing\na ||| b\n", on_error="skip-any")[0] == [("a", "b")]
     assert "line 2: 1 column, expected 2" in complaint(tmp_path / "a.txt", b"a\tb\nc ||| d\n")
 
 
 def test_another_suffix_without_bars_is_refused_with_what_is_known(tmp_path: Path) -> None:
-    assert "or lines of source ||| target" in complaint(tmp_path / "a.csv", b"a,b\n")
-    assert "unknown format" in complaint(tmp_path / "a.csv", b"")
+    assert "or lines of source ||| target" in complaint(tmp_path / "a.doc", b"a,b\n")
+    assert "unknown format" in complaint(tmp_path / "a.doc", b"")
+
+
+@pytest.mark.parametrize("name", ["a.csv", "a.CSV", "a.csv.gz"])
+def test_comma_separated_values_are_told_how_to_become_a_table(name: str, tmp_path: Path) -> None:
+    message = complaint(tmp_path / name, b"a,b\n")
+    assert "comma-separated values are not read" in message
+    assert "Export it as TAB-separated text and name it .tsv" in message
+    assert "separated by TAB, not by commas" in complaint(tmp_path / "a.txt", b"a,b\n")
+    assert "separated by TAB, not by semicolons" in complaint(tmp_path / "a.txt", b"a;b\n")
 
 
 # Lines
@@ -167,7 +176,7 @@ def test_a_bad_line_stops_or_is_skipped_and_counted(line: bytes, reason: str, sa
     assert "line 2: " in message
     assert said in message
     assert "--on-error skip" in message
-    pairs, report = read(tmp_path / "a.tsv", content, on_error="skip")
+    pairs, report = read(tmp_path / "a.tsv", content, on_error="skip-any")
     assert pairs == [("a", "b"), ("e", "f")]
     assert report.skipped == {reason: 1}
     assert report.summary() == f"2 pairs kept; 1 skipped (1 {reason})"
@@ -191,14 +200,14 @@ def test_a_bad_line_stops_or_is_skipped_and_counted(line: bytes, reason: str, sa
 def test_a_bad_record_stops_or_is_skipped_and_counted(record: str, reason: str, tmp_path: Path) -> None:
     content = f'{record}\n{{"source": "\\ud83d\\ude00", "target": "b"}}\n'.encode()
     assert "line 1: " in complaint(tmp_path / "a.jsonl", content)
-    pairs, report = read(tmp_path / "a.jsonl", content, on_error="skip")
+    pairs, report = read(tmp_path / "a.jsonl", content, on_error="skip-any")
     assert pairs == [("😀", "b")]
     assert report.skipped == {reason: 1}
 
 
 @pytest.mark.parametrize("content", [b"", b"\xef\xbb\xbf", b"a\n\n"])
 def test_a_corpus_without_pairs_is_said_plainly(content: bytes, tmp_path: Path) -> None:
-    assert "no pairs (0 pairs kept" in complaint(tmp_path / "a.tsv", content, on_error="skip")
+    assert "no pairs (0 pairs kept" in complaint(tmp_path / "a.tsv", content, on_error="skip-any")
 
 
 def test_one_pair_is_a_corpus(tmp_path: Path) -> None:
@@ -212,14 +221,14 @@ def test_a_damaged_gzip_is_said_plainly(damage, tmp_path: Path) -> None:  # type
     path = tmp_path / "a.tsv.gz"
     path.write_bytes(damage(gzip.compress(b"a\tb\n" * 99 + bytes(range(100, 120)))))
     with pytest.raises(DataError, match=r"a\.tsv\.gz: damaged gzip"):
-        list(read_pairs([path], on_error="skip", report=Report()))
+        list(read_pairs([path], on_error="skip-any", report=Report()))
 
 
 def test_missing_files_and_unknown_formats_are_refused_at_once(tmp_path: Path) -> None:
     with pytest.raises(DataError, match="no such file"):
         read_pairs([tmp_path / "a.tsv"], report=Report())
     with pytest.raises(DataError, match="unknown format"):
-        read_pairs([write(tmp_path / "a.csv", b"a,b")], report=Report())
+        read_pairs([write(tmp_path / "a.xml", b"a,b")], report=Report())
 
 
 def test_a_folder_is_not_readable(tmp_path: Path) -> None:
@@ -232,7 +241,7 @@ def test_a_folder_is_not_readable(tmp_path: Path) -> None:
 
 
 def test_more_columns_are_listed_and_asked_for(tmp_path: Path) -> None:
-    message = complaint(tmp_path / "a.tsv", b"gehen\tV;PST\tging\n", on_error="skip")
+    message = complaint(tmp_path / "a.tsv", b"gehen\tV;PST\tging\n", on_error="skip-any")
     assert message.endswith(
         '3 columns (1 "gehen", 2 "V;PST", 3 "ging"). Say which are source and target, for example --columns 1+2:3.'
     )
@@ -247,7 +256,7 @@ def test_chosen_columns_are_joined_with_a_tab(tmp_path: Path) -> None:
 def test_every_line_has_as_many_columns_as_the_first(tmp_path: Path) -> None:
     content = b"\na\tb\tc\nd\te\n"
     assert "line 1: the line is blank" in complaint(tmp_path / "a.tsv", content, "1:3")
-    assert read(tmp_path / "a.tsv", content, "1:2", on_error="skip")[0] == [("a", "b")]
+    assert read(tmp_path / "a.tsv", content, "1:2", on_error="skip-any")[0] == [("a", "b")]
     assert "line 2: 2 columns, expected 3" in complaint(tmp_path / "a.tsv", content[1:], "1:2")
 
 
@@ -292,7 +301,7 @@ def test_a_pair_of_parallel_lines_is_left_out_once(tmp_path: Path) -> None:
     with pytest.raises(DataError, match=r"a\.fr, line 2: the source is blank"):
         list(read_parallel(source, target, report=Report()))
     report = Report()
-    assert list(read_parallel(source, target, on_error="skip", report=report)) == [("a", "a")]
+    assert list(read_parallel(source, target, on_error="skip-any", report=report)) == [("a", "a")]
     assert report.skipped == {"blank side": 2, "invalid UTF-8": 1}
 
 
@@ -327,3 +336,122 @@ def test_a_parallel_file_that_changes_while_it_is_read_is_noticed(tmp_path: Path
     write(target, b"a\n")
     with pytest.raises(DataError, match="one of them changed while it was read"):
         list(pairs)
+
+
+# Many lines that are no pairs
+
+
+def lines_with(bad: int, good: int) -> bytes:
+    return b"".join([b"a\tb\n"] * good + [b"c\n"] * bad)
+
+
+def test_up_to_a_hundredth_of_the_lines_is_skipped_quietly(tmp_path: Path) -> None:
+    _, report = read(tmp_path / "a.tsv", lines_with(1, 99), on_error="skip")
+    assert not report.warning()
+    assert list(report.notes()) == ["99 pairs kept; 1 skipped (1 wrong column count)"]
+
+
+def test_more_than_a_hundredth_is_a_warning_with_count_share_and_the_first_lines(tmp_path: Path) -> None:
+    path = tmp_path / "a.tsv"
+    _, report = read(path, lines_with(4, 196), on_error="skip")
+    assert report.warning().startswith("warning: 4 of 200 lines skipped (2.0%): ")
+    for number in (197, 198, 199):
+        assert f"{path}:{number} 1 column, expected 2" in report.warning()
+    assert report.warning().endswith("; …")
+
+
+def test_more_than_a_fifth_is_refused_unless_any_share_is_allowed(tmp_path: Path) -> None:
+    assert len(read(tmp_path / "a.tsv", lines_with(20, 80), on_error="skip")[0]) == 80
+    message = complaint(tmp_path / "a.tsv", lines_with(21, 79), on_error="skip")
+    assert message.startswith("21 of 100 lines skipped (21.0%): ")
+    assert "--on-error skip-any" in message
+    pairs, report = read(tmp_path / "a.tsv", lines_with(21, 79), on_error="skip-any")
+    assert (len(pairs), report.skipped.total()) == (79, 21)
+    assert "21.0%" in report.warning()
+
+
+def test_too_many_skipped_lines_of_parallel_files_are_refused(tmp_path: Path) -> None:
+    source, target = write(tmp_path / "a.fr", b"a\n\nb\n"), write(tmp_path / "a.en", b"a\nx\nb\n")
+    with pytest.raises(DataError, match=r"1 of 3 lines skipped \(33\.3%\): \S*a\.fr:2 the source is blank"):
+        list(read_parallel(source, target, on_error="skip", report=Report()))
+
+
+# Headers and quotes
+
+
+@pytest.mark.parametrize("row", ["source\ttarget", "English\tGerman", "en\tde", "source ||| target"])
+@pytest.mark.parametrize("on_error", ["stop", "skip"])
+def test_a_header_is_asked_about(row: str, on_error: OnError, tmp_path: Path) -> None:
+    content = f"{row}\n{row.replace('e', 'longer ')}\n".encode()
+    message = complaint(tmp_path / "a.txt", content, on_error=on_error)
+    assert "a.txt, line 1: " in message
+    assert message.endswith("--header leaves the row out, --no-header reads it as a pair.")
+
+
+def test_a_header_is_left_out_or_read_as_the_user_says(tmp_path: Path) -> None:
+    path = write(tmp_path / "a.tsv", b"\xef\xbb\xbfsource\ttarget\r\na\tb\r\n")
+    report = Report()
+    assert list(read_pairs([path, path], header=True, report=report)) == [("a", "b")] * 2
+    assert "header row left out (source target)" in report.summary()
+    assert (report.bom, report.crlf) == (2, 4)
+    assert list(read_pairs([path], header=False, report=Report())) == [("source", "target"), ("a", "b")]
+
+
+def test_a_header_may_have_other_columns_than_the_rows_below(tmp_path: Path) -> None:
+    path = write(tmp_path / "a.tsv", b"my pairs\na\tb\n")
+    assert list(read_pairs([path], header=True, report=Report())) == [("a", "b")]
+
+
+def test_chosen_columns_and_several_targets_have_headers_too(tmp_path: Path) -> None:
+    path = write(tmp_path / "a.tsv", b"id\tEnglish\tFrench\n7\tcat\tchat\n")
+    with pytest.raises(DataError, match="English, French: this seems to name the columns"):
+        list(read_pairs([path], columns="2:3", report=Report()))
+    path = write(tmp_path / "b.tsv", b"word\tpronunciation\tpronunciation\ncat\tK AE T\n")
+    with pytest.raises(DataError, match="--header"):
+        list(read_pairs([path], several=True, report=Report()))
+
+
+def test_parallel_files_have_headers_and_quotes_too(tmp_path: Path) -> None:
+    source, target = write(tmp_path / "a.fr", b'French\n"un ""x"""\n'), write(tmp_path / "a.en", b"English\none\n")
+    with pytest.raises(DataError, match=r"a\.fr and \S*a\.en, line 1: French, English: .*--header"):
+        list(read_parallel(source, target, report=Report()))
+    with pytest.raises(DataError, match=r"a\.fr: 1 fields are enclosed .*--quotes"):
+        list(read_parallel(source, target, header=True, report=Report()))
+    read_so = list(read_parallel(source, target, header=True, quotes=True, report=Report()))
+    assert read_so == [('un "x"', "one")]
+    assert list(read_parallel(source, target, header=False, quotes=False, report=Report()))[1][0] == '"un ""x"""'
+
+
+@pytest.mark.parametrize("content", [b'"a"\t"b ""c"""\n', b'"a" ||| "b ""c"""\n'])
+def test_quotes_around_fields_are_asked_about_removed_or_kept(content: bytes, tmp_path: Path) -> None:
+    assert "--quotes removes them, --no-quotes keeps them" in complaint(tmp_path / "a.txt", content)
+    path = tmp_path / "a.txt"
+    assert list(read_pairs([path], quotes=True, report=Report())) == [("a", 'b "c"')]
+    assert list(read_pairs([path], quotes=False, report=Report())) == [('"a"', '"b ""c"""')]
+
+
+def test_an_enclosed_field_may_hold_a_tab_but_no_unmatched_quote(tmp_path: Path) -> None:
+    path = write(tmp_path / "a.tsv", b'"a\tb"\tc\n"d\te\n')
+    pairs = read_pairs([path], quotes=True, report=Report())
+    assert next(pairs) == ("a\tb", "c")
+    with pytest.raises(DataError, match="line 2: a double quote that does not enclose its field"):
+        next(pairs)
+
+
+def test_quotes_throughout_are_asked_about_before_a_long_file_is_read(tmp_path: Path) -> None:
+    path = write(tmp_path / "a.tsv", b'"a"\t"b"\n' * 1_000)
+    report = Report()
+    with pytest.raises(DataError, match="20 fields are enclosed"):
+        list(read_pairs([path], report=report))
+    assert report.kept == 9
+
+
+def test_json_lines_are_asked_nothing(tmp_path: Path) -> None:
+    content = b'{"source": "source", "target": "target"}\n{"source": "\\"a\\"", "target": "\\"b\\""}\n'
+    assert read(tmp_path / "a.jsonl", content)[0] == [("source", "target"), ('"a"', '"b"')]
+    read_so = list(read_pairs([tmp_path / "a.jsonl"], header=True, quotes=True, report=Report()))
+    assert read_so == [("source", "target"), ('"a"', '"b"')]
+
+
+def test_a_line_in_another_encoding_is_told_how_to_convert_the_file(tmp_path: Path) -> None:
+    assert "iconv -f WINDOWS-1252 -t UTF-8" in complaint(tmp_path / "a.tsv", "été\tsummer\n".encode("latin-1"))

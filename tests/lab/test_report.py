@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import json
+import shutil
+import sys
 from pathlib import Path
 from typing import Any
 
@@ -103,3 +105,23 @@ def test_markdown_has_the_same_table_and_escapes_what_others_wrote(laboratory) -
     assert "| sutskever-small |" in text
     assert "![" in text
     assert "<b>" not in text
+
+
+def test_without_matplotlib_it_reports_all_but_the_charts_and_says_so(
+    cli, made, laboratory, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    folder = shutil.copytree(laboratory.folder, tmp_path / "out", ignore=shutil.ignore_patterns("pictures"))
+    for name in [name for name in sys.modules if name.split(".")[0] == "matplotlib"]:
+        monkeypatch.delitem(sys.modules, name)
+    monkeypatch.setitem(sys.modules, "matplotlib", None)
+    done = cli(*made.asked(folder))
+    assert done.code == 0
+    assert done.out.decode() == laboratory.out
+    line, _ = done.error.splitlines()
+    assert line.startswith("regarde: A picture needs matplotlib 3.11 or later. pip install 'regarde[plot]'.")
+    assert not (folder / "pictures").exists()
+    assert (folder / "report.json").read_bytes() == (laboratory.folder / "report.json").read_bytes()
+    assert "![" not in (folder / "report.md").read_text()
+    page = (folder / "index.html").read_text()
+    assert "There are no charts" in page
+    assert "Where each looks" in page  # drawn without matplotlib

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import json
-import sys
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
+from regarde.errors import DataError
 from regarde.lab import bench
 from regarde.lab.plan import Plan
 from regarde.lab.wish import COURSE, Wish, hold_out, settle
@@ -64,14 +65,6 @@ def test_a_folder_that_another_process_works_in_is_refused(cli, tmp_path: Path, 
     monkeypatch.setattr(bench, "PATIENCE", 0.0)
     with alone(tmp_path):
         assert "Wait for it, or stop it" in cli("lab", "copy", "--tokens", 5, "--out", tmp_path).fails(2)
-
-
-def test_without_matplotlib_it_says_what_to_install_and_trains_nothing(cli, tmp_path: Path, monkeypatch) -> None:
-    for name in [name for name in sys.modules if name.split(".")[0] == "matplotlib"]:
-        monkeypatch.delitem(sys.modules, name)
-    monkeypatch.setitem(sys.modules, "matplotlib", None)
-    assert "pip install 'regarde[plot]'" in cli("lab", "copy", "--tokens", 5, "--out", tmp_path / "out").fails(1)
-    assert not (tmp_path / "out").exists()
 
 
 def changed(arguments: list[object], old: object, new: object) -> list[object]:
@@ -153,3 +146,16 @@ def test_whoever_trains_early_stopping_or_not_spends_the_same(tmp_path: Path) ->
     assert tuple(plan.models) == COURSE
     for tables in plan.models.values():
         assert tables["training"] | {"minutes": 2.0, "steps": 0, "patience": 0} == tables["training"]
+
+
+def test_a_lab_asks_about_headers_and_says_what_it_skipped(tmp_path: Path) -> None:
+    (tmp_path / "my.tsv").write_text("source\tx\ttarget\n" + "".join(f"{line}\n" for line in LINES) + "bad\n" * 2)
+    data = DataConfig(name=str(tmp_path / "my.tsv"), columns="1:3", on_error="skip")
+    wish = Wish(tmp_path / "out", data, models=("cho-small",), tokens=5)
+    settle(wish)
+    with pytest.raises(DataError, match="--header"):
+        hold_out(wish)
+    read, _ = hold_out(replace(wish, data=replace(data, header=True)))
+    summary, warning = read.notes()
+    assert summary == "100 pairs kept; 2 skipped (2 wrong column count); header row left out (source x target)"
+    assert warning.startswith("warning: 2 of 102 lines skipped (2.0%)")

@@ -10,6 +10,7 @@ from pathlib import Path
 import pytest
 
 import regarde
+from regarde.native.sources import fingerprint
 
 SOURCE = Path(regarde.__file__).parent / "native" / "source"
 WATCHED = ["-g1", "-O1", "-fno-omit-frame-pointer", "-fsanitize=address,undefined", "-fno-sanitize-recover=undefined"]
@@ -36,5 +37,5 @@ def compiled() -> Compile:
 def watched(compiled: Compile, tmp_path_factory: pytest.TempPathFactory) -> Path:
     """The library with the compiler's sanitisers in it."""
     out = tmp_path_factory.mktemp("watched") / "_kernels.so"
-    flags = ["-shared", "-fPIC", "-fvisibility=hidden", *WATCHED]
+    flags = ["-shared", "-fPIC", "-fvisibility=hidden", f'-DREGARDE_SOURCES="{fingerprint(SOURCE)}"', *WATCHED]
     return compiled("g++", out, sorted(SOURCE.glob("*.cpp")), *flags)

@@ -1,12 +1,17 @@
-"""Which kernels run: those of the best instruction set, if they give the products that the portable ones give."""
+"""Which kernels run: those built from these sources, of the best instruction set that gives the portable products."""
 
 from __future__ import annotations
 
 import ctypes
+import json
+import shutil
 import warnings
+from pathlib import Path
 
 import pytest
 
+import regarde
+from regarde.errors import RegardeWarning, UsageError
 from regarde.native import library
 
 pytestmark = pytest.mark.skipif(not library.available(), reason="the native library was not built")
@@ -56,5 +61,85 @@ def test_kernels_that_are_wrong_are_left_out_and_that_is_said(monkeypatch: pytes
         pytest.skip("no other kernels than the portable ones run here")
     portable, wrong = library.table("portable"), Spoiled(MULTIPLY)
     monkeypatch.setattr(library, "table", lambda name: wrong.address if name == "avx2" else portable)
-    with pytest.warns(UserWarning, match="those for any processor serve"):
+    with pytest.warns(RegardeWarning, match="those for any processor are used"):
         assert library.simd() == "portable"
+
+
+def decide_anew() -> None:
+    library._library.cache_clear()
+    library._warn_of_stale.cache_clear()
+
+
+@pytest.fixture
+def copied(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """The library and its sources at another place, where the package now looks for them."""
+    place = tmp_path / "native"
+    shutil.copytree(library._HERE / "source", place / "source")
+    for path in library._files():
+        shutil.copy(path, place)
+    monkeypatch.setattr(library, "_HERE", place)
+    decide_anew()
+    yield place
+    monkeypatch.undo()
+    decide_anew()
+
+
+def change(place: Path) -> None:
+    """One byte of one source, which alters no number and no size."""
+    path = place / "source" / "engine" / "batch.h"
+    path.write_bytes(path.read_bytes() + b"\n")
+    decide_anew()
+
+
+def test_a_library_built_from_these_sources_is_taken_without_a_word(copied: Path) -> None:
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        assert library.available()
+    assert library.lacking() == ""
+
+
+@pytest.mark.parametrize("happening", ["changed", "renamed", "removed", "added"])
+def test_a_library_built_from_other_sources_is_stale(copied: Path, happening: str) -> None:
+    path = copied / "source" / "engine" / "batch.h"
+    if happening == "changed":
+        change(copied)
+    elif happening == "renamed":
+        path.rename(path.with_name("batches.h"))
+    elif happening == "removed":
+        path.unlink()
+    else:
+        path.with_name("more.h").touch()
+    assert not library.built()
+    assert "was built from other sources" in library.lacking()
+
+
+def test_without_its_sources_a_library_is_taken(copied: Path) -> None:
+    shutil.rmtree(copied / "source")
+    assert library.available()
+
+
+def test_a_stale_library_is_warned_of_once_and_torch_does_its_work(
+    cli, copied: Path, tiny: Path, tmp_path: Path
+) -> None:
+    change(copied)
+    (tmp_path / "text").write_text("abc\nde\n")
+    done = cli("translate", tiny, "--input", tmp_path / "text")
+    assert (done.code, len(done.out.splitlines())) == (0, 2)
+    (line,) = done.error.splitlines()
+    assert line.startswith("regarde: The native library was built from other sources than ")
+    assert "Rebuild it: pip install " in line
+    assert cli("translate", tiny, "--input", tmp_path / "text").error == ""
+
+
+def test_a_stale_library_is_refused_where_it_is_asked_for_and_named_by_the_doctor(
+    cli, copied: Path, tiny: Path
+) -> None:
+    change(copied)
+    with (
+        pytest.warns(RegardeWarning),
+        pytest.raises(UsageError, match=r"built from other sources .* use engine = torch"),
+    ):
+        regarde.load(tiny, engine="native")
+    done = cli("doctor", "--json")
+    assert done.error == ""
+    assert "built from other sources" in json.loads(done.out)["kernels"]

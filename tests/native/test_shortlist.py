@@ -192,5 +192,5 @@ def test_a_shortlist_is_part_of_its_folder(tmp_path: Path) -> None:
     (run / shortlists.NAME).write_text("regarde shortlist 1\n")
     with pytest.raises(FolderError, match=r"shortlist\.txt"):
         regarde.load(run, shortlist=True)
-    with pytest.raises(UsageError, match="Only the native engine"):
+    with pytest.raises(UsageError, match="A shortlist needs the native engine"):
         regarde.load(run, engine="torch", shortlist=True)

@@ -7,6 +7,7 @@ import torch
 
 from regarde.data.batch import collate
 from regarde.models import ChoConfig, Model
+from regarde.training.presets import preset
 from regarde.training.step import seeded
 
 E, H, M = 3, 4, 2
@@ -77,6 +78,13 @@ def test_the_summary_enters_every_step_and_the_output() -> None:
 def test_the_defaults_are_the_sizes_of_the_paper() -> None:
     config = ChoConfig()
     assert (config.embedding, config.hidden, config.maxout) == (100, 1000, 500)
+
+
+def test_the_clip_that_the_paper_does_not_have_is_stated() -> None:
+    for name in ("cho", "cho-small"):
+        chosen = preset(name)
+        assert chosen.recipe["training"]["clip"] == 1.0
+        assert "does not mention clipping" in chosen.about.differs
 
 
 def test_recurrent_matrices_start_orthogonal_and_the_rest_small() -> None:

@@ -20,6 +20,7 @@ from regarde.layers.blocks import DecoderBlock, EncoderBlock, SelfAttention, Sha
 from regarde.layers.positions import Learned, Rotary, Sinusoidal
 from regarde.models import Model
 from regarde.models.transformer import TransformerConfig
+from regarde.text.vocabulary import PAD
 from regarde.training import presets
 from regarde.training import recipe as recipes
 from regarde.training.loss import cross_entropy
@@ -225,6 +226,21 @@ def test_padding_changes_nothing(model: Model) -> None:
     torch.testing.assert_close(together.logits[2, :2], alone.logits[0], atol=1e-11, rtol=0)
     torch.testing.assert_close(together.attention[2, ..., :2, :3], alone.attention[0], atol=1e-11, rtol=0)
     assert (together.attention[2, ..., 3:] == 0).all()
+
+
+def test_a_tied_output_trains_the_embedding_of_padding_and_no_input_reads_it() -> None:
+    with seeded(3):
+        tied = TransformerConfig(size=12, layers=2, heads=3, feed_forward=10, dropout=0.0).build(11, 11)
+    pairs = collate([[7, 5, 8, 6], [8]], [[6, 4], [4, 9, 5]])
+    (table,) = {id(m.weight): m.weight for m in tied.modules() if isinstance(m, torch.nn.Embedding)}.values()
+    cross_entropy(tied(pairs), pairs).backward()
+    assert table.grad[PAD].abs().max() > 0
+    with torch.no_grad():
+        before = tied(pairs).logits
+        table[PAD] = 7.0
+        after = tied(pairs).logits
+    said = pairs.target_mask
+    torch.testing.assert_close(after[said][:, PAD + 1 :], before[said][:, PAD + 1 :], atol=0, rtol=0)
 
 
 @torch.no_grad()

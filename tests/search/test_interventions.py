@@ -10,6 +10,7 @@ import pytest
 
 import regarde
 from regarde.errors import DataError, UsageError
+from regarde.native import library
 from regarde.search.interventions import Changes, Intervention, Mask, Pin
 from regarde.translate import Translator, ensemble
 
@@ -18,6 +19,8 @@ S = 4
 
 @pytest.fixture(scope="module", params=["native", "torch"])
 def model(request: pytest.FixtureRequest, tiny: Path) -> Translator:
+    if request.param == "native" and not library.available():
+        pytest.skip("the native library was not built")
     return regarde.load(tiny, engine=request.param)
 
 

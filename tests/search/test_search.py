@@ -90,6 +90,8 @@ def test_the_coverage_penalty_reads_the_mean_of_all_heads_and_stays_finite() -> 
     heads = np.array([[[[0.5, 0.0, 0.5]], [[0.1, 0.0, 0.9]]]], dtype=np.float32)  # one layer, two heads, one step
     expected = 0.2 * (math.log(0.3) + math.log(1e-6))
     assert coverage_penalty(heads, 0.2) == pytest.approx(expected, rel=1e-6)
+    heads[..., 1] = 1e-9  # not zero, and still below the floor
+    assert coverage_penalty(heads, 0.2) == pytest.approx(expected, rel=1e-6)
 
 
 def test_a_source_covered_more_than_once_earns_nothing_and_eos_need_not_be_covered() -> None:

@@ -78,18 +78,22 @@ class Running:
 
 
 @contextmanager
-def running(*arguments: object, name: str = "serve") -> Iterator[Running]:
-    """A server with these arguments, by the command of that name, which is gone afterwards."""
-    if not library.available():
-        pytest.skip("the server needs the native library")
+def running(*arguments: object, name: str = "serve", native: bool = True) -> Iterator[Running]:
+    """A server with these arguments, by the command of that name, which is gone afterwards; or one without kernels."""
+    if native and not library.available():
+        pytest.skip("the native library was not built")
     command = [sys.executable, "-m", "regarde", name, *map(str, arguments), "--port", "0"]
-    with subprocess.Popen(command, stderr=subprocess.PIPE, env=environment(), text=True) as process:
+    variables = environment() if native else environment(REGARDE_NATIVE="0")
+    with subprocess.Popen(command, stderr=subprocess.PIPE, env=variables, text=True) as process:
         try:
             assert process.stderr is not None
-            line = process.stderr.readline()
-            found = STARTED.search(line.strip())
-            assert found, line
             lines: list[str] = []
+            found = None
+            while not found:
+                lines.append(process.stderr.readline())
+                assert lines[-1], lines
+                found = STARTED.search(lines[-1].strip())
+            lines.pop()
             threading.Thread(target=lines.extend, args=(process.stderr,), daemon=True).start()
             yield Running(process, int(found[1].rpartition(":")[2]), lines)
         finally:

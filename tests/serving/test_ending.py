@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import http.client
 import json
 import os
@@ -11,12 +12,19 @@ import subprocess
 import threading
 import time
 from collections import Counter
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
 
 import pytest
 
+from regarde.native import library
+from regarde.serving.journal import Journal
+from regarde.serving.limits import Refusal
+from regarde.serving.link import Link
+from regarde.serving.metrics import Metrics
+from regarde.serving.server import _loop
 from tests.serving.conftest import Running
 
 LONG = {"text": "abcd" * 60, "beam": 16, "prefix": "abcd" * 50}  # keeps a tiny model busy for a while
@@ -159,6 +167,87 @@ def test_models_that_die_are_started_again(serve: Callable[..., Any], tiny: Path
         until(lambda: server.get("/health/ready").status == 200)
         assert server.post("/v1/translate", {"text": "abc"}).status == 200
         assert gauge(server, "worker_starts_total") == 2
+
+
+@pytest.fixture
+def hung(serve: Callable[..., Any], tiny: Path) -> Iterator[Running]:
+    """A server whose models do not answer any more."""
+    with serve(f"tiny={tiny}", "--deadline", 2, "--grace", 0.5) as server:
+        (worker,) = children(server)
+        os.kill(worker, signal.SIGSTOP)
+        yield server
+        if Path(f"/proc/{worker}").exists():
+            os.kill(worker, signal.SIGKILL)
+
+
+def test_models_that_hang_do_not_hold_up_the_end(hung: Running) -> None:
+    (worker,) = children(hung)
+    with ThreadPoolExecutor(3) as pool:
+        plain = [pool.submit(hung.post, "/v1/translate", {"text": "abc"}) for _ in range(2)]
+        trace = pool.submit(hung.post, "/v1/translate", {"text": "abc", "trace": True})
+        until(lambda: gauge(hung, "sentences_under_way") == 3)
+        began = time.monotonic()
+        assert hung.stop() == 128 + signal.SIGTERM
+        assert time.monotonic() - began < 0.5 + 5
+        for answer in [each.result() for each in (*plain, trace)]:
+            assert (answer.status, answer.headers["retry-after"]) == (503, "1")
+    assert not Path(f"/proc/{worker}").exists()
+    assert hung.heard()[-1].startswith("regarde: terminated, and 3 requests were left")
+    assert not any("Traceback" in line for line in hung.lines)
+
+
+def test_models_that_hang_are_not_ready_and_are_started_again(hung: Running) -> None:
+    until(lambda: hung.get("/health/ready").status == 503)
+    assert hung.get("/health/live").status == 200
+    until(lambda: hung.get("/health/ready").status == 200)
+    assert hung.post("/v1/translate", {"text": "abc"}).status == 200
+    assert gauge(hung, "worker_starts_total") == 2
+    assert any("said nothing for" in line for line in hung.heard())
+
+
+def test_models_that_die_at_any_moment_are_a_503_and_leave_nothing_behind(tiny: Path) -> None:
+    if not library.available():
+        pytest.skip("the server needs the native library")
+
+    async def ask(link: Link, verb: str) -> int:
+        given = {
+            "texts": ["abc"],
+            "beam": 2,
+            "n_best": 1,
+            "prefix": "",
+            "attention": False,
+            "tokens": 250,
+            "bytes": 1 << 20,
+        }
+        try:
+            await link.ask(
+                "tiny", verb, {**given, "form": "records", "followed": False, "candidates": 2, "bytes": 1 << 20}
+            )
+        except Refusal as refusal:
+            return refusal.status
+        return 200
+
+    async def test() -> None:
+        link = Link({"tiny": tiny}, 1, 30.0, Metrics(), Journal())
+        await link.start()
+        for turns in (0, 1, 3):  # of the loop, between the death and the question
+            assert await ask(link, "translate") == 200
+            line = link._line
+            assert line is not None
+            line.process.kill()
+            line.process.wait()
+            line.writer.write(b"?")  # so that the line is known to be broken
+            for _ in range(turns):
+                await asyncio.sleep(0)
+            found = await asyncio.gather(*(ask(link, verb) for verb in ("translate", "trace", "translate")))
+            assert found == [503] * 3
+            assert not link._waiting
+            while not link.ready:
+                await asyncio.sleep(0.02)
+        await link.stop()
+
+    with asyncio.Runner(loop_factory=_loop) as runner:
+        runner.run(test())
 
 
 def test_the_models_end_with_the_server(serve: Callable[..., Any], tiny: Path) -> None:

@@ -107,10 +107,21 @@ def test_a_folder_that_is_no_report_is_named(tmp_path: Path) -> None:
         "{}",
         json.dumps(REPORT | {"metrics": []}),
         json.dumps(REPORT | {"entries": [3]}),
+        json.dumps(REPORT | {"format": "\x1b[2J"}),
+        json.dumps(REPORT | {"metrics": [METRIC | {"digits": float("inf")}]}),
+        *(
+            json.dumps(
+                REPORT | {"entries": [{"name": "a", "by_length": [POINT | {"quality": POINT["quality"] | bad}]}]}
+            )
+            for bad in ({"value": float("nan")}, {"low": 10**400}, {"high": [1]})
+        ),
+        "[" * 100_000,
     ):
         path.write_text(content)
         with pytest.raises(FolderError, match="not what regarde lab writes"):
             read([tmp_path])
+    path.write_text(json.dumps(REPORT | {"test": "\ud800"}))
+    assert read([tmp_path])[0]["test"] == "?"
     path.write_text(json.dumps(REPORT | {"format": 2}))
     with pytest.raises(FolderError, match="format 2, expected 1"):
         read([tmp_path])

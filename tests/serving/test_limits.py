@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import json
+import logging
 import socket
 import time
 from collections.abc import Callable, Iterator
@@ -13,6 +14,9 @@ from typing import Any
 
 import pytest
 
+from regarde.serving.journal import Errors, Journal
+from regarde.serving.keys import add
+from regarde.serving.security import network
 from tests.serving.conftest import Running
 
 JSON = {"content_type": "application/json"}
@@ -193,3 +197,49 @@ def test_one_client_may_not_send_more_than_its_rate(serve: Callable[..., Any], t
         assert [answer.status for answer in answers] == [200, 200, 200, 429, 429]
         assert int(answers[-1].headers["retry-after"]) >= 1
         assert server.get("/health").status == 200
+
+
+def test_a_made_up_key_has_no_rate_of_its_own(serve: Callable[..., Any], tiny: Path, tmp_path: Path) -> None:
+    question = {"text": "a"}
+    with serve(f"tiny={tiny}", "--rate", 2) as server:
+        made_up = [server.post("/v1/translate", question, authorization=f"Bearer {n}").status for n in range(4)]
+        assert made_up == [200, 200, 429, 429]
+    keys = [add(tmp_path / "keys", name) for name in ("one", "two")]
+    with serve(f"tiny={tiny}", "--rate", 2, "--keys", tmp_path / "keys") as server:
+        for key in keys:  # spaces and case do not make another key of it
+            named = [f"{scheme} {key}" for scheme in ("Bearer", "bearer", "Bearer ", "BEARER")]
+            found = [server.post("/v1/translate", question, authorization=name).status for name in named]
+            assert found == [200, 200, 429, 429]
+        form = {"q": "a", "target": "und", "api_key": keys[0]}
+        found = [server.post("/translate", form, authorization=f"Bearer {n}").status for n in range(3)]
+        assert found == [200, 200, 429]
+
+
+def test_a_client_of_ipv6_is_counted_by_its_network() -> None:
+    assert network("2001:db8:1:2::5") == network("2001:db8:1:2:ffff::9") != network("2001:db8:1:3::5")
+    assert network("::ffff:192.0.2.7") == network("192.0.2.7") == "192.0.2.7"
+    assert network("fe80::1%eth0") == network("fe80::2")
+
+
+def test_bad_requests_are_not_logged(serve: Callable[..., Any], tiny: Path) -> None:
+    with serve(f"tiny={tiny}") as server:
+        for bad in (b"nonsense secret\r\n\r\n", b"GET /secret HTTP/9\r\n\r\n", b"GET / HTTP/1.1\r\n: x\r\n\r\n"):
+            with socket.create_connection(("127.0.0.1", server.port), timeout=10) as client:
+                client.sendall(bad)
+                assert client.recv(1 << 16).startswith(b"HTTP/1.1 400 ")
+        upgrade = {"connection": "Upgrade", "upgrade": "websocket"}
+        assert server.send("GET", "/health", **upgrade).status == 200
+        assert server.heard() == []
+
+
+def test_an_error_of_ours_is_logged_in_a_line_without_what_was_sent(capsys: pytest.CaptureFixture[str]) -> None:
+    logger = logging.Logger("uvicorn.error")
+    logger.addHandler(Errors(Journal()))
+    for _ in range(3):
+        try:
+            raise ValueError("secret")
+        except ValueError as error:
+            logger.error("Exception in ASGI application\n", exc_info=error)
+    (line,) = capsys.readouterr().err.splitlines()
+    assert "Exception in ASGI application: ValueError at test_limits.py:" in json.loads(line)["trouble"]
+    assert "secret" not in line

@@ -76,8 +76,11 @@ def test_lines_that_are_no_pair_are_skipped_and_counted_if_wanted(tmp_path: Path
     given = {"name": str(tmp_path / "my.tsv")}
     with pytest.raises(DataError, match=r"line 3: not valid UTF-8 \(byte 0xff at offset 8 of the file\)"):
         prepare(tables(given))
-    notes = prepare(tables(given | {"on_error": "skip"})).notes
+    with pytest.raises(DataError, match=r"3 of 6 lines skipped \(50\.0%\): \S*my\.tsv:3 not valid UTF-8"):
+        prepare(tables(given | {"on_error": "skip"}))
+    notes = prepare(tables(given | {"on_error": "skip-any"})).notes
     assert notes[0] == ("data: 3 pairs kept; 3 skipped (1 invalid UTF-8, 1 NUL, 1 blank line); 1 lines ended in CRLF")
+    assert notes[1].startswith("warning: 3 of 6 lines skipped (50.0%)")
 
 
 def test_an_empty_corpus_is_said_plainly(tmp_path: Path) -> None:
@@ -176,13 +179,14 @@ def test_the_file_of_a_preset_is_a_recipe(name: str) -> None:
     assert compose({"name": "copy"}, recipe=file) == compose({"name": "copy"}, preset=name)
 
 
-@pytest.mark.parametrize(("pairs", "steps"), [(9, 5_000), (64 * 600, 6_000), (64 * 3_000, 20_000)])
+@pytest.mark.parametrize(("pairs", "steps"), [(9, 5_000), (8 * 600, 6_000), (8 * 3_000, 20_000)])
 def test_a_length_that_is_not_said_is_ten_epochs_within_bounds(pairs: int, steps: int, tmp_path: Path) -> None:
     given = write(tmp_path / "my.tsv", *((f"{n:06}", f"{n:06}") for n in range(pairs)))
     held_out = write(tmp_path / "valid.tsv", ("1", "1"))
     asked = {**given, "valid": [held_out["name"]]}
-    assert prepare(compose(asked)).recipe.training.steps == steps
-    assert prepare(compose(asked, settings=["training.epochs=1"])).recipe.training.steps == -(-pairs // 64)
+    eight = ["training.batch_pairs=8"]
+    assert prepare(compose(asked, settings=eight)).recipe.training.steps == steps
+    assert prepare(compose(asked, settings=[*eight, "training.epochs=1"])).recipe.training.steps == -(-pairs // 8)
 
 
 def test_pairs_of_ones_own_have_more_dropout_unless_a_model_is_named(tmp_path: Path) -> None:

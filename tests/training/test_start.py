@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import importlib.metadata
 import json
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -12,6 +13,10 @@ import torch
 import regarde
 from regarde import config
 from regarde.errors import DataError
+from regarde.training.checkpoint import Checkpoints
+from regarde.training.job import Request
+from regarde.training.job import _tables as resumed_tables
+from regarde.training.prepare import prepare
 from regarde.training.start import Run, compose, default_folder, free_folder
 from regarde.training.threads import WORTH_SHARING, settled_threads
 
@@ -63,8 +68,43 @@ def test_lines_that_are_no_pair_can_be_skipped() -> None:
     Path("my.tsv").write_text(f"{TABLE}alone\n")
     with pytest.raises(DataError, match="line 21"):
         regarde.train("my.tsv", settings=SMALL)
-    run = regarde.train("my.tsv", settings=SMALL, on_error="skip")
+    with pytest.warns(UserWarning, match=r"1 of 21 lines skipped \(4\.8%\): my\.tsv:21 1 column"):
+        run = regarde.train("my.tsv", settings=SMALL, on_error="skip")
     assert "20 pairs kept; 1 skipped" in (run.folder / "train.log").read_text()
+
+
+def test_a_header_and_quotes_are_asked_about_and_a_resumed_run_reads_as_the_first() -> None:
+    quoted = "".join(f'"{n:02}"\t"{n:02}"\n' for n in range(20))
+    Path("my.tsv").write_text(f"source\ttarget\n{quoted}")
+    with pytest.raises(DataError, match=r"my\.tsv, line 1: .*--header leaves the row out"):
+        regarde.train("my.tsv", settings=SMALL)
+    with pytest.raises(DataError, match=r"my\.tsv: .*--quotes removes them"):
+        regarde.train("my.tsv", settings=SMALL, header=True)
+    assert not Path("runs").exists()
+    run = regarde.train("my.tsv", settings=SMALL, header=True, quotes=True)
+    Path("plain.tsv").write_text(TABLE)
+    plain = regarde.train("plain.tsv", settings=SMALL)
+    read = {folder: config.read(folder / "config.toml")["data"] for folder in (run.folder, plain.folder)}
+    assert (read[run.folder]["header"], read[run.folder]["quotes"]) == (True, True)
+    assert (read[plain.folder]["header"], read[plain.folder]["quotes"]) == (False, False)
+    assert read[run.folder]["sha256"] == read[plain.folder]["sha256"]
+    assert regarde.train(run.folder, resume=True, settings=["training.steps=4"]).folder == run.folder
+
+
+def test_a_run_that_was_begun_before_headers_were_asked_about_goes_on_as_it_was() -> None:
+    Path("my.tsv").write_text(f"source\ttarget\n{TABLE}")
+    run = regarde.train("my.tsv", settings=SMALL, header=False)
+    found = Checkpoints(run.folder / "checkpoints").newest([])
+    assert found is not None
+    old = {key: value for key, value in found.tables["data"].items() if key not in ("header", "quotes")}
+    tables = resumed_tables(Request(None, run.folder), replace(found, tables=found.tables | {"data": old}))
+    assert len(prepare(tables).train) + len(prepare(tables).valid) == 21
+
+
+def test_a_header_that_is_said_to_be_a_pair_is_learned_from() -> None:
+    Path("my.tsv").write_text(f"source\ttarget\n{TABLE}")
+    run = regarde.train("my.tsv", settings=SMALL, header=False)
+    assert "data: 21 pairs kept" in (run.folder / "train.log").read_text()
 
 
 def test_training_gives_the_threads_of_the_caller_back() -> None:

@@ -40,6 +40,8 @@ class Quiet:
         if self.do and (place, self.now) == (self.at, self.number):
             self.do()
 
+    def noted(self, note: str) -> None: ...
+
     def began(self, number: int, values: Mapping[str, Any]) -> None:
         self.now = number
         self._pass("began")

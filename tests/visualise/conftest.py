@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+
 import numpy as np
 import pytest
 
-from regarde.visualise import Heatmap
+from regarde.visualise import Heatmap, fonts
 
 HOSTILE = (
     "<b>&\"'",
@@ -60,3 +62,13 @@ def words() -> Heatmap:
 @pytest.fixture
 def hostile() -> Heatmap:
     return MAPS["hostile"]
+
+
+@pytest.fixture
+def bare(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
+    """A system with nothing but what comes with matplotlib."""
+    only = {"DejaVu Sans": fonts._installed()["DejaVu Sans"]}
+    monkeypatch.setattr(fonts, "_installed", lambda: only)
+    fonts._families.cache_clear()
+    yield
+    fonts._families.cache_clear()

@@ -9,16 +9,6 @@ from regarde.visualise import fonts
 pytest.importorskip("matplotlib")
 
 
-@pytest.fixture
-def bare(monkeypatch: pytest.MonkeyPatch) -> None:
-    """A system with nothing but what comes with matplotlib."""
-    only = {"DejaVu Sans": fonts._installed()["DejaVu Sans"]}
-    monkeypatch.setattr(fonts, "_installed", lambda: only)
-    fonts._families.cache_clear()
-    yield
-    fonts._families.cache_clear()
-
-
 def test_what_comes_with_matplotlib_writes_what_it_can() -> None:
     assert fonts.letter("Straße, Ελλάδα, мир") == fonts.Lettering("Straße, Ελλάδα, мир", ("DejaVu Sans",))
 

@@ -97,14 +97,37 @@ def test_the_left_side_of_an_arrow_stays_left_in_every_script() -> None:
     assert title == "\u200eשלום \u200e→\u200e עולם"
 
 
+def breadth(picture: Picture) -> float:
+    """Inches from edge to edge, as it is saved."""
+    width: float = picture.figure.get_tightbbox().width
+    return width
+
+
+@pytest.mark.parametrize("fonts", ["installed", "bare"])
 @pytest.mark.parametrize(
-    "words", ["ein sehr langer Satz mit vielen Wörtern", "注意は訳すときに見るところを示す長い文である"]
+    "words", ["ein sehr langer Satz", "WWWWWWWWWW iiiiii", "注意は訳すときに見る", "訳 short words"]
 )
-def test_a_long_title_makes_no_picture_wider(words: str) -> None:
-    heat = Heatmap(("a", "b"), ("c", "d"), np.eye(2))
-    (long,) = (text for text in texts(draw([Panel(heat)], title=f"{words} → {words}")) if text.endswith("…"))
-    assert 15 < len(long) < len(words) * 2
-    assert "短い → 訳" in {text.replace("\u200e", "") for text in texts(draw([Panel(heat)], title="短い → 訳"))}
+def test_a_long_title_makes_no_picture_wider(request: pytest.FixtureRequest, fonts: str, words: str) -> None:
+    if fonts == "bare":
+        request.getfixturevalue("bare")
+    source = tuple(f"w{n}" for n in range(14))
+    panel = Panel(Heatmap(source, ("c", "d"), np.ones((2, 14))))
+    picture = draw([panel], title=f"{words} → {words * 3}")
+    (title,) = (text for text in texts(picture) if text.endswith("…"))
+    assert len(title) > 20
+    assert breadth(picture) <= breadth(draw([panel])) + 0.04  # the margin left of the words
+
+
+def test_a_short_title_is_whole() -> None:
+    assert "\u200ekurz \u200e→\u200e short" in texts(
+        draw([Panel(Heatmap(("a",), ("c",), np.eye(1)))], title="kurz → short")
+    )
+
+
+def test_a_script_that_was_cut_off_is_not_missed(bare: None) -> None:
+    heat = Heatmap(("a",), ("c",), np.eye(1))
+    assert draw([Panel(heat)], title=f"訳 {'x' * 80}").missing
+    assert not draw([Panel(heat)], title=f"{'x' * 60} 訳").missing
 
 
 def test_a_very_large_map_is_one_image(tmp_path: Path) -> None:

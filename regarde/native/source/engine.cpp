@@ -85,7 +85,7 @@ EXPORT const char *engine_build(void *handle) {
     made->folder.tensors.clear();  // whatever is needed of them was copied or packed
     return nullptr;
   } catch (const std::exception &problem) {
-    made->error = problem.what();
+    made->error = engine::cause(problem);
     return made->error.c_str();
   }
 }
@@ -100,7 +100,7 @@ EXPORT const char *engine_join(void *handle, void *const *members, const int64_t
                                                      std::vector<int64_t>(offsets, offsets + count));
     return nullptr;
   } catch (const std::exception &problem) {
-    made->error = problem.what();
+    made->error = engine::cause(problem);
     return made->error.c_str();
   }
 }
@@ -122,14 +122,16 @@ EXPORT const char *engine_shortlist(void *handle, const int64_t *frequent, int64
     made->shortlist = std::move(given);
     return nullptr;
   } catch (const std::exception &problem) {
-    made->error = problem.what();
+    made->error = engine::cause(problem);
     return made->error.c_str();
   }
 }
 
+// An answer, which the caller frees; null where there is no memory even for that.
 EXPORT void *engine_decode(void *handle, const engine::Request *request) {
   auto *made = static_cast<Engine *>(handle);
-  auto *answer = new Answer;
+  auto *answer = new (std::nothrow) Answer;
+  if (!answer) return nullptr;
   try {
     engine::Search search(*made->model, *made->folder.table, *request, made->shortlist);
     std::vector<std::thread> others;
@@ -159,14 +161,15 @@ EXPORT void *engine_decode(void *handle, const engine::Request *request) {
       if (problem) std::rethrow_exception(problem);
     answer->take(search);
   } catch (const std::exception &problem) {
-    answer->error = problem.what();
+    answer->error = engine::cause(problem);
   }
   return answer;
 }
 
 // What the encoder makes of a source, which is given with EOS: an answer of reals alone, none of several models.
 EXPORT void *engine_states(void *handle, const int64_t *ids, int64_t count) {
-  auto *answer = new Answer;
+  auto *answer = new (std::nothrow) Answer;
+  if (!answer) return nullptr;
   try {
     const engine::Model &model = *static_cast<Engine *>(handle)->model;
     engine::Sentence sentence;
@@ -176,7 +179,7 @@ EXPORT void *engine_states(void *handle, const int64_t *ids, int64_t count) {
     model.encode({&sentence}, first.data());
     answer->reals.assign(sentence.states.begin(), sentence.states.end());
   } catch (const std::exception &problem) {
-    answer->error = problem.what();
+    answer->error = engine::cause(problem);
   }
   return answer;
 }

@@ -108,6 +108,12 @@ EXPORT int tables_agree(const Table *one, const Table *other) {
   return 1;
 }
 
+// A hash of the sources this was built from (sources.py), for the Python side to compare with those it sees.
+#if !defined(REGARDE_SOURCES)
+#define REGARDE_SOURCES ""
+#endif
+EXPORT const char *built_from() { return REGARDE_SOURCES; }
+
 // The sizes of the arguments, for the Python side to compare with its own.
 EXPORT int64_t size_of(int64_t which) {
   const int64_t sizes[] = {sizeof(Recurrent), sizeof(Additive),     sizeof(Before),  sizeof(After),

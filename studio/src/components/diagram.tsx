@@ -47,6 +47,10 @@ const DRAWINGS: Record<Place, Drawing> = {
     nodes: [BEFORE, P, Y, ATTEND, CONTEXT, ENCODER, { id: "state", x: 130, y: 104, name: "self-attention", phase: "state", wide: 116 }, { id: "feed", x: 360, y: 104, name: "feed-forward", wide: 108 }],
     edges: [["before", "state"], ["state", "attend"], ...LOOKED, ["context", "feed"], ["state", "feed"], ["feed", "p"], SAID],
   },
+  somewhere: {
+    nodes: [BEFORE, P, Y, ATTEND, CONTEXT, ENCODER, { id: "state", x: 280, y: 104, name: "decoder", phase: "state", wide: 150 }],
+    edges: [["before", "state"], ["state", "attend"], ...LOOKED, ["context", "state"], ["state", "p"], SAID],
+  },
   none: {
     nodes: [BEFORE, P, Y, { id: "h", x: 110, y: 190, name: "h_1 … h_S", phase: "states", wide: 150 }, { id: "last", x: 200, y: 104, name: "s_t−1" }, { id: "state", x: 340, y: 104, name: "s_t", phase: "state" }],
     edges: [["h", "last"], ["last", "state"], ["before", "state"], ["state", "p"], SAID],

@@ -1,17 +1,23 @@
 // Formulas as MathML, which browsers draw and screen readers read, written the way one would say them:
 //   m`e_{t,j} = v^⊤ tanh(W s_{t−1} + U h_j)`
-// `_` and `^` with {…}, \frac{…}{…}, \tilde{…}, \sqrt{…}, \sum_{…}. A number put in is a number; a string put in is
-// text, never markup.
+// `_` and `^` with {…}, \frac{…}{…}, \tilde{…}, \sqrt{…}, \sum_{…}, Greek letters; any other command is a name. A
+// number put in is a number; a string put in is text, never markup. `latex` draws a formula that a model states.
 import type { ComponentChild, JSX } from "preact";
 import { fixed, visible } from "../text";
 
 type Given = number | string;
+const LETTERS: Record<string, string> = {
+  top: "⊤", alpha: "α", beta: "β", gamma: "γ", delta: "δ", epsilon: "ε", theta: "θ", lambda: "λ", mu: "μ", pi: "π",
+  rho: "ρ", sigma: "σ", tau: "τ", phi: "φ", psi: "ψ", omega: "ω",
+};
 const FIRST = 0xe000; // values stand in the text as characters that no text uses
 
 export function m(literal: TemplateStringsArray, ...given: Given[]): JSX.Element {
   const text = literal.raw.reduce((all, part, i) => all + String.fromCodePoint(FIRST + i - 1) + part);
   return <math>{new Reader(text, given).row()}</math>;
 }
+
+export const latex = (formula: string): JSX.Element => <math>{new Reader(formula, []).row()}</math>;
 
 /** The same as its own line. */
 export const Formula = ({ children }: { children: JSX.Element }): JSX.Element => <div class="formula">{children}</div>;
@@ -61,7 +67,8 @@ class Reader {
   }
 
   private atom(): JSX.Element {
-    const c = this.text[this.at];
+    const c = this.text[this.at] ?? "";
+    if (!c) return <mrow />;
     if (c === "{") return this.group();
     if (c === "\\") return this.command();
     const value = this.given[c.charCodeAt(0) - FIRST];
@@ -72,12 +79,13 @@ class Reader {
     const word = /^(?:[a-zA-Z]{2,}|[\d.]+|.)/u.exec(this.text.slice(this.at))![0];
     this.at += word.length;
     if (/^\d/.test(word)) return <mn>{word}</mn>;
-    return /^[\p{L}⊤]/u.test(word) ? <mi>{word}</mi> : <mo>{word}</mo>;
+    return /^[\p{L}⊤]/u.test(word) ? <mi>{word}</mi> : <mo>{word === "-" ? "−" : word}</mo>;
   }
 
   private command(): JSX.Element {
-    const name = /^\\([a-z]+)/.exec(this.text.slice(this.at))![1];
+    const name = /^\\([a-zA-Z]*)/.exec(this.text.slice(this.at))![1];
     this.at += name.length + 1;
+    const letter = LETTERS[name];
     switch (name) {
       case "frac":
         return <mfrac>{[this.group(), this.group()]}</mfrac>;
@@ -88,7 +96,13 @@ class Reader {
       case "sum":
         return <mo>∑</mo>;
       default:
-        throw new Error(`\\${name} is not known`);
+        if (letter) return <mi>{letter}</mi>;
+        return (
+          <mrow>
+            <mspace width="0.17em" />
+            <mi>{name}</mi>
+          </mrow>
+        );
     }
   }
 }

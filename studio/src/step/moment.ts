@@ -1,11 +1,11 @@
 // One step of the decoder, all that its columns show: computed once, read by chart, formulas and diagram.
 import { computed } from "@preact/signals";
 import { number, set, word } from "../address";
-import { NAMES, type Phase, type Plan, plan } from "../model";
+import { MIXTURE, NAMES, type Phase, type Plan, plan } from "../model";
 import { model, moments, part, trace } from "../session";
 import { mixture, taken } from "../trace";
 
-export const description = computed<Plan | null>(() => (model.value ? plan(model.value.settings) : null));
+export const description = computed<Plan | null>(() => (model.value ? plan(model.value) : null));
 
 /** The step of the address, within the sentence. */
 export const t = computed(() => Math.max(0, Math.min(number("step") ?? 0, moments.value.length - 1)));
@@ -62,7 +62,7 @@ export const contextNorm = computed<number | null>(() => {
 /** What attention brought back, number by number, where it is the states themselves that are mixed. */
 export const context = computed<number[] | null>(() => {
   const states = trace.value?.states;
-  const itself = states && weights.value.length && description.value?.mechanism !== "multi-head";
+  const itself = states && weights.value.length && description.value?.formulas.context === MIXTURE;
   return itself ? mixture(weights.value, states) : null;
 });
 

@@ -1,6 +1,6 @@
 // A quantity opened: its formula as its paper writes it, and the same with the numbers of this very step.
 import type { ComponentChildren, JSX } from "preact";
-import { Formula, m } from "../components/math";
+import { Formula, latex, m } from "../components/math";
 import { Say, Token } from "../components/tokens";
 import { Vector } from "../components/vector";
 import {
@@ -10,7 +10,6 @@ import {
   type Phase,
   type Plan,
   queryFormula,
-  scoreFormula,
   stateFormula,
 } from "../model";
 import { chosen, model, part, trace } from "../session";
@@ -37,6 +36,10 @@ interface Props {
 }
 
 const Saying = ({ children }: { children: ComponentChildren }): JSX.Element => <p class="saying">{children}</p>;
+/** A formula, where the model states it. */
+const Stated = ({ children }: { children: JSX.Element | null }): JSX.Element | null =>
+  children ? <Formula>{children}</Formula> : null;
+const stated = (formula: string | undefined): JSX.Element | null => (formula ? latex(formula) : null);
 const source = (j: number): string => trace.value!.source_tokens[j];
 
 /** The first numbers of a vector, as one would begin to read it out. */
@@ -57,7 +60,7 @@ function States({ plan, j }: Props): JSX.Element {
           ? " Only what it ends with goes on."
           : " It keeps a state for each, and attention chooses among them."}
       </Saying>
-      <Formula>{encoderFormula(model.value!.settings)}</Formula>
+      <Stated>{encoderFormula(model.value!)}</Stated>
       <Formula>{m`j = 1 , … , S, S = ${String(S)}`}</Formula>
       {state ? (
         <>
@@ -91,7 +94,7 @@ function State(): JSX.Element {
         )}{" "}
         What the decoder remembers moves on.
       </Saying>
-      <Formula>{stateFormula(model.value!.settings)}</Formula>
+      <Stated>{stateFormula(model.value!)}</Stated>
       <Formula>{m`t = ${String(t.value + 1)}, y_{t−1} = ${before}`}</Formula>
     </>
   );
@@ -103,13 +106,14 @@ function Scores({ plan, j }: Props): JSX.Element {
     <>
       <Saying>
         How well does <Token of={source(j)} /> suit what the decoder asks for?
+        {plan.score ? ` The score is ${plan.score}.` : null}
       </Saying>
-      <Formula>{scoreFormula(plan)}</Formula>
-      <Formula>{queryFormula(plan)}</Formula>
-      {plan.mechanism === "coverage" && plan.score !== "additive" ? (
+      <Stated>{stated(plan.formulas.score)}</Stated>
+      <Stated>{queryFormula(plan)}</Stated>
+      {plan.formulas.compared ? (
         <>
-          <Saying>Where attention has been counts too: in the place of the state stands</Saying>
-          <Formula>{m`h_j + w \sum_{i<t} α_{i,j}`}</Formula>
+          <Saying>{COMPARED[plan.mechanism] ?? "In the place of the state stands"}</Saying>
+          <Formula>{latex(plan.formulas.compared)}</Formula>
         </>
       ) : null}
       {plan.mechanism === "monotonic" ? <Saying>A learned r is added to every score.</Saying> : null}
@@ -122,20 +126,19 @@ function Scores({ plan, j }: Props): JSX.Element {
   );
 }
 
+const COMPARED: Record<string, string> = {
+  coverage: "Where attention has been counts too: in the place of the state stands",
+  "multi-head": "Each head has its own projections: in the place of state and query stand",
+};
+
 /** Large scores are counted from the highest, which changes nothing and keeps numbers readable. */
 function Weights({ plan, j }: Props): JSX.Element {
   const [step, place] = [String(t.value + 1), String(j + 1)];
   const given = energies.value;
   return (
     <>
-      <Saying>{WEIGHING[plan.mechanism] ?? WEIGHING.global}</Saying>
-      {plan.mechanism === "monotonic" ? (
-        <Formula>{m`α_{t,j} = 1, σ(e_{t,j}) ≥ \frac{1}{2}`}</Formula>
-      ) : plan.normaliser === "sparsemax" ? (
-        <Formula>{m`α_{t,j} = max(e_{t,j} − τ, 0), \sum_j α_{t,j} = 1`}</Formula>
-      ) : (
-        <Formula>{m`α_{t,j} = \frac{exp(e_{t,j})}{\sum_i exp(e_{t,i})}`}</Formula>
-      )}
+      <Saying>{WEIGHING[plan.mechanism] ?? `Attention of kind ${plan.mechanism} makes weights of the scores.`}</Saying>
+      <Stated>{stated(plan.formulas.weights)}</Stated>
       {given && given[j] !== null ? <Worked plan={plan} energies={given} j={j} /> : null}
       {given ? null : (
         <Formula>{m`α_{${step},${place}} = ${weights.value[j]}`}</Formula>
@@ -157,10 +160,13 @@ const WEIGHING: Record<string, string> = {
   "multi-head": "Each head makes weights of its own scores; they add up to one.",
 };
 
+const NORMALISERS = ["softmax", "sparsemax"]; // whose numbers are worked out here
+
 function Worked({ plan, energies: given, j }: { plan: Plan; energies: (number | null)[]; j: number }): JSX.Element {
   const weight = weights.value[j];
   const e = given[j]!;
   if (plan.mechanism === "monotonic") return <Formula>{m`σ(${e}) = ${1 / (1 + Math.exp(-e))}, α = ${weight}`}</Formula>;
+  if (!(plan.mechanism in WEIGHING) || !NORMALISERS.includes(plan.normaliser)) return <Formula>{m`e = ${e}, α = ${weight}`}</Formula>;
   if (plan.normaliser === "sparsemax") return <Formula>{m`${e} − τ = ${weight}`}</Formula>;
   const open = given.filter((each, i): each is number => each !== null && (weights.value[i] > 0 || i === j));
   const top = Math.max(...open);
@@ -192,7 +198,7 @@ function Context({ plan }: Props): JSX.Element {
   return (
     <>
       <Saying>What attention brings back: the states it looked at, mixed by their weights.</Saying>
-      <Formula>{plan.mechanism === "multi-head" ? m`c_t = \sum_j α_{t,j} W_V h_j` : m`c_t = \sum_j α_{t,j} h_j`}</Formula>
+      <Stated>{stated(plan.formulas.context)}</Stated>
       <Formula>
         {best.length > 2
           ? m`c_{${String(t.value + 1)}} = ${a.weight} h_${A} + ${b.weight} h_${B} + ${c.weight} h_${C} + …`
@@ -223,7 +229,7 @@ function Candidates({ plan }: Props): JSX.Element {
       <Saying>
         {plan.place === "none" ? "The state becomes" : "State and context become"} a probability for every word there is.
       </Saying>
-      <Formula>{outputFormula(model.value!.settings)}</Formula>
+      <Stated>{outputFormula(model.value!)}</Stated>
       <Formula>{m`p(${first.token}) = exp(${first.log_probability ?? -Infinity}) = ${p(first)}`}</Formula>
       {second ? (
         <Saying>

@@ -1,8 +1,16 @@
 // What a search found, as two streams: engines/records.py reads them side by side.
 #pragma once
+#include <new>
+
 #include "searching.h"
 
 namespace engine {
+
+// What went wrong, in the words that engines/native.py knows.
+inline const char *cause(const std::exception &problem) {
+  const bool memory = dynamic_cast<const std::bad_alloc *>(&problem) || dynamic_cast<const std::length_error *>(&problem);
+  return memory ? "out of memory" : problem.what();
+}
 
 struct Answer {
   std::vector<int64_t> numbers;  // of each sentence how many; of each hypothesis T, S, finished, its ids

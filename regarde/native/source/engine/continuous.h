@@ -118,7 +118,7 @@ class Continuous {
         if (batch.empty()) return;
         batch.step([this](Active &one) { return goes_on(one); }, [this](Active &one) { end(one); });
       } catch (const std::exception &problem) {  // nothing that a request can say leads here; but nobody may wait for ever
-        const std::string said = problem.what();
+        const std::string said = cause(problem);
         batch.abandon([&](Active &one) { end(one, said); });
       }
     }

@@ -111,7 +111,13 @@ class Search {
     float likeliest = -INFINITY;  // word of this step, whichever hypothesis it follows
     for (int64_t slot = 0; slot < one.live; slot++) {
       float *x = logits + slot * model.V;
-      sums[slot] = table.log_sum_exp(x, V);
+      const float sum = table.log_sum_exp(x, V);
+      const bool sound = sum > -INFINITY && all_numbers(x, V);
+      sums[slot] = sound ? sum : NAN;
+      if (!sound && request.kind != FORCED) {  // no answer at all: scribe.py says why
+        one.found.clear();
+        return {};
+      }
       if (request.kind != FORCED) forbid(one, x);
       if (one.sentence.watched) watch(one, slot, x, sums[slot]);
       if (request.prune > 0) likeliest = std::max(likeliest, table.highest(x, V) - sums[slot]);
@@ -174,10 +180,8 @@ class Search {
       return;
     }
     std::lock_guard<std::mutex> hold(mutex);  // the samples of a sentence may come from several workers
-    for (Hypothesis &h : one.found) {
-      samples_of.resize(request.count);
-      samples_of[one.sentence.number].emplace_back(one.sample, std::move(h));
-    }
+    samples_of.resize(request.count);
+    for (Hypothesis &h : one.found) samples_of[one.sentence.number].emplace_back(one.sample, std::move(h));
     auto &own = samples_of[one.sentence.number];
     if (static_cast<int64_t>(own.size()) < samples()) return;
     std::sort(own.begin(), own.end(), [](const auto &a, const auto &b) { return a.first < b.first; });
@@ -245,6 +249,17 @@ class Search {
   int64_t known(int64_t word) const {
     if (word < 0 || word >= model.V) throw std::out_of_range("a token that the model does not know");
     return word;
+  }
+
+  // Is none of them NaN or +infinity? Finite weights may be so large that their products overflow.
+  static bool all_numbers(const float *x, int64_t count) {
+    uint32_t odd = 0;
+    for (int64_t i = 0; i < count; i++) {
+      uint32_t bits;
+      std::memcpy(&bits, x + i, sizeof bits);
+      odd |= static_cast<uint32_t>(bits == 0x7f800000u) | static_cast<uint32_t>((bits & 0x7fffffffu) > 0x7f800000u);
+    }
+    return !odd;
   }
 
   // Forced decoding: the word that is said.

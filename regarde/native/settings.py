@@ -1,0 +1,94 @@
+"""The settings of a model without torch: kinds, bounds and defaults as regarde.models states them, for both engines.
+
+The classes of `ModelConfig` import torch, which a translator need not have. settings.json is written from them
+(`described`), and a test holds it to them. `parse` reads a model's table by it, as regarde.config reads any other.
+
+    "int" "float" "bool" "str"    plain values
+    {"int": [low, high]}          within bounds
+    ["a", "b"]                    one of a closed list
+    {"kinds": ["AConfig", …]}     tables told apart by their `kind`
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import functools
+import json
+import operator
+import typing
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Annotated, Any, Literal
+
+from regarde import config
+from regarde.config import Bound, Table
+
+PATH = Path(__file__).with_name("settings.json")
+_PLAIN: dict[str, type] = {"int": int, "float": float, "bool": bool, "str": str}
+
+
+def parse(table: Table) -> Any:
+    """The settings of [model], each within its bounds; one that is not given has its default."""
+    return config.parse(_stated(), {"model": table}).model
+
+
+def described(union: Any) -> Table:
+    """Every class that a union of configurations leads to, by name."""
+    found: Table = {"ModelConfig": _described(union)}
+    waiting = [*typing.get_args(union)]
+    while waiting:
+        cls = waiting.pop(0)
+        if cls.__name__ not in found:
+            hints = typing.get_type_hints(cls, include_extras=True)
+            types = {field.name: _described(hints[field.name]) for field in dataclasses.fields(cls)}
+            found[cls.__name__] = {"types": types, "defaults": config.as_table(cls())}
+            named = [one for hint in hints.values() for one in typing.get_args(hint) if isinstance(one, type)]
+            waiting += [one for one in named if dataclasses.is_dataclass(one)]
+    return found
+
+
+def _described(hint: Any) -> Any:
+    if typing.get_origin(hint) is Literal:
+        return list(typing.get_args(hint))
+    if typing.get_origin(hint) is Annotated:
+        (bound,) = hint.__metadata__
+        return {hint.__origin__.__name__: [bound.low, bound.high]}
+    if not typing.get_args(hint):
+        return hint.__name__
+    options = [option for option in typing.get_args(hint) if option is not type(None)]
+    return {"kinds": [option.__name__ for option in options]} if len(options) > 1 else _described(options[0])
+
+
+@functools.cache
+def _stated() -> Any:
+    tables = json.loads(PATH.read_text(encoding="utf-8"))
+    return dataclasses.make_dataclass("Stated", [("model", _type(tables.pop("ModelConfig"), tables, {}))])
+
+
+def _type(given: Any, tables: Mapping[str, Table], made: dict[str, Any]) -> Any:
+    """The type that a description stands for."""
+    if isinstance(given, list):
+        return Literal[tuple(given)]
+    if isinstance(given, str):
+        return _PLAIN[given]
+    ((word, listed),) = given.items()
+    if word != "kinds":
+        return Annotated[_PLAIN[word], Bound(*listed)]
+    for name in listed:
+        if name not in made:
+            made[name] = _class(name, tables, made)
+    return functools.reduce(operator.or_, [made[name] for name in listed])
+
+
+def _class(name: str, tables: Mapping[str, Table], made: dict[str, Any]) -> type:
+    fields: list[tuple[str, Any, Any]] = []
+    for key, given in tables[name]["types"].items():
+        hint, default = _type(given, tables, made), tables[name]["defaults"].get(key)
+        if isinstance(default, dict):
+            (chosen,) = (made[one] for one in given["kinds"] if tables[one]["types"]["kind"] == [default["kind"]])
+            fields.append(
+                (key, hint, dataclasses.field(default_factory=functools.partial(config.parse, chosen, default)))
+            )
+        else:
+            fields.append((key, hint, default))
+    return dataclasses.make_dataclass(name, fields, frozen=True)

@@ -1,0 +1,62 @@
+"""Each score, normaliser and mechanism states its formula; the list that needs no torch says the same."""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+import typing
+
+import pytest
+
+from regarde import config as configs
+from regarde.attention import NORMALISERS
+from regarde.attention.mechanisms import AttentionConfig, GlobalConfig
+from regarde.attention.scores import GeneralConfig, ScoreConfig
+from regarde.engines.native import NativeEngine, flattened
+from regarde.engines.reference import TorchEngine
+from regarde.models import BahdanauConfig
+from regarde.native import formulas, library
+from tests.contract.conftest import native_words
+
+SCORES = {config.kind: config().build(8, 8) for config in typing.get_args(ScoreConfig)}
+MECHANISMS = {config.kind: config(score=GeneralConfig()).build(8, 8) for config in typing.get_args(AttentionConfig)}
+STATED = {
+    "scores": {kind: score.formula for kind, score in SCORES.items()},
+    "normalisers": {name: normaliser.formula for name, normaliser in NORMALISERS.items()},
+    "mechanisms": {kind: dict(mechanism.formulas) for kind, mechanism in MECHANISMS.items()},
+}
+
+
+def test_the_list_without_torch_is_what_the_classes_state() -> None:
+    """Of all that the native engine knows: anything else is served by torch, which has the classes."""
+    expected = {what: {kind: f for kind, f in of.items() if kind in native_words()} for what, of in STATED.items()}
+    text = f"{json.dumps(expected, indent=1, ensure_ascii=False)}\n"
+    if os.environ.get("UPDATE_DOCS"):
+        formulas.PATH.write_text(text, encoding="utf-8")
+    assert formulas.PATH.read_text(encoding="utf-8") == text
+
+
+@pytest.mark.skipif(not library.available(), reason="the native library was not built")
+def test_both_engines_give_the_same_formulas() -> None:
+    for kind, mechanism in {c.kind: c for c in typing.get_args(AttentionConfig)}.items():
+        config = BahdanauConfig(embedding=5, hidden=8, maxout=4, attention=mechanism(score=GeneralConfig()))
+        model = config.build(9, 9)
+        settings = flattened({"model": configs.as_table(config), "vocabulary": {"source": 9, "target": 9}})
+        native = NativeEngine(settings, {name: tensor.numpy() for name, tensor in model.state_dict().items()})
+        assert native.formulas == TorchEngine(model).formulas, kind
+        assert native.formulas.keys() >= {"score", "weights", "context"}, kind
+
+
+def test_a_model_states_the_formula_of_its_own_score() -> None:
+    config = BahdanauConfig(embedding=5, hidden=6, maxout=4, attention=GlobalConfig(score=GeneralConfig()))
+    assert TorchEngine(config.build(9, 9)).formulas["score"] == SCORES["general"].formula
+
+
+def test_every_formula_closes_its_braces_and_uses_commands_that_the_page_draws() -> None:
+    drawn = {"frac", "sqrt", "tilde", "sum", "top", "alpha", "sigma", "tau", "tanh", "exp", "max", "cos"}
+    everything = [*STATED["scores"].values(), *STATED["normalisers"].values()]
+    everything += [formula for stated in STATED["mechanisms"].values() for formula in stated.values()]
+    for formula in everything:
+        assert formula.count("{") == formula.count("}"), formula
+        assert set(re.findall(r"\\([a-z]+)", formula)) <= drawn, formula
