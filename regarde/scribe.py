@@ -37,7 +37,11 @@ class Scribe:
     def tokens(self, text: str, prefix: str = "") -> Sentence:
         """text -> tokens; a sentence that is too long is refused."""
         found = self._tokens(text, self.text.source)
-        return replace(found, prefix=self._prefix(prefix)) if prefix and not prefix.isspace() else found
+        return replace(found, prefix=self.prefix(prefix))
+
+    def prefix(self, text: str) -> Prefix:
+        """How a translation must begin; a blank text asks for nothing."""
+        return self._prefix(text) if text and not text.isspace() else NO_PREFIX
 
     def target_tokens(self, text: str) -> Sentence:
         """The same for a text of the target side."""

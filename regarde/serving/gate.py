@@ -52,6 +52,19 @@ class Gate:
         finally:
             self._left(sentences)
 
+    @contextmanager
+    def reading(self) -> Iterator[None]:
+        """A request whose text is being read: it counts as one sentence, but not as one that a model answered."""
+        if self.under_way >= self._limits.queue:
+            raise self._full()
+        if not self.under_way:
+            self._last = time.monotonic()
+        self.under_way += 1
+        try:
+            yield
+        finally:
+            self.under_way -= 1
+
     def counted(self, client: str) -> None:
         """One request more of a client, which may have sent too many."""
         if not self._limits.rate:

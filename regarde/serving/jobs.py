@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import struct
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, Self
 
 import numpy as np
@@ -46,7 +46,8 @@ class Reading:
     def begun(self, question: Question) -> Job:
         """The job of a question; what is too long or too much is refused."""
         search = adjusted(self.scribe.search, beam=question["beam"], n_best=question["n_best"])
-        texts = tuple(tuple(_pieces(text, question, self.scribe)) for text in question["texts"])
+        prefix = self.scribe.prefix(question["prefix"])  # once: it may be longer than all texts
+        texts = tuple(tuple(_pieces(text, question, self.scribe, prefix)) for text in question["texts"])
         heads = self.sizes.layers * self.sizes.heads
         numbers = sum(cost(piece.ids, search, piece.prefix, heads) for pieces in texts for piece in pieces)
         if numbers > MOST_NUMBERS:
@@ -70,7 +71,7 @@ class Reading:
     def explore(self, question: Question) -> int:
         """The same for the verb `explore`, whose beginning is given by ids and may be all there is."""
         search = adjusted(self.scribe.search, beam=question["beam"], n_best=question["n_best"])
-        ((piece,),) = (_pieces(text, question, self.scribe) for text in question["texts"])
+        ((piece,),) = (_pieces(text, question, self.scribe, NO_PREFIX) for text in question["texts"])
         S, said = len(piece.ids) + 1, len(question["ids"]) + 1
         T, K = (said, 1) if question["end"] else (max(longest(piece.ids, search, NO_PREFIX), said), search.width)
         size = self.sizes.trace(piece.text, S, T, K, search.n_best, question["candidates"])
@@ -155,14 +156,15 @@ def prefixes(question: Mapping[str, Any]) -> Sequence[Prefix]:
     return [Prefix(tuple(ids), np.array(barred, np.int64)) for ids, barred in question["prefixes"]]
 
 
-def _pieces(text: str, question: Question, scribe: Scribe) -> list[Sentence]:
+def _pieces(text: str, question: Question, scribe: Scribe, prefix: Prefix) -> list[Sentence]:
     most: int = question["tokens"]
 
     def fits(piece: str) -> bool:
         return len(scribe.text.source.encode(scribe.text.prepare(piece))) <= most
 
     cutting = question["form"] == "texts" and len(text) > most  # no token is shorter than a character
-    pieces = [scribe.tokens(piece, question["prefix"]) for piece in (cut(text, fits) if cutting else [text])]
+    found = (scribe.tokens(piece) for piece in (cut(text, fits) if cutting else [text]))
+    pieces = [replace(piece, prefix=prefix) for piece in found]
     for piece in pieces:
         if len(piece.ids) > most:
             raise DataError(

@@ -5,6 +5,7 @@ Fields come as JSON, as a form or in the query, and a key may be among them. Err
 
 from __future__ import annotations
 
+import time
 from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
@@ -19,6 +20,7 @@ from regarde.serving.api import answer, large
 from regarde.serving.fields import Field, String, Strings, Whole
 from regarde.serving.languages import AUTO
 from regarde.serving.limits import Limits, Refusal
+from regarde.serving.markup import Markup
 from regarde.serving.service import Asked, Service, parsed
 
 BAD, FORBIDDEN, WRONG_TYPE = 400, 403, 415
@@ -133,9 +135,11 @@ async def _translated(
     request: Request, service: Service, given: Translate, model: str, texts: list[str]
 ) -> list[list[str]]:
     """The translations of each text, best first: as many as there are for all of its parts."""
-    pages = [markup.cut(text) if given.format == "html" else None for text in texts]
-    parts = [list(page.texts) if page else [text] for page, text in zip(pages, texts, strict=True)]
-    lines = [line for several in parts for part in several for line in part.split("\n")]
+    began = time.monotonic()
+    pages = [Markup(("", ""), (text,)) for text in texts]
+    if given.format == "html":
+        pages = await service.read(request, _cut, texts, sum(map(len, texts)))
+    lines = [line for page in pages for part in page.texts for line in part.split("\n")]
     if len(lines) > service.limits.sentences:
         raise Refusal(422, f"q: {len(lines):,} lines, expected at most {service.limits.sentences}. Send fewer.")
     question = {
@@ -148,18 +152,23 @@ async def _translated(
         "form": "texts",
         "followed": False,
     }
-    found = iter(parsed(await service.ask(request, Asked(model, "translate", question, len(lines)))) if lines else [])
+    asked = Asked(model, "translate", question, len(lines), spent=time.monotonic() - began)
+    found = iter(parsed(await service.ask(request, asked)) if lines else [])
     answers = []
-    for page, several in zip(pages, parts, strict=True):
+    for page in pages:
         ranked = []  # of each part, its translations
-        for part in several:
+        for part in page.texts:
             rows = [(line, next(found)) for line in part.split("\n")]
             ranks = range(max(len(row) for _, row in rows))
             ranked.append(["\n".join(_mirrored(line, row, rank) for line, row in rows) for rank in ranks])
         most = max((len(one) for one in ranked), default=1)
         chosen = [[one[min(rank, len(one) - 1)] for one in ranked] for rank in range(most)]
-        answers.append([page.filled(one) if page else one[0] for one in chosen])
+        answers.append([page.filled(one) if given.format == "html" else one[0] for one in chosen])
     return answers
+
+
+def _cut(texts: list[str]) -> list[Markup]:
+    return [markup.cut(text) for text in texts]
 
 
 def _mirrored(line: str, row: list[str], rank: int) -> str:
@@ -177,11 +186,13 @@ async def _given(request: Request, service: Service, known: Mapping[str, Field])
     found = _pairs(request.url.query)
     body = await reading.body(request, service.limits)
     if kind == JSON:
-        return found | reading.parsed(body)
-    if not body:
-        return found
+        return found | await reading.read_body(reading.parsed, body, service.limits)
+    return found | await reading.read_body(_form, body, service.limits) if body else found
+
+
+def _form(body: bytes) -> dict[str, Any]:
     try:
-        return found | _pairs(body.decode("utf-8", "replace"))
+        return _pairs(body.decode("utf-8", "replace"))
     except ValueError:
         raise Refusal(BAD, "Not a valid form.") from None
 

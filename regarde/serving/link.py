@@ -22,10 +22,11 @@ from regarde.serving.jobs import MOST_NUMBERS, Job, Reading
 from regarde.serving.journal import Journal
 from regarde.serving.limits import Refusal
 from regarde.serving.metrics import Metrics
+from regarde.serving.readers import read
 
 UNPROCESSABLE, UNAVAILABLE = 422, 503
 LONGEST_PAUSE = 30.0  # seconds before the process is started once more
-SHORTEST_PULSE, LONGEST_PULSE = 0.25, 3.0  # seconds until a process that says nothing is asked whether it is there
+SHORTEST_PULSE, LONGEST_PULSE = 0.5, 3.0  # seconds until a process that says nothing is asked whether it is there
 PULSES = 10  # in a deadline; so many without a word, and the process is given up
 UNSURE = 3  # of them, from which on the models are not ready
 ENDING = 1.0  # seconds in which the process ends by itself
@@ -129,7 +130,7 @@ class Link:
     async def _read(self, work: Callable[[Any], Done], question: Mapping[str, Any]) -> Done:
         """What a question comes to; what is wrong with it is refused."""
         try:
-            return await _done(work, question, long=sum(map(len, question["texts"])) > LONG)
+            return await read(work, question, sum(map(len, question["texts"])) + len(question["prefix"]))
         except RegardeError as error:
             raise self._refusal({"exit_code": error.exit_code, "error": str(error)}) from None
 

@@ -31,6 +31,7 @@ from regarde.serving.limits import Limits
 from regarde.serving.link import Link
 from regarde.serving.metrics import Metrics
 from regarde.serving.protocol import bounded
+from regarde.serving.readers import SWITCH
 from regarde.serving.security import Policy
 from regarde.serving.service import Service
 from regarde.serving.studio import Shown
@@ -40,7 +41,7 @@ KEPT = 60  # seconds that a connection without a request is kept: longer than mo
 QUIET = 0.05  # seconds in which connections that were made before the end are accepted
 LATEST = 0.2  # seconds in which such a connection may still begin a request
 LAST = 1.0  # seconds after the grace in which those that were not answered are refused
-OVERDUE = 5.0  # seconds after the grace until the process ends, whatever it does
+OVERDUE = 10.0  # seconds after the grace until the process ends, whatever it does
 SO_ATTACH_FILTER, BPF_RETURN = 26, 6  # Linux: a program that says how many bytes to keep of what comes
 
 
@@ -63,6 +64,7 @@ class Settings:
 def serve(settings: Settings, ready: Callable[[str], None]) -> None:
     """Serve until told to stop; `ready` is called with the address once everything is there."""
     redirect(settings.journal)
+    sys.setswitchinterval(SWITCH)
     listening = contextlib.closing(_listener(settings.host, settings.port))
     with listening as listener, contextlib.ExitStack() as ended, asyncio.Runner(loop_factory=_loop) as runner:
         runner.run(_serve(settings, listener, ready, ended))

@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import json
 from collections import deque
-from collections.abc import AsyncGenerator, Awaitable, Sequence
+from collections.abc import AsyncGenerator, Awaitable, Callable, Sequence
 from contextlib import aclosing
 from dataclasses import dataclass
 from typing import Any, TypeVar
@@ -19,11 +19,13 @@ from regarde.serving.journal import Journal
 from regarde.serving.limits import Limits, Refusal
 from regarde.serving.link import Link
 from regarde.serving.metrics import Metrics
+from regarde.serving.readers import read
 from regarde.serving.security import Policy
 
 NOT_FOUND, UNAVAILABLE = 404, 503
 MOST_PARTS = 64  # of a stream that wait to be read; older ones are left out
 Answer = TypeVar("Answer")
+Given = TypeVar("Given")
 
 
 class Gone(Exception):  # noqa: N818  # nobody is left to be told of an error
@@ -38,6 +40,7 @@ class Asked:
     verb: str
     question: dict[str, Any]
     sentences: int
+    spent: float = 0.0  # seconds of its deadline, on reading what the question is
 
 
 @dataclass(frozen=True)
@@ -70,7 +73,8 @@ class Service:
     async def ask(self, request: Request, asked: Asked) -> bytes:
         """The answer as JSON; in time, and only as long as somebody waits for it."""
         with self.gate.entered(asked.sentences):
-            answer = await self._while_there(request, self.link.ask(asked.model, asked.verb, asked.question))
+            answering = self.link.ask(asked.model, asked.verb, asked.question)
+            answer = await self._while_there(request, answering, self.limits.deadline - asked.spent)
         self.metrics.sentences[asked.model] += asked.sentences
         return answer
 
@@ -104,11 +108,16 @@ class Service:
                     heard.set()
         self.metrics.sentences[asked.model] += asked.sentences
 
-    async def _while_there(self, request: Request, answer: Awaitable[Answer]) -> Answer:
+    async def read(self, request: Request, work: Callable[[Given], Answer], given: Given, size: int) -> Answer:
+        """What a text of this size comes to, where that must be known before a model can be asked."""
+        with self.gate.reading():
+            return await self._while_there(request, read(work, given, size), self.limits.deadline)
+
+    async def _while_there(self, request: Request, answer: Awaitable[Answer], seconds: float) -> Answer:
         answering = asyncio.ensure_future(answer)
         leaving = asyncio.ensure_future(_left(request))
         try:
-            await asyncio.wait((answering, leaving), timeout=self.limits.deadline, return_when=asyncio.FIRST_COMPLETED)
+            await asyncio.wait((answering, leaving), timeout=seconds, return_when=asyncio.FIRST_COMPLETED)
             if answering.done():
                 return answering.result()
             if leaving.done():

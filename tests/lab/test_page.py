@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import re
 from html.parser import HTMLParser
 
@@ -68,6 +69,15 @@ def test_it_tells_of_every_model_and_every_part(source: str) -> None:
     text = Reader(source).text
     for told in ("sutskever-small", "mine", "AER", "peak memory", "Where each looks", "mine after sutskever-small"):
         assert told in text
+
+
+def test_every_example_of_a_difference_is_shown(laboratory, source: str) -> None:
+    text = Reader(source).text
+    (step,) = json.loads((laboratory.folder / "report.json").read_text(encoding="utf-8"))["steps"]
+    assert step["better"] or step["worse"]
+    for which, several in (("ahead", step["better"]), ("behind", step["worse"])):
+        for example in several:
+            assert f"Pair {example['number']:,}, {step['second']} {which}" in text
 
 
 def test_what_others_wrote_is_text(source: str) -> None:

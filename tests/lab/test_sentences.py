@@ -22,6 +22,11 @@ def test_three_lengths_are_drawn_and_none_that_cannot_be_read() -> None:
     assert min(lengths) >= 3
 
 
+def test_neither_side_is_so_short_that_it_shows_nothing() -> None:
+    pairs = [("abcdefgh", "ab"), ("ab", "abcdefgh"), ("abcdef", "abcde"), ("abcd", "abc"), ("abcdefghi", "abcdefg")]
+    assert worth_drawing(made(*pairs)) == [3, 2, 4]
+
+
 def test_no_source_is_drawn_twice() -> None:
     chosen = worth_drawing(made(*[("abcd", "dcba")] * 5))
     assert len(chosen) == 1

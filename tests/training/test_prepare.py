@@ -114,6 +114,13 @@ def test_pairs_over_the_length_limit_are_counted(tmp_path: Path) -> None:
     assert note.endswith("over the length limits (data.max_source = 0, data.max_target = 2)")
 
 
+def test_pairs_keep_their_numbers_where_others_are_left_out(tmp_path: Path) -> None:
+    given = write(tmp_path / "my.tsv", *((f"{n:03}", f"{n:03}"[: n % 3 + 1]) for n in range(100)))
+    prepared = prepare(tables(given, "data.max_target=2"))
+    for row, number in enumerate(prepared.numbers.tolist()):  # pair n has the source n - 1
+        assert prepared.text.source.decode(prepared.train.sources[row]) == f"{number - 1:03}"
+
+
 def test_all_pairs_over_the_length_limit_are_refused(data: Table) -> None:
     with pytest.raises(DataError, match=r"All 95 training pairs are over the length limits \(data.max_source = 2"):
         prepare(tables(data, "data.max_source=2"))
