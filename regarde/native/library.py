@@ -118,7 +118,7 @@ def _library() -> ctypes.CDLL | None:
             library.size_of.argtypes, library.size_of.restype = [ctypes.c_int64], ctypes.c_int64
             library.built_from.restype = ctypes.c_char_p
             same = all(library.size_of(i) == ctypes.sizeof(kind) for i, kind in enumerate(ARGUMENTS))
-            if same and wanted in ("", library.built_from().decode()):
+            if same and wanted in ("", library.built_from().decode().partition("-")[0]):  # how it was compiled follows
                 return library
         except (OSError, AttributeError):
             continue
