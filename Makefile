@@ -2,9 +2,11 @@
 PYTHON ?= python3
 VENV := .venv
 BIN := $(VENV)/bin
-BUILT := pyproject.toml setup.py $(wildcard regarde/native/source/* regarde/native/source/engine/*)
+BUILT := pyproject.toml setup.py regarde/native/sources.py $(wildcard regarde/native/source/* regarde/native/source/engine/*)
 
-.PHONY: demo test slow lint studio browser clean
+SUITE := --numprocesses 2 --dist worksteal -m "not slow"
+
+.PHONY: demo test test-plain test-browser slow lint studio browser clean
 
 demo: $(VENV)/demo
 	$(BIN)/regarde demo
@@ -13,7 +15,18 @@ test: $(VENV)/test
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check .
 	$(BIN)/mypy
-	$(BIN)/pytest -n 2 --dist loadfile -m "not slow"
+	$(BIN)/pytest $(SUITE)
+
+# One case of each test as on a machine without a C++ compiler: in a copy of the project without its native library.
+PLAIN := build/plain
+test-plain: $(VENV)/test
+	rm -rf $(PLAIN) && mkdir -p $(PLAIN)
+	tar -c --exclude='*.so' --exclude=./build --exclude=./.venv --exclude=./.git --exclude=node_modules . | tar -x -C $(PLAIN)
+	cd $(PLAIN) && CC=false PYTHONPATH=. ../../$(BIN)/python -m pytest $(SUITE) --thin --ignore=tests/browser
+
+# The tests that see more where there are a browser and fonts for all scripts.
+test-browser: browser
+	$(BIN)/pytest $(SUITE) tests/browser tests/visualise
 
 slow: $(VENV)/slow
 	$(BIN)/pytest -m slow

@@ -29,7 +29,7 @@ from typing import Annotated, Any, Literal, TypeVar
 
 import tomli_w
 
-from regarde.errors import ConfigError
+from regarde.errors import ConfigError, unreadable
 
 Config = TypeVar("Config")
 Table = dict[str, Any]
@@ -72,7 +72,7 @@ def read(path: Path) -> Table:
     except FileNotFoundError:
         raise ConfigError(f"{path}: no such file. Give the path of a TOML file.") from None
     except OSError as error:
-        raise ConfigError(f"{path}: not readable ({error.strerror}). Give the path of a TOML file.") from None
+        raise ConfigError(unreadable(path, error, "Give the path of a TOML file.")) from None
     except UnicodeDecodeError as error:
         where = f"byte {error.object[error.start]:#04x} at offset {error.start:,}"
         raise ConfigError(f"{path}: not valid UTF-8 ({where}). Give the path of a TOML file.") from None

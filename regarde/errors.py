@@ -16,6 +16,7 @@ RegardeWarning, in one line too.
 from __future__ import annotations
 
 import contextlib
+import errno
 import re
 import sys
 import warnings
@@ -92,6 +93,19 @@ def warn_in_one_line() -> None:
 
     warnings.showwarning = show
 
+
+def unreadable(path: object, error: OSError, remedy: str) -> str:
+    """Why a file was not read. The remedy is for what is wrong with the file; limits and rights have their own."""
+    return f"{path}: not readable ({error.strerror or error}). {_REMEDIES.get(error.errno or 0, remedy)}"
+
+
+_REMEDIES = {
+    errno.EMFILE: "This process has too many files open: raise the limit with ulimit -n.",
+    errno.ENFILE: "The system has too many files open: close other programs.",
+    errno.ENOMEM: "Free some memory.",
+    errno.EACCES: "Allow this user to read it.",
+    errno.EPERM: "Allow this user to read it.",
+}
 
 # torch raises a RuntimeError where it gets no memory; nothing but its words tells it from others
 _NO_MEMORY = re.compile(

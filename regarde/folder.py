@@ -16,6 +16,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
+from typing import BinaryIO, Self
 
 import safetensors
 import safetensors.torch
@@ -24,7 +25,7 @@ from torch import Tensor
 
 from regarde import config, manifest, precision
 from regarde.engines.reference import TorchEngine
-from regarde.errors import ConfigError, DiskError, FolderError
+from regarde.errors import ConfigError, DiskError, FolderError, OutOfMemoryError, is_out_of_memory, unreadable
 from regarde.manifest import BULKY, CARD, CONFIG, LARGEST_HEADER, MANIFEST, OPTIMISER, WEIGHTS, Entry, verify
 from regarde.models import BahdanauConfig, Model, ModelConfig
 from regarde.precision import SCALE, Precision
@@ -91,13 +92,27 @@ def write(folder: Path, tables: config.Table, text: Text, model: Model, card: st
 def load(folder: str | Path, *, device: str = "cpu") -> Translator:
     """A translator from a model folder, verified file by file."""
     folder = Path(folder)
-    files = verify(folder)
-    blueprint, stored = _read(folder / CONFIG)
-    text = load_text(blueprint.text, folder)
-    model = _shapes(folder / CONFIG, blueprint, text)
-    model.load_state_dict(_weights(folder / WEIGHTS, files[WEIGHTS], model, stored), assign=True)
+    with manifest.at_one_moment(folder, lambda files: _Texts.read(folder, files)) as (texts, weights):
+        blueprint, text = texts.blueprint, texts.text
+        model = _shapes(folder / CONFIG, blueprint, text)
+        model.load_state_dict(_weights(weights, texts.files[WEIGHTS], model, texts.stored), assign=True)
     engine = TorchEngine(model.to(device))
     return Translator(text=text, engine=engine, search=blueprint.search, offset=model.decoder.offset)
+
+
+@dataclass(frozen=True)
+class _Texts:
+    """All of a folder but its weights."""
+
+    files: Mapping[str, Entry]
+    blueprint: Blueprint
+    stored: Precision
+    text: Text
+
+    @classmethod
+    def read(cls, folder: Path, files: Mapping[str, Entry]) -> Self:
+        blueprint, stored = _read(folder / CONFIG)
+        return cls(files, blueprint, stored, load_text(blueprint.text, folder))
 
 
 def load_tokenizers(folder: Path) -> Text:
@@ -108,7 +123,8 @@ def load_tokenizers(folder: Path) -> Text:
 def load_weights(folder: Path, files: Mapping[str, Entry], model: Model) -> None:
     """Give a model that is there already the weights of a verified folder."""
     _, stored = _read(folder / CONFIG)
-    model.load_state_dict(_weights(folder / WEIGHTS, files[WEIGHTS], model, stored))
+    with (folder / WEIGHTS).open("rb") as weights:
+        model.load_state_dict(_weights(weights, files[WEIGHTS], model, stored))
 
 
 def _read(path: Path) -> tuple[Blueprint, Precision]:
@@ -134,28 +150,32 @@ def _shapes(path: Path, blueprint: Blueprint, text: Text) -> Model:
         raise FolderError(f"{path}: {error} Restore it, or train anew.") from None
 
 
-def read_tensors(path: Path, entry: Entry, least: int, most: int) -> dict[str, Tensor]:
+def read_tensors(file: BinaryIO, entry: Entry, least: int, most: int) -> dict[str, Tensor]:
     """The tensors of a file that the manifest vouches for, if together they take so many bytes."""
+    path = Path(file.name)
     if not least < entry.bytes <= most + LARGEST_HEADER:
         given = f"{entry.bytes:,} bytes, but the configuration asks for {most:,} and a header"
         raise FolderError(f"{path}: {given}. Config and weights do not belong together.")
     try:
-        content = path.read_bytes()
+        content = file.read()
         manifest.check_content(path, entry, content)
         tensors: dict[str, Tensor] = safetensors.torch.load(content)
     except OSError as error:
-        raise FolderError(f"{path}: not readable ({error.strerror}). Restore it, or train anew.") from None
-    except (safetensors.SafetensorError, ValueError, KeyError, RuntimeError, OverflowError, MemoryError):
+        raise FolderError(unreadable(path, error, "Restore it, or train anew.")) from None
+    except (safetensors.SafetensorError, ValueError, KeyError, RuntimeError, OverflowError, MemoryError) as error:
+        if is_out_of_memory(error):
+            raise OutOfMemoryError(f"{path}: no memory for its {entry.bytes:,} bytes. Free some.") from None
         raise FolderError(f"{path}: not a safetensors file. Restore it; other formats are not loaded.") from None
     return tensors
 
 
-def _weights(path: Path, entry: Entry, model: Model, stored: Precision) -> dict[str, Tensor]:
+def _weights(file: BinaryIO, entry: Entry, model: Model, stored: Precision) -> dict[str, Tensor]:
     """The weights, of exactly the names, shapes and type the configuration asks for, and all of them finite."""
+    path = Path(file.name)
     shapes = {name: tuple(tensor.shape) for name, tensor in model.state_dict().items()}
     expected = precision.stored(shapes, stored)
     size = sum(kind.size for kind in expected.values())
-    tensors = read_tensors(path, entry, size, size)
+    tensors = read_tensors(file, entry, size, size)
     for name in sorted(expected.keys() ^ tensors.keys()):
         kind = "missing" if name in expected else "not part of the model"
         raise FolderError(f"{path}: tensor {name[:80]} is {kind}. Config and weights do not belong together.")

@@ -109,10 +109,14 @@ def _by_torch(folder: Path, device: str) -> Translator:
 
 def load_scribe(folder: Path, offset: int) -> Scribe:
     """What reads and writes for a model whose engine is in another process, which has read the rest of the folder."""
-    manifest.verify(folder)
-    tables = config.read(folder / CONFIG)
-    frame = config.parse(Frame, {key: tables[key] for key in tables.keys() & Frame.__dataclass_fields__.keys()})
-    return Scribe(text=load_text(frame.text, folder), search=frame.search, offset=offset)
+
+    def read(_: Mapping[str, Entry]) -> tuple[Frame, Text]:
+        tables = config.read(folder / CONFIG)
+        frame = config.parse(Frame, {key: tables[key] for key in tables.keys() & Frame.__dataclass_fields__.keys()})
+        return frame, load_text(frame.text, folder)
+
+    with manifest.at_one_moment(folder, read) as ((frame, text), _):
+        return Scribe(text=text, search=frame.search, offset=offset)
 
 
 @dataclass(frozen=True)
@@ -127,8 +131,7 @@ class _Read:
     offset: int  # of the model's attention
 
 
-def _read(folder: Path) -> _Read:
-    files = manifest.verify(folder)
+def _read(folder: Path, files: Mapping[str, Entry]) -> _Read:
     try:
         tables = config.read(folder / CONFIG)
     except ConfigError as error:
@@ -154,10 +157,10 @@ def _read(folder: Path) -> _Read:
 
 
 def _by_kernels(folder: Path, threads: int, shortlist: bool) -> Translator:
-    read = _read(folder)
+    with manifest.at_one_moment(folder, lambda files: _read(folder, files)) as (read, file):
+        weights = Weights(file, read.files[WEIGHTS])
     sizes = {"source": len(read.text.source), "target": len(read.text.target)}
     given = flattened({"model": read.model, "vocabulary": sizes})
-    weights = Weights(folder / WEIGHTS, read.files[WEIGHTS])
     if not precision.fits(weights.kinds, read.stored):
         raise Unfit("tensors of another type than the configuration says")
     NativeEngine.check(given, weights.kinds)  # before anything of their size is read

@@ -18,12 +18,13 @@ import mmap
 import os
 import re
 import shutil
-from collections.abc import Iterator, Mapping
+import time
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, BinaryIO, TypeVar
 
-from regarde.errors import FolderError, UsageError
+from regarde.errors import FolderError, UsageError, unreadable
 
 FORMAT = 1
 MANIFEST = "manifest.json"
@@ -40,6 +41,9 @@ FILES = frozenset({CONFIG, WEIGHTS, CARD, *TOKENIZERS, OPTIMISER, STATE, *ADDED}
 BULKY = (WEIGHTS, OPTIMISER)  # as large as the model; their content is checked by who loads them
 LARGEST_TEXT = 256 << 20  # bytes of any other file
 LARGEST_HEADER = 8 << 20  # of the bulky ones
+PATIENCE = 2.0  # seconds that a folder may stay between two manifests before nobody is taken to be at work there …
+LONGEST = 10.0  # … and to wait for somebody who publishes without a pause
+Texts = TypeVar("Texts")
 _NAME = re.compile(r"[A-Za-z0-9_][A-Za-z0-9._-]{0,99}")
 _NEW = ".new"  # ends the hidden name of what is not finished yet
 
@@ -69,16 +73,20 @@ class Entry(Content):
 def read(folder: Path) -> dict[str, Entry]:
     """The manifest of a folder; a FolderError says what is wrong with it."""
     path = folder / MANIFEST
-    if not folder.is_dir():
-        raise FolderError(f"{folder}: no such folder. Give a model folder, for example one that `regarde train` made.")
-    if path.is_symlink() or not path.is_file():
-        raise FolderError(f"{folder}: no {MANIFEST}, so this is no model folder (or its training did not get so far).")
     try:
+        if not folder.is_dir():
+            given = "no such folder. Give a model folder, for example one that `regarde train` made"
+            raise FolderError(f"{folder}: {given}.")
+        if path.is_symlink() or not path.is_file():
+            given = f"no {MANIFEST}, so this is no model folder (or its training did not get so far)"
+            raise FolderError(f"{folder}: {given}.")
         if path.stat().st_size > LARGEST_MANIFEST:
             raise ValueError
         manifest = json.loads(path.read_text(encoding="utf-8"))
         version = manifest["format"]
         files = {name: _entry(**entry) for name, entry in manifest["files"].items()}
+    except OSError as error:
+        raise FolderError(unreadable(path, error, "Restore it, or train anew.")) from None
     except (ValueError, KeyError, TypeError, AttributeError, RecursionError):
         raise FolderError(f"{path}: not readable as a manifest. Restore it, or train anew.") from None
     if type(version) is not int or not 1 <= version <= FORMAT:
@@ -119,13 +127,55 @@ def check_file(path: Path, entry: Entry) -> None:
         raise FolderError(f"{path}: SHA-256 differs from {MANIFEST}: damaged or changed. Restore it, or train anew.")
 
 
+@contextlib.contextmanager
+def at_one_moment(folder: Path, read_texts: Callable[[Mapping[str, Entry]], Texts]) -> Iterator[tuple[Texts, BinaryIO]]:
+    """What `read_texts` makes of the small files of a verified folder, and its weights, opened: published together.
+
+    It is tried again for as long as somebody replaces the files meanwhile: a manifest that is the same before and after
+    says that nobody did. A folder that a killed process left between two manifests is taken as it is, after a while.
+    """
+    began = since = time.monotonic()
+    seen = read(folder)
+    while True:
+        files, now = read(folder), time.monotonic()
+        if files != seen:
+            seen, since = files, now
+        final = now > min(since + PATIENCE, began + LONGEST)
+        if final or not any(entry.before for entry in files.values()):
+            with contextlib.ExitStack() as opened:
+                try:
+                    _verify(folder, files)
+                    weights = opened.enter_context(_opened(folder / WEIGHTS))
+                    texts = read_texts(files)
+                except Exception:
+                    if final or read(folder) == files:
+                        raise
+                else:
+                    if final or read(folder) == files:
+                        yield texts, weights
+                        return
+        time.sleep(0.01)
+
+
+def _opened(path: Path) -> BinaryIO:
+    try:
+        return path.open("rb")
+    except OSError as error:
+        raise FolderError(unreadable(path, error, "Restore it, or train anew.")) from None
+
+
 def verify(folder: Path) -> Mapping[str, Entry]:
     """Hold a model folder against its manifest: a FolderError names the file that is not as promised.
 
     Weights are only held by their size here; their content is, once the configuration has said how large they may be.
     """
+    files = read(folder)
+    _verify(folder, files)
+    return files
+
+
+def _verify(folder: Path, files: Mapping[str, Entry]) -> None:
     try:
-        files = read(folder)
         for name in (CONFIG, WEIGHTS):
             if name not in files:
                 raise FolderError(f"{folder / MANIFEST}: lists no {name}, which every model has. Restore it.")
@@ -145,8 +195,7 @@ def verify(folder: Path) -> Mapping[str, Entry]:
                 raise FolderError(f"{folder / name}: {given}. This is no model of ours.")
             check_content(folder / name, entry, (folder / name).read_bytes())
     except OSError as error:
-        raise FolderError(f"{error.filename}: not readable ({error.strerror}). Restore it, or train anew.") from None
-    return files
+        raise FolderError(unreadable(error.filename, error, "Restore it, or train anew.")) from None
 
 
 @contextlib.contextmanager

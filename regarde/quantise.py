@@ -21,7 +21,8 @@ def quantise(folder: Path, out: Path) -> None:
     try:
         tables = config.read(folder / CONFIG)
         stored = precision.taken(tables)
-        weights = Weights(folder / WEIGHTS, files[WEIGHTS])
+        with (folder / WEIGHTS).open("rb") as file:
+            weights = Weights(file, files[WEIGHTS])
     except ConfigError as error:
         raise FolderError(f"{folder}: {error} Restore {CONFIG}, or train anew.") from None
     except Unfit as reason:

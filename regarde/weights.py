@@ -11,13 +11,13 @@ import json
 import mmap
 import re
 from pathlib import Path
-from typing import Any
+from typing import Any, BinaryIO
 
 import numpy as np
 
 from regarde import manifest
 from regarde.engines.native import Unfit
-from regarde.errors import FolderError
+from regarde.errors import FolderError, unreadable
 from regarde.manifest import LARGEST_HEADER, Entry
 from regarde.precision import LARGEST, Array, Kind
 
@@ -30,14 +30,13 @@ _LARGEST_AXIS = 1 << 31
 class Weights:
     """A file of weights; whatever is odd about its header makes it Unfit, and torch says what."""
 
-    def __init__(self, path: Path, entry: Entry) -> None:
-        self._path, self._entry = path, entry
+    def __init__(self, file: BinaryIO, entry: Entry) -> None:
+        self._path, self._entry = Path(file.name), entry
         try:
-            with path.open("rb") as file:
-                self._content = mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ)
+            self._content = mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ)
             self.kinds, self._places = _header(self._content)
         except OSError as error:
-            raise FolderError(f"{path}: not readable ({error.strerror}). Restore it, or train anew.") from None
+            raise FolderError(unreadable(file.name, error, "Restore it, or train anew.")) from None
         except (ValueError, KeyError, TypeError, AttributeError, RecursionError):
             raise Unfit("a file that is no safetensors") from None
 

@@ -40,6 +40,7 @@ def test_a_string_gives_a_translation_and_a_list_gives_a_list(model: Translator)
 def test_attention_has_a_row_for_each_token_and_a_column_for_each_source_token(model: Translator) -> None:
     out = model.translate("abcde")
     assert out.source_tokens == ("a", "b", "c", "d", "e", "</s>")
+    assert out.source_words == (0, 0, 0, 0, 0, -1)  # the end belongs to no word
     assert out.attention is not None
     assert out.attention.shape == (len(out.tokens), 6)
     assert out.heads.shape == (1, 1, len(out.tokens), 6)

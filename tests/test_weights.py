@@ -26,7 +26,8 @@ WHOLE = '{"a.b": {"dtype": "F32", "shape": [2, 3], "data_offsets": [0, 24]}}'
 def written(path: Path, header: str, data: bytes = FLOATS.tobytes()) -> Weights:
     content = struct.pack("<Q", len(header.encode())) + header.encode() + data
     path.write_bytes(content)
-    return Weights(path, Entry(len(content), hashlib.sha256(content).hexdigest()))
+    with path.open("rb") as file:
+        return Weights(file, Entry(len(content), hashlib.sha256(content).hexdigest()))
 
 
 @pytest.mark.parametrize("more", ["", " ", "   "])
@@ -71,6 +72,12 @@ def test_what_nobody_vouches_for_is_refused(tmp_path: Path) -> None:
 def test_a_header_that_is_odd_is_no_header(tmp_path: Path, header: str) -> None:
     with pytest.raises(Unfit):
         written(tmp_path / "file", header)
+
+
+@pytest.mark.parametrize("data", [FLOATS.tobytes()[:-4], FLOATS.tobytes() + b"more", b""])
+def test_tensors_fill_the_file_and_nothing_lies_behind_them(tmp_path: Path, data: bytes) -> None:
+    with pytest.raises(Unfit):
+        written(tmp_path / "file", WHOLE, data)
 
 
 @pytest.mark.skipif(not library.available(), reason="the native library was not built")

@@ -8,7 +8,7 @@ from typing import Annotated
 import typer
 
 from regarde.cli import options
-from regarde.cli.streams import write
+from regarde.cli.streams import tell, write
 from regarde.cli.tables import json_line, table
 from regarde.errors import DataError
 
@@ -56,6 +56,6 @@ def aer(
         return
     rows = [["AER", f"{whole.error_rate:.1%}", f"{sure.low:.1%} to {sure.high:.1%}" if sure else ""]]
     rows += [[name, f"{values[name]:.1%}", ""] for name in ("precision", "recall")]
-    write(table(["", "value", "95% interval"], rows))
+    tell(table(["", "value", "95% interval"], rows))
     counted = f"{whole.links:,} links; {whole.sure:,} sure and {possible:,} possible ones in {gold}"
-    write([f"{len(each):,} pairs, {counted}\n"])
+    tell([f"{len(each):,} pairs, {counted}\n"])

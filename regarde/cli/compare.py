@@ -12,7 +12,7 @@ import typer
 from regarde.cli import options
 from regarde.cli.evaluate import about, named, notes
 from regarde.cli.options import open_run
-from regarde.cli.streams import warn, write
+from regarde.cli.streams import tell, warn, write
 from regarde.cli.tables import json_line, table
 from regarde.errors import UsageError
 
@@ -90,9 +90,9 @@ def compare(
     if not comparable:
         warn("perplexity is left out: the models do not write the same tokens")
     names = _names(runs)
-    write([f"{len(testset):,} pairs of {testset.name}\n\n", *_standings(names, rows)])
+    tell([f"{len(testset):,} pairs of {testset.name}\n\n", *_standings(names, rows)])
     for one in apart:
-        write(_told(names, one))
+        tell(_told(names, one))
 
 
 def _same(tokenizers: Sequence[Tokenizer]) -> bool:

@@ -9,7 +9,7 @@ from typing import Annotated
 
 import typer
 
-from regarde.cli.streams import write
+from regarde.cli.streams import tell, write
 
 STEPS = 500
 DEPARTURES = """\
@@ -52,22 +52,22 @@ def demo(
     from regarde.visualise import Heatmap, save
     from regarde.visualise.terminal import heatmap
 
-    write([DEPARTURES, "\n"])
+    tell([DEPARTURES, "\n"])
     prepared = prepare(compose({"name": "dates"}, settings=SETTINGS))
-    write([f"{note}\n" for note in prepared.notes])
+    tell([f"{note}\n" for note in prepared.notes])
     path = free_folder(out)
     settle_threads(0, prepared.parameters)
     with TrainingDisplay() as display:
         run = start(prepared, path, display)
     model = run.load()
 
-    write([f"\nTrained {run.outcome.parameters:,} parameters in {run.outcome.seconds:.0f} s.\n"])
+    tell([f"\nTrained {run.outcome.parameters:,} parameters in {run.outcome.seconds:.0f} s.\n"])
     test = list(DATASETS["dates"].split("test"))
     found = model.translate([example.source for example in test])
     texts = [translation.text for translation in found]
     right = measure("exact_match", texts, [example.target for example in test])
     quality = attention_quality(found, [[Link(*link) for link in example.links] for example in test])
-    write(
+    tell(
         [
             f"On {len(test):,} dates it has never seen: {right:.1%} exactly right, and {quality.mass:.1%} of the\n"
             "attention for the digits lies on the characters they come from.\n\n"
@@ -81,7 +81,7 @@ def demo(
     picture.parent.mkdir(exist_ok=True)
     save(Heatmap.of(model.translate("mercredi 3 mars 1999")), picture)
     regarde = "regarde" if shutil.which("regarde") else sys.argv[0]  # as it can be typed from here
-    write(
+    tell(
         [
             f"The model is in {path}, a picture of the first alignment in {picture}. Try next:\n"
             f'  echo "7. März 2023" | {regarde} translate {path}\n'

@@ -10,7 +10,7 @@ from typing import Annotated
 import typer
 
 from regarde.cli.devices import cores
-from regarde.cli.streams import write
+from regarde.cli.streams import tell, write
 from regarde.errors import EXTRAS
 
 PACKAGES = {"numpy": "", "sentencepiece": "", "safetensors": ""} | EXTRAS
@@ -44,7 +44,7 @@ def doctor(as_json: Annotated[bool, typer.Option("--json", metavar="", help="For
         lines.append(f"{name:<14} {version or remedy}")
     lines.append(f"{'kernels':<14} {kernels}")
     lines.append(f"{'engine':<14} {_engine(found['torch'], native=not library.lacking())}")
-    write([f"{line}\n" for line in lines])
+    tell([f"{line}\n" for line in lines])
 
 
 def _version(name: str) -> str | None:

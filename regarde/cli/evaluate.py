@@ -10,7 +10,7 @@ import typer
 
 from regarde.cli import options
 from regarde.cli.options import open_run
-from regarde.cli.streams import warn, write
+from regarde.cli.streams import tell, warn, write
 from regarde.cli.tables import json_line, table
 from regarde.errors import DiskError, UsageError
 
@@ -92,10 +92,10 @@ def evaluate(
     for note in notes(said):
         warn(note)
     how = f"beam of {search.width}" if search.width > 1 else search.kind
-    write([f"{len(testset):,} pairs of {testset.name}, {how}, {translator.engine.name} engine\n"])
+    tell([f"{len(testset):,} pairs of {testset.name}, {how}, {translator.engine.name} engine\n"])
     if not chosen:
-        write([f"{suits.reason}: {', '.join(suits.metrics)}\n"])
-    write(_tables(found))
+        tell([f"{suits.reason}: {', '.join(suits.metrics)}\n"])
+    tell(_tables(found))
 
 
 def named(metrics: str, tokenize: str) -> tuple[MetricName, ...]:

@@ -11,7 +11,7 @@ import typer
 
 from regarde.cli import options
 from regarde.cli.options import open_run
-from regarde.cli.streams import warn, write
+from regarde.cli.streams import tell, warn, write
 from regarde.cli.tables import json_line, table
 
 if TYPE_CHECKING:
@@ -60,10 +60,10 @@ def inspect(
     if as_json:
         write([json_line({"run": str(run), "data": testset.name, **_record(found, findings)})])
         return
-    write([f"{found.pairs:,} pairs of {testset.name}, perplexity {found.perplexity:.3f}\n", *_tables(found)])
-    write(["\n", *(f"{finding.seen}.\n  {finding.remedy}\n" for finding in findings)])
+    tell([f"{found.pairs:,} pairs of {testset.name}, perplexity {found.perplexity:.3f}\n", *_tables(found)])
+    tell(["\n", *(f"{finding.seen}.\n  {finding.remedy}\n" for finding in findings)])
     if not findings:
-        write(["nothing is wrong that could be seen\n"])
+        tell(["nothing is wrong that could be seen\n"])
 
 
 def _tables(found: Inspection) -> Iterator[str]:

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from regarde.cli import options
-from regarde.cli.streams import warn, write
+from regarde.cli.streams import tell, warn
 from regarde.cli.tables import table
 from regarde.training.threads import MOST_THREADS
 
@@ -101,7 +101,7 @@ def lab(
     )
     with LabDisplay() as display:
         found = work(wish, display)
-    write(_table(found))
+    tell(_table(found))
     warn(f"the report is in {out / 'index.html'}, {out / 'report.md'} and {out / 'report.json'}")
 
 

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from regarde.cli.streams import write
+from regarde.cli.streams import tell
 from regarde.errors import UsageError
 
 if TYPE_CHECKING:
@@ -32,11 +32,11 @@ def models(
     known = presets()
     if name is None:
         width = max(len(name) for name in known)
-        write([f"{preset.name:<{width}}  {preset.about.title}\n" for preset in known.values()])
+        tell([f"{preset.name:<{width}}  {preset.about.title}\n" for preset in known.values()])
         return
     if name not in known:
         raise UsageError(config.unknown(name, name, known, "preset"))
-    write([_page(known[name], vocabulary)])
+    tell([_page(known[name], vocabulary)])
 
 
 def _page(chosen: Preset, vocabulary: int) -> str:

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from regarde.cli import options
-from regarde.cli.streams import warn, write
+from regarde.cli.streams import tell, warn
 from regarde.errors import RegardeError, missing_extra
 
 if TYPE_CHECKING:
@@ -60,7 +60,7 @@ def quantize(
     tables = config.read(run / CONFIG)
     pairs = _held_out(tables) if given is None else given
     if not pairs:
-        write([f"{folder}: {size:,} bytes of weights\n" for folder, size in sizes.items()])
+        tell([f"{folder}: {size:,} bytes of weights\n" for folder, size in sizes.items()])
         return
     metric = _metric(tables)
     translators = {folder: replace(load(folder), longest=LONGEST) for folder in sizes}
@@ -69,9 +69,9 @@ def quantize(
     for folder, translator in translators.items():
         answers[folder] = [found.text for found in translator.translate([pair.source for pair in pairs])]
         value = METRICS[metric].show(measure(metric, answers[folder], references))
-        write([f"{folder}: {sizes[folder]:,} bytes of weights, {value}\n"])
+        tell([f"{folder}: {sizes[folder]:,} bytes of weights, {value}\n"])
     equal = sum(one == other for one, other in zip(answers[run], answers[made], strict=True))
-    write([f"{equal:,} of {len(pairs):,} answers are equal ({equal / len(pairs):.1%})\n"])
+    tell([f"{equal:,} of {len(pairs):,} answers are equal ({equal / len(pairs):.1%})\n"])
 
 
 def _given(origin: Origin) -> list[Pair]:

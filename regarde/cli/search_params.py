@@ -10,7 +10,7 @@ import typer
 
 from regarde.cli import options
 from regarde.cli.devices import choose
-from regarde.cli.streams import warn, write
+from regarde.cli.streams import tell, warn
 from regarde.cli.tables import table
 from regarde.errors import RegardeError
 
@@ -92,7 +92,7 @@ def search_params(
     if found.best is None:
         told = next((finding.told for finding in found.findings if finding.told), "all were given up")
         raise RegardeError(f"{out}: none of {len(found.findings)} trials came to its end: {told}")
-    write(_tables(found))
+    tell(_tables(found))
     warn(f"the best recipe is in {out / 'best.toml'}. Try: regarde train --recipe {out / 'best.toml'}")
 
 

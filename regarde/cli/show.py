@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from regarde.cli import pictures
-from regarde.cli.streams import warn, write
+from regarde.cli.streams import tell, warn, write
 from regarde.errors import UsageError
 
 if TYPE_CHECKING:
@@ -71,7 +71,7 @@ def show(
         warn("warning: TEXT held bytes that are no text; they were replaced by U+FFFD")
     translator = load(run)
     translation = translator.translate(sentence.text, beam=beam)
-    write([f"{translation.text}\n"])
+    tell([f"{translation.text}\n"])
     if translation.attention is None:
         asked = [path for path in (png, svg, picture) if path]
         if asked:

@@ -30,11 +30,24 @@ def write(chunks: Iterable[str], out: BinaryIO | None = None) -> None:
     _put(out, b"", flush=True)
 
 
+def tell(chunks: Iterable[str]) -> None:
+    """Lines for people, on standard output: what no terminal should obey is shown by a sign."""
+    write("\n".join(map(_seen, chunk.split("\n"))) for chunk in chunks)
+
+
 def warn(message: str) -> None:
     """One line on standard error; whether anybody reads it is no reason to stop."""
     if sys.stderr is not None:  # print would write to standard output
         with contextlib.suppress(OSError):
-            print(f"regarde: {' '.join(message.split())}", file=sys.stderr, flush=True)
+            print(f"regarde: {_seen(' '.join(message.split()))}", file=sys.stderr, flush=True)
+
+
+def _seen(text: str) -> str:
+    if text.isprintable():
+        return text
+    from regarde.visualise.labels import seen
+
+    return seen(text)
 
 
 def standard_output() -> BinaryIO:

@@ -59,9 +59,9 @@ def train(
     source ||| target, as fast_align reads them, are recognised in a file of any name. For a file that is called like
     an embedded data set, write ./dates.
 
-    Files are UTF-8. A first row that seems to name the columns, and double quotes that seem to enclose fields, are asked
-    about: answer with --header or --no-header, --quotes or --no-quotes. With --on-error skip, lines that are no pairs
-    are left out: more than 1% of them with a warning, more than 20% with skip-any only.
+    Files are UTF-8. A first row that seems to name the columns, and double quotes that seem to enclose fields, are
+    asked about: answer with --header or --no-header, --quotes or --no-quotes. With --on-error skip, lines that are no
+    pairs are left out: more than 1% of them with a warning, more than 20% with skip-any only.
 
     A run that was stopped, by Ctrl-C or by a crash, goes on exactly where it was with regarde train --resume RUN.
 

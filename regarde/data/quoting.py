@@ -72,7 +72,7 @@ class QuoteCount:
     def ask(self) -> None:
         """Raise a DataError where quotes seem to enclose fields: whether they do, only the user can say."""
         if self.enclosed and not self.other and self.enclosed >= min(ENOUGH, self.fields / 2):
-            given = f"{self.name}: {self.enclosed:,} fields are enclosed in double quotes ({self.sample})"
+            given = f"{self.name}: double quotes enclose fields ({self.enclosed:,} of {self.fields:,}; {self.sample})"
             raise DataError(f"{given}. Say what they are: --quotes removes them, --no-quotes keeps them as text.")
 
 

@@ -134,9 +134,14 @@ def built() -> bool:
     return _library() is not None
 
 
+def stale() -> bool:
+    """Is there a library, but of other sources?"""
+    return bool(_files()) and not built()
+
+
 def available() -> bool:
-    """Are there kernels, and are they wanted? A library of other sources is warned of, once."""
-    if not _off and not built() and _files():
+    """Are there kernels, and are they wanted? A stale library is warned of, once."""
+    if not _off and stale():
         _warn_of_stale()
     return not _off and built()
 
@@ -145,7 +150,7 @@ def lacking() -> str:
     """One line where there are no kernels to use: why, and what to do; empty where there are."""
     if built():
         return "REGARDE_NATIVE=0 leaves the native library out." if _off else ""
-    if not _files():
+    if not stale():
         return "The native library was not built. Reinstall with a C++ compiler (g++ or clang++)."
     project = _HERE.parents[1]
     command = f"--editable {project}" if (project / "setup.py").exists() else "--force-reinstall regarde"

@@ -26,7 +26,7 @@ from regarde.serving.readers import read
 
 UNPROCESSABLE, UNAVAILABLE = 422, 503
 LONGEST_PAUSE = 30.0  # seconds before the process is started once more
-SHORTEST_PULSE, LONGEST_PULSE = 0.25, 3.0  # seconds until a process that says nothing is asked whether it is there
+SHORTEST_PULSE, LONGEST_PULSE = 0.5, 3.0  # seconds until a process that says nothing is asked whether it is there
 PULSES = 10  # in a deadline; so many without a word, and the process is given up
 UNSURE = 3  # of them, from which on the models are not ready
 ENDING = 1.0  # seconds in which the process ends by itself

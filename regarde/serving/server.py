@@ -42,7 +42,7 @@ KEPT = 60  # seconds that a connection without a request is kept: longer than mo
 QUIET = 0.05  # seconds in which connections that were made before the end are accepted
 LATEST = 0.2  # seconds in which such a connection may still begin a request
 LAST = 1.0  # seconds after the grace in which those that were not answered are refused
-OVERDUE = 5.0  # seconds after the grace until the process ends, whatever it does
+OVERDUE = 10.0  # seconds after the grace until the process ends, whatever it does
 SO_ATTACH_FILTER, BPF_RETURN = 26, 6  # Linux: a program that says how many bytes to keep of what comes
 
 

@@ -107,17 +107,17 @@ class Worker:
         return None
 
     def _load(self, question: Question) -> list[dict[str, Any]]:
-        if not library.available():
-            remedy = "Where speed matters, reinstall with a C++ compiler"
-            warnings.warn(
-                f"The native library is not there: torch translates, more slowly. {remedy}.", RegardeWarning, 1
-            )
         described = []
         for name, folder in question["models"].items():
             translator = load(folder)
             self._models[name] = Model(translator, translator.engine.continuous(threads=question["threads"]))
             self._selector.register(self._models[name].continuous.heard, selectors.EVENT_READ, self._models[name])
             described.append(_described(name, Path(folder), self._models[name]))
+        if not library.available() and not library.stale():  # which is warned of already
+            remedy = "Where speed matters, reinstall with a C++ compiler"
+            warnings.warn(
+                f"The native library is not there: torch translates, more slowly. {remedy}.", RegardeWarning, 1
+            )
         return described
 
     def _translate(self, number: int, question: Question) -> None:

@@ -17,7 +17,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Literal
 
-from regarde.errors import ConfigError, DataError, DiskError, FolderError
+from regarde.errors import ConfigError, DataError, DiskError, FolderError, unreadable
 from regarde.text.schemes import VocabularySize
 from regarde.text.tokenizers import NO_WORD, SILENT, UNKNOWN, Tokenizer, printable
 from regarde.text.vocabulary import BOS, CONTROLS, EOS, PAD, UNK
@@ -168,7 +168,7 @@ class SentencepieceConfig:
                 raise FolderError(f"{path}: larger than {LARGEST_FILE:,} bytes. Restore the file of the model.")
             return SentencepieceTokenizer(path.read_bytes())
         except OSError as error:
-            raise FolderError(f"{path}: not readable ({error.strerror}). Restore the file of the model.") from None
+            raise FolderError(unreadable(path, error, "Restore the file of the model.")) from None
         except ValueError as error:
             raise FolderError(f"{path}: {error}. Restore the file of the model.") from None
 

@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Literal
 
 from regarde import config as configs
-from regarde.errors import ConfigError, DataError, FolderError
+from regarde.errors import ConfigError, DataError, FolderError, unreadable
 from regarde.text.normalisation import normalised
 from regarde.text.schemes import CharactersConfig, FieldsConfig, WordsConfig
 from regarde.text.sentencepieces import SentencepieceConfig
@@ -79,9 +79,7 @@ def load_text(config: TextConfig, folder: Path) -> Text:
     try:
         equal = (folder / names[0]).read_bytes() == (folder / names[1]).read_bytes()
     except OSError as error:
-        raise FolderError(
-            f"{error.filename}: not readable ({error.strerror}). Restore the file of the model."
-        ) from None
+        raise FolderError(unreadable(error.filename, error, "Restore the file of the model.")) from None
     if not equal:
         raise FolderError(f"{folder}: {names[0]} and {names[1]} differ, expected one vocabulary. Restore the files.")
     return Text(source, source, config.normalise)

@@ -10,7 +10,7 @@ from collections import Counter
 from collections.abc import Iterable, Sequence
 from pathlib import Path
 
-from regarde.errors import DiskError, FolderError
+from regarde.errors import DiskError, FolderError, unreadable
 
 PAD, UNK, BOS, EOS = 0, 1, 2, 3
 CONTROLS = ("<pad>", "<unk>", "<s>", "</s>")
@@ -85,7 +85,7 @@ def _lines(path: Path) -> list[bytes]:
             )
         content = path.read_bytes()
     except OSError as error:
-        raise FolderError(f"{path}: not readable ({error.strerror}). Restore the file of the model.") from None
+        raise FolderError(unreadable(path, error, "Restore the file of the model.")) from None
     if not content:
         raise FolderError(f"{path}: empty, expected one symbol a line. Restore the file of the model.")
     return content.removesuffix(b"\n").split(b"\n")

@@ -26,7 +26,7 @@ from torch.optim import Optimizer
 
 from regarde import config, folder, manifest
 from regarde.config import Count, Table
-from regarde.errors import ConfigError, DiskError, FolderError, RegardeError
+from regarde.errors import ConfigError, DiskError, FolderError, RegardeError, unreadable
 from regarde.folder import OPTIMISER
 from regarde.manifest import STATE, Entry
 from regarde.models.interface import Model
@@ -118,6 +118,13 @@ class Checkpoint:
         return cls(path, told["tables"], config.parse(State, told["state"]), told["circumstances"])
 
 
+def remedy(run: Path) -> str:
+    """What to do once there is no room on the disk: to go on takes a checkpoint."""
+    if any(_STEP.fullmatch(path.name) for path in (run / "checkpoints").glob("*")):
+        return "Free some space, then go on with --resume: the checkpoints before it are whole."
+    return f"Nothing was saved yet. Free some space, remove {run} and train again, or give another --out."
+
+
 class Checkpoints:
     """The checkpoints of a run."""
 
@@ -137,8 +144,7 @@ class Checkpoints:
             with manifest.new_folder(path) as inside:
                 _write(inside, snapshot)
         except OSError as error:
-            remedy = "Free some space, then go on with --resume: the checkpoints before it are whole."
-            raise DiskError(f"{path}: not written ({error.strerror}). {remedy}") from None
+            raise DiskError(f"{path}: not written ({error.strerror}). {remedy(self.path.parent)}") from None
         self.prune(keep, path)
         return path
 
@@ -178,7 +184,7 @@ def read(path: Path) -> Checkpoint:
         state = config.parse(State, content["state"])
         circumstances = {str(key): value for key, value in content["circumstances"].items()}
     except OSError as error:
-        raise FolderError(f"{error.filename}: not readable ({error.strerror}). Restore it.") from None
+        raise FolderError(unreadable(error.filename, error, "Restore it.")) from None
     except (ValueError, KeyError, TypeError, AttributeError, RecursionError, ConfigError):
         raise FolderError(f"{path / STATE}: not the state of a training. Restore it.") from None
     return Checkpoint(path, config.read(path / folder.CONFIG), state, circumstances, files)
@@ -192,7 +198,7 @@ def verify(path: Path) -> Mapping[str, Entry]:
             if name in files:
                 manifest.check_file(path / name, files[name])
     except OSError as error:
-        raise FolderError(f"{error.filename}: not readable ({error.strerror}). Restore it.") from None
+        raise FolderError(unreadable(error.filename, error, "Restore it.")) from None
     return files
 
 
@@ -233,7 +239,9 @@ def _restore(path: Path, files: Mapping[str, Entry], model: Model, optimiser: Op
     if OPTIMISER not in files:
         raise FolderError(f"{path}: missing, so this is a model without its training. It can be used, not resumed.")
     state: dict[Tensor, dict[str, Any]] = {}
-    for key, tensor in folder.read_tensors(path, files[OPTIMISER], 0, most).items():
+    with path.open("rb") as file:
+        tensors = folder.read_tensors(file, files[OPTIMISER], 0, most)
+    for key, tensor in tensors.items():
         name, _, what = key.rpartition("/")
         if name not in parameters or tensor.shape not in (parameters[name].shape, ()):
             raise FolderError(f"{path}: {key[:80]} fits no parameter of the model. Restore it.")

@@ -18,7 +18,7 @@ from typing import Protocol, Self
 from regarde import folder
 from regarde.errors import DiskError, UsageError
 from regarde.manifest import LOCK, locked
-from regarde.training.checkpoint import Checkpoints, Snapshot, is_whole
+from regarde.training.checkpoint import Checkpoints, Snapshot, is_whole, remedy
 
 Record = dict[str, float | int | str]
 METRICS = "metrics.jsonl"
@@ -187,4 +187,4 @@ class _Lines:
 
 
 def _not_written(path: Path, error: OSError) -> DiskError:
-    return DiskError(f"{path}: not written ({error.strerror}). Free some space, then go on with --resume.")
+    return DiskError(f"{path}: not written ({error.strerror}). {remedy(path.parent)}")

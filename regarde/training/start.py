@@ -10,7 +10,7 @@ from regarde import config
 from regarde.config import Table
 from regarde.data.corpus import OnError
 from regarde.data.datasets import DATASETS
-from regarde.errors import UsageError
+from regarde.errors import RegardeWarning, UsageError
 from regarde.training import presets
 from regarde.training.job import Request, Run, Silence, default_folder, free_folder, named_folder, ready
 from regarde.training.prepare import Prepared
@@ -95,7 +95,7 @@ def train(
     with ready(order) as job:
         for note in job.notes:
             if note.startswith("warning: "):
-                warnings.warn(note.removeprefix("warning: "), stacklevel=2)
+                warnings.warn(note.removeprefix("warning: "), RegardeWarning, stacklevel=2)
         return job.train(Silence())
 
 

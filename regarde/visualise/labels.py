@@ -26,6 +26,13 @@ def visible(token: str) -> str:
     return "◌" + shown if unicodedata.category(shown[0]).startswith("M") else shown  # a mark needs something under it
 
 
+def seen(text: str) -> str:
+    """A text of many words for a terminal: nothing in it moves a cursor, changes a colour or turns a line around."""
+    if text.isprintable():
+        return text
+    return "".join(c if c in _JOINERS or unicodedata.category(c) == "Zs" else _sign(c) for c in text)
+
+
 def isolated(label: str) -> str:
     """The label between isolates (U+2068, U+2069) where it has right-to-left letters, so that it turns nothing else."""
     turns = any(unicodedata.bidirectional(c) in _RIGHT_TO_LEFT for c in label)

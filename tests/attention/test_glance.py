@@ -80,6 +80,16 @@ def test_a_glance_follows_the_normaliser(query: Tensor, states: Tensor) -> None:
     torch.testing.assert_close(attention.context(query, memory, nowhere(attention)), attention(query, memory)[0])
 
 
+def test_a_glance_drops_weights_in_training_alone(query: Tensor, states: Tensor) -> None:
+    attention = made(MultiHeadConfig(heads=2, dropout=0.5))
+    memory = attention.remember(states, PADDED)
+    look, _ = attention.eval()(query, memory)
+    torch.testing.assert_close(attention.context(query, memory, nowhere(attention)), look)
+    with seeded(7):
+        quick = attention.train().context(query, memory, nowhere(attention))
+    assert (quick - look).abs().max() > 1e-3
+
+
 def test_any_attention_can_be_glanced_at(query: Tensor, states: Tensor) -> None:
     attention = made(GlobalConfig(score=GeneralConfig()))
     memory = attention.remember(states, PADDED)

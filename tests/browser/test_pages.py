@@ -9,6 +9,8 @@ from typing import Any
 
 import pytest
 
+import regarde
+from regarde.studio import enclosed
 from tests.browser.conftest import Look, Watched
 
 TEXT = "abcde"
@@ -220,6 +222,32 @@ def test_a_training_shows_its_curves_and_its_samples(look: Look) -> None:
     page.get_by_role("region", name="Loss").wait_for()
     page.get_by_role("region", name="What its checkpoints say").get_by_role("button").first.click()
     page.locator(".sample .matrix").wait_for()
+
+
+def test_what_the_studio_does_not_know_is_shown_by_its_own_name_and_formula(
+    look: Look, tiny: Path, tmp_path: Path
+) -> None:
+    attention = {"kind": "sideways", "normaliser": "hardmax", "score": {"kind": "cosine"}}
+    stated = {"score": r"e_{t,j} = g \cos(q_t, W h_j)", "weights": r"\alpha_{t,j} = \unheard(e", "context": "c_t = _"}
+    described = {"name": "own", "settings": {"kind": "bag", "attention": attention}, "layers": 1, "formulas": stated}
+    file = tmp_path / "own.html"
+    file.write_text(enclosed.page(described, regarde.load(tiny).trace(TEXT)), encoding="utf-8")
+    page = look("#step?open=scores", base=file.as_uri()).page
+    panel = page.get_by_role("region", name="Formula")
+    written = {}
+    for name in ("Encoder states", "Decoder state", "Scores", "Weights", "Context", "Candidates"):
+        page.get_by_role("list", name="Within the step").get_by_role("button", name=name, exact=True).click()
+        assert panel.get_by_role("heading").inner_text() == name
+        written[name] = panel.text_content() or ""
+    assert "The score is cosine." in written["Scores"]
+    assert "et,j=gcos(qt,Whj)" in written["Scores"]
+    assert "Attention of kind sideways makes weights of the scores." in written["Weights"]
+    assert "αt,j=unheard(e" in written["Weights"]
+    everything = " ".join(written.values())
+    for claim in ("tanh", "∑", "GRU", "maxout", "softmax", "add up to one"):  # of other models
+        assert claim not in everything
+    page.get_by_text("A model of kind bag: its decoder asks").wait_for()
+    assert "Bahdanau" not in page.locator("main").inner_text()
 
 
 def test_a_page_in_a_file_needs_no_server(look: Look, tiny: Path, cli: Any, tmp_path: Path) -> None:

@@ -20,4 +20,5 @@ def test_everything_is_said_with_its_version(cli) -> None:
 def test_programs_get_json(cli) -> None:
     facts = json.loads(cli("doctor", "--json").out)
     assert facts["packages"]["torch"]
+    assert all(version is None or version for version in facts["packages"].values())
     assert facts["cores"] >= 1

@@ -11,6 +11,15 @@ def test_presets_are_listed_and_one_is_told_about(cli) -> None:
     assert page.endswith("Train it: regarde train DATA --preset rnnsearch-small\n")
 
 
+def test_parameters_are_counted_for_the_vocabulary_given(cli) -> None:
+    from regarde.training import recipe
+    from regarde.training.presets import preset
+
+    model = recipe.parse(preset("rnnsearch-small").recipe).model.build(50, 50)
+    page = cli("models", "rnnsearch-small", "--vocabulary", "50").out.decode()
+    assert f"parameters: {model.parameter_count():,} with vocabularies of 50\n" in page
+
+
 def test_an_unknown_preset_is_named_as_it_was_given(cli) -> None:
     line = cli("models", "rnnsearch-smal").fails(2)
     assert line.startswith('regarde: rnnsearch-smal: unknown preset. Did you mean "rnnsearch-small"?')

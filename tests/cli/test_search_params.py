@@ -7,6 +7,11 @@ from pathlib import Path
 
 import pytest
 
+from regarde.cli.search_params import _tables
+from regarde.evaluation.metrics import METRICS, MetricName
+from regarde.tuning.history import Finding
+from regarde.tuning.trials import Result
+
 SETTINGS = [
     *("training.steps=6", "training.valid_every=3", "training.metric=cer", "model.hidden=6", "model.embedding=5"),
     *("model.maxout=4", "model.attention.score.size=3"),
@@ -33,6 +38,15 @@ def test_trials_are_told_and_the_best_are_printed(cli) -> None:
     assert {row.split()[0] for row in rows[:2]} == {"1", "2"}
     assert "2 trials complete, 0 given up, 0 failed" in rows
     assert cli("train", "--recipe", "out/best.toml", "--print-config").code == 0
+
+
+@pytest.mark.parametrize(("metric", "best"), [("bleu", "2"), ("cer", "1")])
+def test_the_best_trial_is_printed_first_whichever_way_is_up(metric: MetricName, best: str) -> None:
+    findings = [
+        Finding(n, "complete", value, 3, 1.0, {"model.hidden": n}) for n, value in ((1, 0.2), (2, 0.7), (3, 0.5))
+    ]
+    _, first, middle, *_ = _tables(Result(Path("out"), METRICS[metric], findings, {}))
+    assert (first.split()[0], middle.split()[0]) == (best, "3")
 
 
 @pytest.mark.parametrize(

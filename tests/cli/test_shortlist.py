@@ -4,11 +4,17 @@ from __future__ import annotations
 
 import fcntl
 import shutil
+import unicodedata
 from pathlib import Path
 
 import pytest
 
+from regarde import config as configs
+from regarde import folder
+from regarde.folder import Blueprint
+from regarde.models import BahdanauConfig
 from regarde.native import library
+from regarde.text import TextConfig
 
 pytestmark = pytest.mark.skipif(not library.available(), reason="the native library was not built")
 
@@ -29,6 +35,16 @@ def test_a_shortlist_is_learned_written_and_used(regarde, tiny: Path, run: Path)
     assert regarde("shortlist", run, "--data", data, "--best", 1, "--frequent", 0).code == 0  # in place of the first
     few = regarde("translate", run, "--shortlist", stdin=b"zzz\n").out.decode().strip()
     assert set(few) <= {"z"}  # the translation of z, and nothing else
+
+
+def test_pairs_are_normalised_as_the_model_is(regarde, tmp_path: Path) -> None:
+    text = TextConfig().train([("é", "à")])
+    config = BahdanauConfig(embedding=3, hidden=4, maxout=2)
+    folder.save(tmp_path / "run", configs.as_table(Blueprint(model=config)), text, config.build(5, 5), "a card")
+    decomposed = unicodedata.normalize("NFD", "é\tà\n").encode()
+    done = regarde("shortlist", tmp_path / "run", "--data", "-", stdin=decomposed)
+    assert done.code == 0, done.error
+    assert (tmp_path / "run" / "shortlist.txt").read_text().splitlines()[1:] == ["frequent\t4", "4\t4"]
 
 
 def test_a_model_in_bytes_keeps_the_shortlist(regarde, tiny: Path, run: Path) -> None:

@@ -29,6 +29,7 @@ def test_a_run_that_has_just_begun_has_figures_and_no_model(tmp_path: Path) -> N
     (tmp_path / "metrics.jsonl").write_text("")
     assert is_run(tmp_path)
     assert not with_model(tmp_path)
+    (tmp_path / "checkpoints" / "step-5").mkdir(parents=True)  # without a manifest it is not whole
     assert described("new", tmp_path)["checkpoints"] == []
 
 

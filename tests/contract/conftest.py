@@ -174,6 +174,25 @@ CONFIGS: dict[str, ModelConfig] = {
 }
 
 
+def _sentinels() -> list[str]:
+    """The first model of each kind, and of each mechanism, by name."""
+    kinds = {(config.kind,): name for name, config in reversed(CONFIGS.items())}
+    attention = {name: getattr(config, "attention", None) for name, config in reversed(CONFIGS.items())}
+    mechanisms = {("by", each.kind): name for name, each in attention.items() if each is not None}
+    return sorted({*kinds.values(), *mechanisms.values()})
+
+
+SENTINELS = _sentinels()
+
+
+def searched(*others: str) -> list[tuple[str, str]]:
+    """Which model is asked by which search: every model by beam, which shares and reorders its states, and a few more.
+
+    The other searches do less with a model, and nothing that depends on what it is made of: sentinels stand for all.
+    """
+    return [*((name, "beam") for name in CONFIGS), *((name, other) for other in others for name in SENTINELS)]
+
+
 def build(config: ModelConfig) -> Model:
     """A model with weights large enough for its words to differ, of a seed under which no two hypotheses tie."""
     with seeded(4):

@@ -12,6 +12,7 @@ from regarde.search import Beam, Greedy, Hypothesis, Rules, Sampling, Search
 from regarde.search.prefix import NO_PREFIX, Prefix
 from regarde.text import EOS
 from regarde.translate import Engine
+from tests.contract.conftest import SENTINELS
 
 RULES = Rules(max_ratio=0.5, max_extra=2)
 SEARCHES: dict[str, Search] = {
@@ -44,6 +45,7 @@ def assert_begun(answers: list[list[Hypothesis]], expected: list[list[Hypothesis
             np.testing.assert_allclose(one.heads, other.heads, atol=1e-4)
 
 
+@pytest.mark.parametrize("config", SENTINELS, indirect=True)
 @pytest.mark.parametrize("name", SEARCHES)
 def test_no_prefix_changes_nothing(name: str, model: Model, sources: list[list[int]]) -> None:
     search = SEARCHES[name]

@@ -17,6 +17,7 @@ from regarde.models import Model, ModelConfig
 from regarde.search import Beam, Greedy, Hypothesis, Rules, Sampling, Search
 from regarde.text import TextConfig
 from regarde.training.loss import cross_entropy
+from tests.contract.conftest import searched
 
 RULES = Rules(max_ratio=1.0, max_extra=6)
 SEARCHES: dict[str, Search] = {
@@ -27,9 +28,20 @@ SEARCHES: dict[str, Search] = {
 Pairs = list[list[int]]
 
 
-@pytest.fixture(params=SEARCHES, scope="module")
+every_search = pytest.mark.parametrize(
+    ("config", "search"), searched("greedy", "sampling"), indirect=True, scope="module"
+)
+
+
+@pytest.fixture(scope="module")
 def search(request: pytest.FixtureRequest) -> Search:
     return SEARCHES[request.param]
+
+
+@pytest.fixture(scope="module")
+def found(model: Model, sources: Pairs, search: Search) -> list[list[Hypothesis]]:
+    """What a search finds, for each sentence."""
+    return find(model, sources, search)
 
 
 def find(model: Model, sources: Pairs, search: Search) -> list[list[Hypothesis]]:
@@ -75,10 +87,12 @@ def test_padding_changes_nothing(model: Model, sources: Pairs, targets: Pairs) -
         assert (together.attention[row, ..., S:] == 0).all()
 
 
-def test_batch_size_and_order_change_nothing(model: Model, sources: Pairs, search: Search) -> None:
-    together = find(model, sources, search)
+@every_search
+def test_batch_size_and_order_change_nothing(
+    model: Model, sources: Pairs, search: Search, found: list[list[Hypothesis]]
+) -> None:
     backwards = find(model, sources[::-1], search)[::-1]
-    for source, one, other in zip(sources, together, backwards, strict=True):
+    for source, one, other in zip(sources, found, backwards, strict=True):
         assert_same(one, other)
         assert_same(one, find(model, [source], search)[0])
 
@@ -89,16 +103,18 @@ def test_a_beam_of_one_equals_greedy(model: Model, sources: Pairs) -> None:
         assert_same(one, other)
 
 
+@every_search
 def test_the_attention_of_a_hypothesis_equals_forced_decoding_of_its_own_words(
-    model: Model, sources: Pairs, search: Search
+    model: Model, sources: Pairs, found: list[list[Hypothesis]]
 ) -> None:
-    for source, hypotheses in zip(sources, find(model, sources, search), strict=True):
-        for hypothesis in hypotheses:
-            words = hypothesis.ids[:-1] if hypothesis.finished else hypothesis.ids
-            (again,) = forced(model, collate([source], [words]))
-            T = len(hypothesis.ids)
-            np.testing.assert_allclose(hypothesis.heads, again.heads[:, :, :T], atol=1e-5)
-            np.testing.assert_allclose(hypothesis.token_scores, again.token_scores[:T], atol=1e-5)
+    """All of them in one batch: that a batch changes nothing is a promise of its own."""
+    several = [(source, hypothesis) for source, group in zip(sources, found, strict=True) for hypothesis in group]
+    words = [h.ids[:-1] if h.finished else h.ids for _, h in several]
+    given = collate([source for source, _ in several], words)
+    for (source, hypothesis), again in zip(several, forced(model, given), strict=True):
+        T, S = len(hypothesis.ids), len(source) + 1
+        np.testing.assert_allclose(hypothesis.heads, again.heads[:, :, :T, :S], atol=1e-5)
+        np.testing.assert_allclose(hypothesis.token_scores, again.token_scores[:T], atol=1e-5)
 
 
 def test_hypotheses_come_best_first_and_differ(model: Model, sources: Pairs) -> None:
@@ -142,10 +158,11 @@ def test_attention_is_at_most_a_distribution_over_the_source(model: Model, sourc
     assert (attention.sum(dim=-1) <= 1 + 1e-5).all()
 
 
+@every_search
 def test_a_finished_hypothesis_ends_with_eos_and_no_other_holds_one(
-    model: Model, sources: Pairs, search: Search
+    sources: Pairs, found: list[list[Hypothesis]]
 ) -> None:
-    for source, hypotheses in zip(sources, find(model, sources, search), strict=True):
+    for source, hypotheses in zip(sources, found, strict=True):
         for hypothesis in hypotheses:
             assert hypothesis.finished == (hypothesis.ids[-1] == 3)
             assert 3 not in hypothesis.ids[:-1]

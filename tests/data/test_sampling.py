@@ -123,6 +123,8 @@ def test_the_share_and_the_most_are_kept() -> None:
     assert len(split(corpus(1_000), seed=1, valid_share=0.1, valid_max=500).valid) == 100
     assert len(split(corpus(1_000), seed=1, valid_share=0.1, valid_max=20).valid) == 20
     assert len(split(corpus(2), seed=1).valid) == 1
+    assert len(split(corpus(100, repeats=3), seed=1, valid_share=0.05).valid) == 15
+    assert len(split(corpus(100, repeats=3), seed=1, valid_max=10).valid) == 9  # a source is held out as a whole
 
 
 def test_sources_repeated_more_often_than_the_share_still_split() -> None:

@@ -69,6 +69,7 @@ def test_error_rates_are_those_of_jiwer_and_of_a_hand_count() -> None:
 
 def test_errors_are_counted_against_the_closest_reference() -> None:
     assert count("wer", ["a b c"], [["x y z", "a b d"]]).value() == pytest.approx(1 / 3)
+    assert count("wer", ["a b c"], [["a b", "a b c d e"]]).value() == pytest.approx(2 / 5)  # and not 1 of 2
 
 
 def test_every_metric_has_a_name_and_errors_are_better_when_lower() -> None:

@@ -46,6 +46,12 @@ def test_a_rare_word_always_lost_tells_more_than_a_frequent_one_lost_once() -> N
     assert [word.word for word in found.lost] == ["slowly", "the"]
 
 
+def test_a_frequent_word_mostly_lost_tells_more_than_a_rare_one_always_lost() -> None:
+    second = [sentence.replace("slowly", "").replace(" the ", " ") for sentence in SENTENCES[:2]] + [SENTENCES[2]]
+    found = change(said(*SENTENCES), said(*second), wanted(*SENTENCES))
+    assert found.lost == (Word("the", 4, 4, 1), Word("slowly", 1, 1, 0))  # 3 / sqrt(4) and 1 / sqrt(1)
+
+
 def test_short_strings_are_compared_by_characters_and_any_reference_may_give_them() -> None:
     testset = TestSet("made", ("a", "b"), (("abc", "abd"), ("cd",)), Report())
     found = change(said("ab", "c"), said("abd", "cd"), testset)

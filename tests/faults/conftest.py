@@ -18,6 +18,7 @@ from regarde import folder
 from regarde.training.checkpoint import verify
 
 HERE = Path(__file__).parent
+COMPILERS = [os.environ["CC"]] if "CC" in os.environ else ["cc", "gcc", "clang"]
 TABLE = "".join(f"{n:02}\t{n:02}\n" for n in range(40))
 OFTEN = [  # saving as often as it can
     *("training.steps=14", "training.valid_every=4", "training.valid_pairs=4", "training.save_every=3"),
@@ -124,6 +125,6 @@ def faulty_lab(table: Path, tmp_path_factory: pytest.TempPathFactory) -> Iterato
     """The same with faults.c preloaded."""
     built = tmp_path_factory.mktemp("preload") / "faults.so"
     flags = ["-shared", "-fPIC", "-o", str(built), str(HERE / "faults.c"), "-ldl"]
-    if not sys.platform.startswith("linux") or not any(_compiles(name, flags) for name in ("cc", "gcc", "clang")):
+    if not sys.platform.startswith("linux") or not any(_compiles(name, flags) for name in COMPILERS):
         pytest.skip("faults are injected by a library that needs Linux and a C compiler")
     yield from _lab(table, {"LD_PRELOAD": str(built)})

@@ -95,7 +95,7 @@ size = int(open("/proc/self/statm").read().split()[0]) * resource.getpagesize()
 resource.setrlimit(resource.RLIMIT_AS, (size + (24 << 20), resource.RLIM_INFINITY))
 search = Beam(size=1000, n_best=1000, rules=Rules(max_ratio=1000.0, max_extra=60_000, min_length=10**6))
 try:
-    translator.translate(["abc"] * 4, search=search)
+    translator.translate("abc", search=search)
 except OutOfMemoryError as error:
     print(error)
 """
@@ -107,5 +107,4 @@ def test_the_native_engine_says_what_to_try_where_memory_does_not_suffice(tmp_pa
     command = [sys.executable, "-c", CHILD, str(saved(tmp_path / "model", 0.1))]
     done = subprocess.run(command, capture_output=True, text=True, check=False, timeout=100)
     assert done.stdout.startswith("Out of memory with "), done.stderr[-2000:]
-    assert "1,000 hypotheses in a beam. Try " in done.stdout
-    assert "or 500 hypotheses in a beam" in done.stdout
+    assert "1,000 hypotheses in a beam. Try 500 hypotheses in a beam." in done.stdout

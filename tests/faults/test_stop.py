@@ -24,6 +24,7 @@ TINY = [
     *("training.valid_pairs=4", "training.batch_pairs=8"),
 ]
 SHORT = [*TINY, "training.steps=6", "training.valid_every=3"]
+LONG = [*TINY, "training.steps=150", "training.valid_every=150"]
 
 
 @pytest.fixture(autouse=True)
@@ -39,10 +40,19 @@ def options(settings: list[str]) -> list[str]:
 # Signals
 
 
+@pytest.fixture(scope="module")
+def undisturbed(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The folder of a long run that came to its end by itself."""
+    home = tmp_path_factory.mktemp("undisturbed")
+    (home / "my.tsv").write_text(TABLE)
+    return package.train(home / "my.tsv", out=home / "run", settings=LONG).folder
+
+
 @pytest.mark.parametrize(("number", "code"), [(signal.SIGTERM, 143), (signal.SIGINT, 130)])
-def test_a_signal_saves_and_stops_and_the_run_goes_on_exactly(start, cli, number: signal.Signals, code: int) -> None:
-    long = [*TINY, "training.steps=150", "training.valid_every=150"]
-    process = start("train", "my.tsv", "--out", "run", *options(long))
+def test_a_signal_saves_and_stops_and_the_run_goes_on_exactly(
+    start, cli, undisturbed: Path, number: signal.Signals, code: int
+) -> None:
+    process = start("train", "my.tsv", "--out", "run", *options(LONG))
     _until(lambda: _steps("run") == 50, process)
     process.send_signal(number)
     _, error = process.communicate(timeout=60)
@@ -54,10 +64,9 @@ def test_a_signal_saves_and_stops_and_the_run_goes_on_exactly(start, cli, number
         f"regarde: stopped by {number.name} after step {stopped:,}, and saved. Go on with: regarde train --resume run"
     )
     assert last == said
-    assert cli("train", "my.tsv", "--out", "whole", *options(long)).code == 0
     assert cli("train", "--resume", "run").code == 0
     for name in ("weights.safetensors", "checkpoints/step-150/weights.safetensors"):
-        assert Path("run", name).read_bytes() == Path("whole", name).read_bytes()
+        assert Path("run", name).read_bytes() == (undisturbed / name).read_bytes()
 
 
 def test_a_second_interrupt_stops_at_once(start) -> None:
@@ -167,15 +176,15 @@ def test_weights_that_are_no_numbers_are_never_saved(monkeypatch) -> None:
 
 
 def test_too_little_memory_is_said_with_the_budget_to_try(lab, tmp_path: Path) -> None:
-    """A process that may have half a gigabyte more, and pairs whose attention takes several times that.
+    """Pairs whose attention takes several times what the process may have.
 
     The kernels keep a weight for each pair of positions; plain torch keeps far more, so shorter pairs are enough.
     """
-    length = 20_000 if library.available() else 4_000
+    length, memory = (20_000, 2**29) if library.available() else (2_000, 2**27)
     long = tmp_path / "long.tsv"
     long.write_text("".join(f"{n}{'a' * length}\t{n}{'b' * length}\n" for n in range(10, 20)))
     letters = ["text.source.kind=characters", "text.target.kind=characters", "training.batch_pairs=1"]
-    done = lab.train(tmp_path / "run", "rnn", *letters, table=long, memory=2**29)
+    done = lab.train(tmp_path / "run", "rnn", *letters, table=long, memory=memory)
     assert done.code == 1
     last = done.error.splitlines()[-1]
     positions = 2 * (length + 3)  # two digits and the end
@@ -209,13 +218,14 @@ def test_an_error_that_is_not_about_memory_is_not_hidden(monkeypatch) -> None:
 # Two at once
 
 
-def test_the_second_process_on_a_run_folder_is_refused(regarde, tmp_path: Path) -> None:
+def test_the_second_process_on_a_run_folder_is_refused(lab) -> None:
     with RunFolder(Path("run")):
         Path("run/checkpoints/keep").mkdir()
         for arguments in (["--resume", "run"], ["my.tsv", "--out", "run", "--resume"]):
-            line = regarde("train", *arguments, cwd=tmp_path).fails(2)
-            assert line == f"regarde: run: process {os.getpid()} is training here. Wait for it, or stop it."
-    assert "is training here" not in regarde("train", "--resume", "run", cwd=tmp_path).error
+            done = lab.command("train", *arguments)
+            told = f"regarde: run: process {os.getpid()} is training here. Wait for it, or stop it.\n"
+            assert (done.code, done.error) == (2, told)
+    assert "is training here" not in lab.command("train", "--resume", "run").error
 
 
 def test_nor_may_one_process_train_there_twice() -> None:

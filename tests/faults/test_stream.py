@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import fcntl
 import os
 import random
@@ -13,6 +14,10 @@ from collections.abc import Callable
 from pathlib import Path
 
 import pytest
+
+from regarde.cli.forms import Plain
+from regarde.cli.output import to_file
+from regarde.errors import DiskError
 
 FEW, MANY = 1_500, 100_000  # lines
 FORMS = {"plain": [], "json": ["--json"], "ranked": ["--n-best", "3"]}
@@ -120,6 +125,29 @@ def test_a_fault_at_some_writes_leaves_whole_lines_and_can_be_resumed(
     faulty_lab, tiny: Path, tmp_path: Path, mode: str, form: str
 ) -> None:
     check_faults(faulty_lab, tiny, tmp_path, mode, FORMS[form], 2)
+
+
+def test_a_disk_that_fills_up_within_a_line_leaves_the_lines_before_it(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    room, write = 15, os.write
+
+    def filling(handle: int, content: bytes) -> int:
+        nonlocal room
+        if not room:
+            raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+        written = write(handle, content[:room])
+        room -= written
+        return written
+
+    out = to_file(tmp_path / "out.txt", Plain(), resume=False, skipped=0, source=None)
+    for line in ("first\n", "second\n", "third\n"):
+        out.write([line])
+    monkeypatch.setattr(os, "write", filling)
+    with pytest.raises(DiskError, match="--resume"):
+        out.flush()
+    out.close()
+    assert (tmp_path / "out.txt").read_bytes() == b"first\nsecond\n"  # 13 of the 15 bytes that there was room for
 
 
 @pytest.mark.slow

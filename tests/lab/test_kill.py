@@ -85,10 +85,10 @@ def test_a_process_of_a_lab_ends_with_whoever_started_it(made, tmp_path: Path) -
     assert not (tmp_path / "trained" / "sutskever-small.json").exists()
 
 
-def test_a_finished_lab_does_nothing_again_and_says_the_same(start, made, laboratory) -> None:
+def test_a_finished_lab_does_nothing_again_and_says_the_same(cli, made, laboratory) -> None:
     before = (laboratory.folder / "report.json").read_bytes()
-    done = made.done(start, laboratory.folder)
-    assert done.out == laboratory.out
+    done = cli(*made.asked(laboratory.folder))
+    assert (done.code, done.out.decode()) == (0, laboratory.out)
     assert len(done.error.splitlines()) == 1
     assert (laboratory.folder / "report.json").read_bytes() == before
 

@@ -70,6 +70,8 @@ def test_energies_are_the_models_own_and_contexts_are_of_the_changed_weights(mod
     assert one.context_norms is not None
     assert other.context_norms is not None
     assert abs(one.context_norms[0] - other.context_norms[0]) > 1e-3
+    assert told.states is not None
+    np.testing.assert_allclose(other.context_norms[0], np.linalg.norm(told.states[3]), atol=1e-5)  # all weight is there
 
 
 def test_going_on_from_a_traces_own_tokens_finds_the_rest_again(model: Translator) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import copy
 import itertools
 import math
 
@@ -128,6 +129,18 @@ def test_at_the_length_limit_open_beams_take_the_places_that_finished_ones_leave
     assert 0 < len(ended) < 6
     fewer = find(model, Beam(size=6, n_best=len(ended), rules=rules))
     assert [h.ids for h in fewer] == [h.ids for h in ended]
+
+
+def test_what_the_length_limit_cut_takes_no_place_of_a_finished_answer(model: Model) -> None:
+    rules = Rules(max_ratio=0.0, max_extra=2)
+    talkative = copy.deepcopy(model)
+    with torch.no_grad():
+        talkative.decoder.W_o.bias[3] -= 2  # ends are unlikely
+    everything = find(talkative, Beam(size=6, n_best=6, rules=rules))
+    ended = {h.ids for h in everything if h.finished}
+    found = find(talkative, Beam(size=6, n_best=len(ended) + 1, rules=rules))
+    assert {h.ids for h in found if h.finished} == ended
+    assert not {h.ids for h in everything[: len(found)]} >= ended  # some of them score less than what was cut
 
 
 def test_unknown_words_can_be_forbidden_and_controls_always_are(model: Model) -> None:

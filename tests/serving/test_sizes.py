@@ -61,7 +61,7 @@ def test_no_answer_is_larger_than_was_foreseen_nor_much_smaller_where_the_model_
     described = {"layers": 1, "heads": 1, "states": 0 if states is None else states.shape[1]}
     if folder == "plain":
         described |= {"layers": 0, "heads": 0}
-    reading = Reading.of(load_scribe(where), described)
+    reading = Reading.of(load_scribe(where, model.offset), described)
     text = "012012" if folder == "plain" else "abcd" * 4
     for asked in (question(text), question(text, beam=6, n_best=1, attention=False, candidates=1)):
         least = len(as_json(trace(model, asked)))

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Sequence
 from pathlib import Path
+from typing import Any
 
 import pytest
 import torch
@@ -15,7 +17,7 @@ from regarde.models import SutskeverConfig
 from regarde.training.optimiser import SGD
 from regarde.training.presets import presets
 from regarde.training.recipe import TrainingConfig, parse
-from regarde.training.step import Part, Stepper, seeded
+from regarde.training.step import Part, Stepper, StepResult, seeded
 
 PLAIN = TrainingConfig(optimiser=SGD(rate=1.0), clip=0.0)
 SOURCES, TARGETS = [[5], [6, 7], [8, 4, 5]], [[6], [7, 8, 4, 5], [4, 4]]
@@ -59,6 +61,23 @@ def test_accumulation_takes_as_many_batches_as_it_says(tmp_path: Path) -> None:
     assert "training: 10 steps, 6.0 epochs of 5 batches, 3 at a time" in (run.folder / "train.log").read_text()
     state = json.loads((run.folder / "checkpoints/step-10/training.json").read_text())["state"]
     assert (state["epoch"], state["position"]) == (5, 5)
+
+
+def test_every_batch_of_a_run_has_a_number_of_its_own(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    numbers: list[list[int]] = []
+    update = Stepper.update
+
+    def noted(self: Stepper, parts: Sequence[Part], step: int, **others: Any) -> StepResult:
+        numbers.append([part.number for part in parts])
+        return update(self, parts, step, **others)
+
+    monkeypatch.setattr(Stepper, "update", noted)
+    table = tmp_path / "my.tsv"
+    table.write_text("".join(f"{n:02}\t{n:02}\n" for n in range(42)))
+    small = ["model.hidden=6", "model.embedding=5", "model.maxout=4", "model.attention.score.size=3"]
+    settings = [*small, "training.batch_pairs=8", "training.steps=3", "training.accumulate=2"]
+    regarde.train(table, settings=settings, out=tmp_path / "run")
+    assert numbers == [[0, 1], [2, 3], [4, 5]]
 
 
 @pytest.mark.parametrize("preset", [name for name in presets() if name.endswith("-small")])

@@ -114,6 +114,13 @@ def test_pairs_over_the_length_limit_are_counted(tmp_path: Path) -> None:
     assert note.endswith("over the length limits (data.max_source = 0, data.max_target = 2)")
 
 
+def test_pairs_keep_their_numbers_where_others_are_left_out(tmp_path: Path) -> None:
+    given = write(tmp_path / "my.tsv", *((f"{n:03}", f"{n:03}"[: n % 3 + 1]) for n in range(100)))
+    prepared = prepare(tables(given, "data.max_target=2"))
+    for row, number in enumerate(prepared.numbers.tolist()):  # pair n has the source n - 1
+        assert prepared.text.source.decode(prepared.train.sources[row]) == f"{number - 1:03}"
+
+
 def test_all_pairs_over_the_length_limit_are_refused(data: Table) -> None:
     with pytest.raises(DataError, match=r"All 95 training pairs are over the length limits \(data.max_source = 2"):
         prepare(tables(data, "data.max_source=2"))
@@ -172,13 +179,14 @@ def test_the_file_of_a_preset_is_a_recipe(name: str) -> None:
     assert compose({"name": "copy"}, recipe=file) == compose({"name": "copy"}, preset=name)
 
 
-@pytest.mark.parametrize(("pairs", "steps"), [(9, 5_000), (64 * 600, 6_000), (64 * 3_000, 20_000)])
+@pytest.mark.parametrize(("pairs", "steps"), [(9, 5_000), (8 * 600, 6_000), (8 * 3_000, 20_000)])
 def test_a_length_that_is_not_said_is_ten_epochs_within_bounds(pairs: int, steps: int, tmp_path: Path) -> None:
     given = write(tmp_path / "my.tsv", *((f"{n:06}", f"{n:06}") for n in range(pairs)))
     held_out = write(tmp_path / "valid.tsv", ("1", "1"))
     asked = {**given, "valid": [held_out["name"]]}
-    assert prepare(compose(asked)).recipe.training.steps == steps
-    assert prepare(compose(asked, settings=["training.epochs=1"])).recipe.training.steps == -(-pairs // 64)
+    eight = ["training.batch_pairs=8"]
+    assert prepare(compose(asked, settings=eight)).recipe.training.steps == steps
+    assert prepare(compose(asked, settings=[*eight, "training.epochs=1"])).recipe.training.steps == -(-pairs // 8)
 
 
 def test_pairs_of_ones_own_have_more_dropout_unless_a_model_is_named(tmp_path: Path) -> None:

@@ -240,11 +240,15 @@ def test_data_that_only_moved_is_the_same_data() -> None:
 
 
 def test_changed_settings_are_refused_by_name() -> None:
-    train("run")
+    Path("valid.tsv").write_text("77\t77\n")  # or else another seed would hold out other pairs
+    regarde.train("my.tsv", valid=["valid.tsv"], settings=RNN, out="run")
+    for setting in ("training.seed=2", "training.label_smoothing=0.5", "training.clip=2.0", "model.dropout=0.5"):
+        with pytest.raises(UsageError, match=rf"run: {setting.partition('=')[0]} is .*, but it was begun with"):
+            regarde.train("run", resume=True, settings=[setting])
     with pytest.raises(UsageError, match=r"run: training\.batch_pairs is 4, but it was begun with 8\. A run keeps"):
         regarde.train("run", resume=True, settings=["training.batch_pairs=4"])
     with pytest.raises(UsageError, match=r"model\.hidden is 7, but it was begun with 6"):
-        regarde.train("my.tsv", settings=[*RNN, "model.hidden=7"], out="run", resume=True)
+        regarde.train("my.tsv", valid=["valid.tsv"], settings=[*RNN, "model.hidden=7"], out="run", resume=True)
     with pytest.raises(UsageError, match="a run knows its data and settings"):
         regarde.train("run", preset="luong-global-small", resume=True)
 

@@ -12,12 +12,12 @@ import torch
 
 import regarde
 from regarde import config
-from regarde.errors import DataError
+from regarde.errors import DataError, RegardeWarning
 from regarde.training.checkpoint import Checkpoints
 from regarde.training.job import Request
 from regarde.training.job import _tables as resumed_tables
 from regarde.training.prepare import prepare
-from regarde.training.start import Run, default_folder, free_folder
+from regarde.training.start import Run, compose, default_folder, free_folder
 from regarde.training.threads import WORTH_SHARING, settled_threads
 
 SMALL = [
@@ -47,6 +47,14 @@ def test_a_free_folder_is_the_one_asked_for_or_stands_beside_it(tmp_path: Path) 
     assert default_folder("some/my.tsv.gz") == Path("runs/my")
 
 
+def test_settings_lie_over_the_data_given_over_the_recipe_over_the_preset(tmp_path: Path) -> None:
+    (tmp_path / "my.toml").write_text('[data]\nname = "old.tsv"\nmax_source = 7\n[training]\nsteps = 5\nseed = 6\n')
+    found = compose({"name": "new.tsv"}, preset="cho-small", recipe=tmp_path / "my.toml", settings=["training.steps=9"])
+    assert found["data"] == {"name": "new.tsv", "max_source": 7}
+    assert (found["training"]["steps"], found["training"]["seed"]) == (9, 6)
+    assert found["model"]["kind"] == "cho"
+
+
 def test_a_path_is_a_file_even_if_it_is_called_like_a_data_set() -> None:
     Path("copy").write_text(TABLE)
     run = regarde.train(Path("./copy"), settings=SMALL)
@@ -60,7 +68,7 @@ def test_lines_that_are_no_pair_can_be_skipped() -> None:
     Path("my.tsv").write_text(f"{TABLE}alone\n")
     with pytest.raises(DataError, match="line 21"):
         regarde.train("my.tsv", settings=SMALL)
-    with pytest.warns(UserWarning, match=r"1 of 21 lines skipped \(4\.8%\): my\.tsv:21 1 column"):
+    with pytest.warns(RegardeWarning, match=r"1 of 21 lines skipped \(4\.8%\): my\.tsv:21 1 column"):
         run = regarde.train("my.tsv", settings=SMALL, on_error="skip")
     assert "20 pairs kept; 1 skipped" in (run.folder / "train.log").read_text()
 

@@ -108,3 +108,4 @@ def test_numbers_are_short_enough_to_read_and_stay_in_their_span() -> None:
 def test_a_step_that_does_not_meet_the_upper_end_ends_below_it() -> None:
     assert Span(1, 8, step=3).distribution().high == 7
     assert Span(0.0, 1.0, step=0.3).distribution().high == 0.9
+    assert Span(0.1, 0.3, step=0.1).distribution().high == 0.3  # (0.3 - 0.1) / 0.1 is a little less than 2

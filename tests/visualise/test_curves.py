@@ -35,6 +35,13 @@ def test_each_line_is_named_at_its_end_and_each_group_says_how_many_it_has() -> 
     assert {"plain", "attention", "1 to 10", "1,200", "40", "sentences", "BLEU"} <= set(texts(BY_LENGTH))
 
 
+def test_an_axis_from_zero_reaches_over_the_highest_value_and_interval() -> None:
+    (axes,) = draw(BY_LENGTH).figure.axes
+    low, high = axes.get_ylim()
+    assert low == 0
+    assert 32 < high < 40
+
+
 def test_a_line_of_nothing_is_left_out_and_has_no_name() -> None:
     chart = Chart(
         [Curve("a", (1, 2), (3, 4)), Curve("none", (1, 2), (math.nan, math.nan)), Curve("no", (), ())], "x", "y"

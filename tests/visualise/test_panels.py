@@ -72,8 +72,9 @@ def test_gold_links_are_squares_and_possible_ones_dashed(words: Heatmap) -> None
 def test_all_panels_are_on_one_scale() -> None:
     sharp = Heatmap(("a", "b"), ("x",), np.array([[0.0, 0.9]]), "sharp")
     faint = Heatmap(("a", "b"), ("x",), np.array([[0.04, 0.05]]), "faint")
-    picture = draw([Panel(sharp), Panel(faint)])
-    assert [axes.collections[0].get_clim() for axes in picture.figure.axes[:2]] == [(0, 1.0), (0, 1.0)]
+    for panels in ([Panel(sharp), Panel(faint)], [Panel(faint), Panel(sharp)]):
+        picture = draw(panels)
+        assert [axes.collections[0].get_clim() for axes in picture.figure.axes[:2]] == [(0, 1.0), (0, 1.0)]
 
 
 def test_each_head_has_its_panel_and_its_name(words: Heatmap) -> None:

@@ -48,8 +48,11 @@ def test_everything_stands_inside_the_picture(any_map: Heatmap) -> None:
 
 def test_a_very_large_map_leaves_empty_cells_to_the_ground() -> None:
     n = 150
-    heat = Heatmap(("a",) * n, ("b",) * n, np.eye(n))
-    assert len(ET.fromstring(heatmap(heat)).findall(f".//{SVG}rect[@data-s]")) == n
+    weights = np.eye(n) * 0.98
+    weights[0, 1:3] = 0.006, 0.004  # the first would be shown as 0.01, the second as 0.00
+    cells = ET.fromstring(heatmap(Heatmap(("a",) * n, ("b",) * n, weights))).findall(f".//{SVG}rect[@data-s]")
+    assert [(cell.attrib["data-t"], cell.attrib["data-s"]) for cell in cells[:2]] == [("0", "0"), ("0", "1")]
+    assert len(cells) == n + 1
 
 
 def test_lines_are_thicker_for_heavier_weights_and_missing_for_next_to_none() -> None:

@@ -51,7 +51,7 @@ def test_characters_take_one_cell_each_where_two_do_not_fit() -> None:
 
 
 def test_a_long_source_goes_on_in_blocks_that_hold_every_column_once() -> None:
-    heat = Heatmap(tuple("abcdefghijklmnopqrstuvwxyz" * 3), ("a",), np.eye(1, 78))
+    heat = Heatmap(tuple("abcdefghijklmnopqrstuvwxyz" * 3), ("a",), np.eye(1, 78, k=40))
     lines = heatmap(heat, width=40, color=False).split("\n")
     assert "".join(line.strip() for line in lines[:-1] if re.fullmatch(r" +[a-z]+", line)) == "".join(heat.source)
     assert sum("1.00" in line for line in lines) == 1  # the number stands in the block that holds the maximum

@@ -96,7 +96,13 @@ class Reader {
       case "sum":
         return <mo>∑</mo>;
       default:
-        return <mi>{letter ?? name}</mi>;
+        if (letter) return <mi>{letter}</mi>;
+        return (
+          <mrow>
+            <mspace width="0.17em" />
+            <mi>{name}</mi>
+          </mrow>
+        );
     }
   }
 }
