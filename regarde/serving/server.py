@@ -10,6 +10,7 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import ctypes
+import gc
 import os
 import signal
 import socket
@@ -86,6 +87,7 @@ async def _serve(
     link = Link(settings.models, settings.threads, settings.limits.deadline, metrics, settings.journal)
     service = Service(link, settings.limits, settings.policy, gate, metrics, settings.journal)
     await link.start()
+    gc.freeze()  # what is there now stays; to look at it again would stop the event loop
     try:
         address, port = listener.getsockname()[:2]
         url = f"http://{f'[{address}]' if ':' in address else address}:{port}"
