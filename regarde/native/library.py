@@ -136,7 +136,7 @@ def built() -> bool:
 
 def stale() -> bool:
     """Is there a library, but of other sources?"""
-    return bool(_files()) and not built()
+    return not built() and bool(_files())
 
 
 def available() -> bool:

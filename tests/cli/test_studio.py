@@ -7,6 +7,7 @@ from pathlib import Path
 
 import pytest
 
+from regarde.serving.limits import Limits
 from regarde.serving.runs import described, figures, is_run, sample, steps, with_model
 
 
@@ -37,7 +38,7 @@ def test_figures_are_told_from_where_they_were_left(tmp_path: Path) -> None:
     path = tmp_path / "metrics.jsonl"
     path.write_text('{"step": 1, "loss": 2.5}\n{"step": 2, "lo')
     first = figures(tmp_path, 0)
-    assert first == {"rows": [{"step": 1, "loss": 2.5}], "start": 0, "next": 25}
+    assert first == {"rows": [{"step": 1, "loss": 2.5}], "start": 0, "next": 25, "unread": 0}
     path.write_text('{"step": 1, "loss": 2.5}\n{"step": 2, "loss": NaN}\nno json\n[]\n')
     second = figures(tmp_path, first["next"])
     assert second["rows"] == [{"step": 2}]
@@ -46,7 +47,7 @@ def test_figures_are_told_from_where_they_were_left(tmp_path: Path) -> None:
 
 def test_figures_that_were_cut_back_are_told_from_the_beginning(tmp_path: Path) -> None:
     (tmp_path / "metrics.jsonl").write_text('{"step": 1}\n')
-    assert figures(tmp_path, 500) == {"rows": [{"step": 1}], "start": 0, "next": 12}
+    assert figures(tmp_path, 500) == {"rows": [{"step": 1}], "start": 0, "next": 12, "unread": 0}
 
 
 def test_no_figures_are_no_error(tmp_path: Path) -> None:
@@ -54,7 +55,6 @@ def test_no_figures_are_no_error(tmp_path: Path) -> None:
 
 
 def test_a_checkpoint_translates(tiny: Path) -> None:
-    found = sample(tiny, steps(tiny)[-1], "abc")
-    assert found["source_tokens"] == ("a", "b", "c", "</s>")
+    found = json.loads(sample(tiny, steps(tiny)[-1], "abc", Limits()))
+    assert found["source_tokens"] == ["a", "b", "c", "</s>"]
     assert len(found["attention"]) == len(found["tokens"])
-    json.dumps(found)
