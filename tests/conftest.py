@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
 import signal
 import subprocess
@@ -64,8 +65,15 @@ class Ended:
 Command = Callable[..., Ended]
 
 
+@pytest.fixture(scope="session")
+def listed_fonts() -> None:
+    """Let matplotlib ask the system for its fonts, which it does once: what that prints is not a command's output."""
+    with contextlib.suppress(ImportError):
+        import matplotlib.font_manager  # noqa: F401
+
+
 @pytest.fixture
-def cli(monkeypatch: pytest.MonkeyPatch, capfdbinary: pytest.CaptureFixture[bytes]) -> Command:
+def cli(monkeypatch: pytest.MonkeyPatch, listed_fonts: None, capfdbinary: pytest.CaptureFixture[bytes]) -> Command:
     """Run a command in this process, which has torch already: cli("show", run, "text")."""
     from regarde.cli.main import run
 
