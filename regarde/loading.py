@@ -148,8 +148,10 @@ def _read(folder: Path, files: Mapping[str, Entry]) -> _Read:
         stated = settings.parse(model)
         if stated.kind == "transformer":
             frame.text.check_tying(stated.tying)
+        elif getattr(stated, "variational", False) and (stated.layers < 2 or not stated.dropout):
+            raise Unfit("variational dropout that drops nothing")  # torch says how to mend it
     except UnknownWordError as error:  # a choice that was added to the package is known to torch
-        raise Unfit(str(error).partition(":")[0]) from None
+        raise Unfit(str(error).partition(":")[0].replace("'", "")) from None
     except ConfigError as error:
         raise FolderError(f"{folder / CONFIG}: {error} Train anew, or upgrade: pip install -U regarde.") from None
     text = load_text(frame.text, folder)

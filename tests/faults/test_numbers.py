@@ -92,7 +92,7 @@ from regarde.errors import OutOfMemoryError
 translator = load(sys.argv[1], engine="native", threads=1)
 translator.translate("abc")
 size = int(open("/proc/self/statm").read().split()[0]) * resource.getpagesize()
-resource.setrlimit(resource.RLIMIT_AS, (size + (24 << 20), resource.RLIM_INFINITY))
+resource.setrlimit(resource.RLIMIT_AS, (size + (6 << 20), resource.RLIM_INFINITY))
 search = Beam(size=1000, n_best=1000, rules=Rules(max_ratio=1000.0, max_extra=60_000, min_length=10**6))
 try:
     translator.translate("abc", search=search)
