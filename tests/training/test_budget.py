@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import time
+import tomllib
 from pathlib import Path
 
 import pytest
@@ -53,7 +54,8 @@ def test_a_training_stops_when_its_minutes_are_over_and_the_rate_has_fallen(tmp_
     assert time.perf_counter() - began < 60
     told = [record for record in records(run.folder) if "rate" in record]
     assert 3.0 <= told[-1]["trained"] < 4.0
-    assert told[-1]["rate"] < 0.02 * max(record["rate"] for record in told)
+    stated = tomllib.loads((run.folder / "config.toml").read_text())["training"]["optimiser"]["rate"]
+    assert told[-1]["rate"] < 0.05 * stated  # which it has at the first step, as there is no warm-up
     assert Cosine(floor=0.0).at(899, 900) < 1e-4
 
 
