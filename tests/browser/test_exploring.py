@@ -23,10 +23,12 @@ def tokens(page: Any, name: str) -> list[str]:
 
 
 def changed(page: Any, name: str, before: list[str]) -> list[str]:
-    """The tokens once they are others."""
+    """The tokens once they are others, and stay so."""
+    seen = before
     for _ in range(60):
-        if (now := tokens(page, name)) != before:
+        if (now := tokens(page, name)) == seen != before:
             return now
+        seen = now
         page.wait_for_timeout(100)
     raise AssertionError(f"{name} still says {before}")
 
