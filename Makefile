@@ -26,7 +26,7 @@ test-plain: $(VENV)/test
 
 # The tests that see more where there are a browser and fonts for all scripts.
 test-browser: browser
-	$(BIN)/pytest $(SUITE) tests/browser tests/visualise
+	$(BIN)/pytest $(SUITE) tests/browser tests/visualize
 
 slow: $(VENV)/slow
 	$(BIN)/pytest -m slow

@@ -62,8 +62,8 @@ PIECES = ["kind=sentencepiece", "size=8000", "model=bpe"]
 TRAINING = [
     "source_language=de", "target_language=en", "text.shared=true", *(f"text.source.{one}" for one in PIECES),
     *(f"text.target.{one}" for one in PIECES), "training.batch_pairs=64", "training.label_smoothing=0.1",
-    "training.valid_pairs=200", "training.metric=bleu", "training.optimiser.kind=adam",
-    "training.optimiser.rate=1.5e-3", "training.schedule.kind=cosine", "training.schedule.warmup=150",
+    "training.valid_pairs=200", "training.metric=bleu", "training.optimizer.kind=adam",
+    "training.optimizer.rate=1.5e-3", "training.schedule.kind=cosine", "training.schedule.warmup=150",
     "training.schedule.floor=0.02",
 ]  # fmt: skip
 TOOLS = {

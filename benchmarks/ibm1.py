@@ -1,4 +1,4 @@
-"""IBM Model 1 (Brown et al. 1993): which word goes with which, by expectation and maximisation. The bar for attention.
+"""IBM Model 1 (Brown et al. 1993): which word goes with which, by expectation and maximization. The bar for attention.
 
     python benchmarks/ibm1.py SOURCE TARGET --last 447 > links    # of the last 447 pairs, after learning from all
 

@@ -85,10 +85,10 @@ def draw(by_length: dict[str, dict[int, float]], path: Path) -> None:
     """Bahdanau's figure 2, for strings: exact match by length."""
     figure = Figure(figsize=(9, 4), layout="constrained")
     axes = figure.subplots()
-    colours = matplotlib.colormaps["tab20"].colors
-    for colour, (preset, points) in zip(colours[::2] + colours[1::2], by_length.items(), strict=False):
+    colors = matplotlib.colormaps["tab20"].colors
+    for color, (preset, points) in zip(colors[::2] + colors[1::2], by_length.items(), strict=False):
         dash = "--" if preset in WITHOUT_ATTENTION else "-"
-        axes.plot(points.keys(), points.values(), dash, color=colour, marker="o", markersize=3, label=preset)
+        axes.plot(points.keys(), points.values(), dash, color=color, marker="o", markersize=3, label=preset)
     axes.set(xlabel="length of the string", ylabel="exact match", title="reverse: dashed lines have no attention")
     axes.set_ylim(-0.03, 1.03)
     axes.grid(alpha=0.3)

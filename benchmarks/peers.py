@@ -158,16 +158,14 @@ def our_rate(work: Work, place: Path, steps: int, additive: bool) -> float:
     from regarde.attention.mechanisms import GlobalConfig
     from regarde.attention.multihead import MultiHeadConfig
     from regarde.attention.scores import AdditiveConfig, GeneralConfig
-    from regarde.data.batch import collate
-    from regarde.data.encoded import Sequences
+    from regarde.data.batch import Sequences, collate
     from regarde.data.sampling import batches
     from regarde.models import ModelConfig
     from regarde.models.bahdanau import BahdanauConfig
     from regarde.models.encoders import BidirectionalConfig
     from regarde.models.luong import LuongConfig
     from regarde.models.transformer import TransformerConfig
-    from regarde.training.optimiser import Adam
-    from regarde.training.recipe import TrainingConfig
+    from regarde.training.recipe import Adam, TrainingConfig
     from regarde.training.step import Stepper
 
     torch.set_num_threads(1)
@@ -201,7 +199,7 @@ def our_rate(work: Work, place: Path, steps: int, additive: bool) -> float:
             embedding=H // 2, hidden=H, layers=1, encoder=both, attention=score, dropout=0.2, init="torch"
         )
     torch.manual_seed(1)
-    training = TrainingConfig(optimiser=Adam(), label_smoothing=0.1, clip=5.0)
+    training = TrainingConfig(optimizer=Adam(), label_smoothing=0.1, clip=5.0)
     stepper = Stepper(model.build(PIECES, PIECES), training, 100_000)
     order = batches(source.lengths, target.lengths, seed=1, epoch=0, pairs=work.pairs, tokens=0)
     tokens, began = 0, 0.0

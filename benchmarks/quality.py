@@ -219,7 +219,7 @@ class Hansards:
         test = ["--source", gold / "test.en", "--target", gold / "test.fr"]
         for how in ("intersection", "grow-diag-final-and"):
             links = folder / f"links.{how}"
-            links.write_text(at.regarde("align", runs["en"], *test, "--reverse", runs["fr"], "--symmetrise", how))
+            links.write_text(at.regarde("align", runs["en"], *test, "--reverse", runs["fr"], "--symmetrize", how))
             row(f"{name}, {how}", error(at, links, gold))
 
 

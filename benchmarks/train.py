@@ -48,11 +48,10 @@ from regarde.models.sutskever import SutskeverConfig
 from regarde.models.transformer import TransformerConfig
 from regarde.native import library
 from regarde.training.loss import cross_entropy, word_loss
-from regarde.training.optimiser import Adam
 from regarde.training.prepare import epoch, prepare
 from regarde.training.presets import presets
-from regarde.training.recipe import TrainingConfig, parse
-from regarde.training.step import Part, Stepper
+from regarde.training.recipe import Adam, TrainingConfig, parse
+from regarde.training.step import NumberedBatch, Stepper
 
 VOCABULARY = 8000
 SMOOTHING = 0.1
@@ -268,7 +267,7 @@ def in_real(name: str) -> ModelConfig:
 class NaiveStepper(Stepper):
     """An update in which everything is done in the step loop."""
 
-    def _backward(self, part: Part, step: int, tokens: int) -> Tensor:
+    def _backward(self, part: NumberedBatch, step: int, tokens: int) -> Tensor:
         with library.switched_off():
             return naive(self.model, part.batch)
 
@@ -296,7 +295,7 @@ def on_real_text(folder: Path, name: str, pairs: int, steps: int) -> Real:
         )
     torch.manual_seed(0)
     model = config.build(len(prepared.text.source), len(prepared.text.target))
-    training = TrainingConfig(optimiser=Adam(), label_smoothing=SMOOTHING, clip=5.0)
+    training = TrainingConfig(optimizer=Adam(), label_smoothing=SMOOTHING, clip=5.0)
     stepper = (NaiveStepper if name == NAIVE else Stepper)(model, training, 10_000)
     order = list(epoch(prepared.recipe, prepared.train, 0))
     train = prepared.train

@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     from typing import Any
 
     from regarde.errors import RegardeError
-    from regarde.loading import load
+    from regarde.folder.loading import load
     from regarde.training.start import Run, train
     from regarde.translate import Translator
     from regarde.translation import Translation
@@ -24,7 +24,7 @@ __all__ = ["RegardeError", "Run", "Translation", "Translator", "load", "train"]
 
 _HOME = {
     "RegardeError": "regarde.errors",
-    "load": "regarde.loading",
+    "load": "regarde.folder.loading",
     "train": "regarde.training.start",
     "Run": "regarde.training.start",
     "Translator": "regarde.translate",

@@ -35,6 +35,7 @@ Config = TypeVar("Config")
 Table = dict[str, Any]
 LARGEST = 1 << 20  # bytes of a TOML file
 DEEPEST = 16  # tables within tables
+RENAMED = {"normalise": "normalize", "normaliser": "normalizer", "optimiser": "optimizer"}  # keys of version 0.1
 _LONGEST = 60  # characters of a value in a message
 # a key of very many parts; possessive (*+), and never begun at a space: the time would be exponential, or quadratic
 _DOTTED = re.compile(rf"""(?<![\w-])(?![ \t])(?:["']?+[\w-]*+["']?+[ \t]*+\.[ \t]*+){{{2 * DEEPEST}}}""")
@@ -93,14 +94,14 @@ def read_text(name: str, text: str) -> Table:
         layer = [inner for value in layer if isinstance(value, dict) for inner in value.values()]
     if layer:
         raise ConfigError(f"{name}: nested too deep. Write it flatter.")
-    return table
+    return _renamed(table)
 
 
 def override(table: Table, settings: Iterable[str]) -> Table:
     """A copy of `table` with each `path.to.key=value` laid over it; a value is TOML, or else a bare string."""
     for setting in settings:
         path, equals, text = setting.partition("=")
-        keys = path.strip().split(".")
+        keys = [RENAMED.get(key, key) for key in path.strip().split(".")]
         if not equals or not all(keys):
             raise ConfigError(f"--set {_cut(setting)}: expected path.to.key=value, for example model.hidden=256.")
         if len(keys) > DEEPEST:
@@ -113,8 +114,16 @@ def override(table: Table, settings: Iterable[str]) -> Table:
         above = _value(text.strip())
         for key in reversed(keys):
             above = {key: above}
-        table = merge(table, above)
+        table = merge(table, _renamed(above))
     return table
+
+
+def _renamed(table: Table) -> Table:
+    """The same with today's names for keys; where a table has both names, the old one stays and is unknown."""
+    return {
+        key if (name := RENAMED.get(key, key)) in table else name: _renamed(value) if isinstance(value, dict) else value
+        for key, value in table.items()
+    }
 
 
 def merge(below: Table, above: Table) -> Table:
@@ -135,7 +144,7 @@ def parse(cls: type[Config], table: Mapping[str, Any], where: str = "") -> Confi
     for key in table:
         if key not in fields:
             raise UnknownWordError(unknown(_join(where, key), key, fields, "key"))
-    values = {key: _check(hints[key], value, _join(where, key)) for key, value in table.items()}
+    values = {key: typed(hints[key], value, _join(where, key)) for key, value in table.items()}
     for name, field in fields.items():
         required = field.default is dataclasses.MISSING and field.default_factory is dataclasses.MISSING
         if required and name not in values:
@@ -146,8 +155,15 @@ def parse(cls: type[Config], table: Mapping[str, Any], where: str = "") -> Confi
         raise ConfigError(f"{where}: {error}" if where else str(error)) from None
 
 
+class Checked:
+    """A configuration that checks its bounds when code makes it, as `parse` does for a file."""
+
+    def __post_init__(self) -> None:
+        check(self)
+
+
 def check(config: object) -> None:
-    """The bounds of a configuration that code made, and no file: a number out of them is a ConfigError too."""
+    """Check the bounds of a configuration; a number out of bounds is a ConfigError."""
     cls: Any = type(config)
     for name, (kind, bound) in _bounds(cls).items():
         value = getattr(config, name)
@@ -196,10 +212,11 @@ def unknown(given: str, word: str, known: Iterable[str], noun: str) -> str:
     return f"{_cut(given)}: unknown {noun}.{hint} Known: {', '.join(known)}."
 
 
-def _check(hint: Any, value: Any, where: str) -> Any:
+def typed(hint: Any, value: Any, where: str) -> Any:
+    """A value of a raw table as the type `hint` asks for it; `where` is its path, for messages."""
     origin = typing.get_origin(hint)
     if origin is Annotated:
-        return _within(hint.__metadata__, _check(hint.__origin__, value, where), where)
+        return _within(hint.__metadata__, typed(hint.__origin__, value, where), where)
     if origin is Literal:
         allowed = typing.get_args(hint)
         if type(value) is not str or value not in allowed:
@@ -211,7 +228,7 @@ def _check(hint: Any, value: Any, where: str) -> Any:
     if origin is tuple:
         if not isinstance(value, list):
             raise ConfigError(f"{where} = {_shown(value)}: expected a list.")
-        return tuple(_check(typing.get_args(hint)[0], item, f"{where}[{i}]") for i, item in enumerate(value))
+        return tuple(typed(typing.get_args(hint)[0], item, f"{where}[{i}]") for i, item in enumerate(value))
     if dataclasses.is_dataclass(hint):
         if not isinstance(value, dict):
             raise ConfigError(f"{where} = {_shown(value)}: expected a table, [{where}].")
@@ -239,7 +256,7 @@ def _within(metadata: tuple[Any, ...], value: Any, where: str) -> Any:
 
 def _choose(options: list[Any], value: Any, where: str) -> Any:
     if len(options) == 1:
-        return _check(options[0], value, where)
+        return typed(options[0], value, where)
     if not isinstance(value, dict):
         raise ConfigError(f"{where} = {_shown(value)}: expected a table, [{where}], with a kind.")
     kinds = {_kind(option): option for option in options}

@@ -94,6 +94,11 @@ def warn_in_one_line() -> None:
     warnings.showwarning = show
 
 
+def counted(count: int, noun: str) -> str:
+    """A count with its noun: 1 pair, 2 pairs, 1,000 pairs."""
+    return f"{count:,} {noun}{'' if count == 1 else 's'}"
+
+
 def unreadable(path: object, error: OSError, remedy: str) -> str:
     """Why a file was not read. The remedy is for what is wrong with the file; limits and rights have their own."""
     return f"{path}: not readable ({error.strerror or error}). {_REMEDIES.get(error.errno or 0, remedy)}"

@@ -3,16 +3,26 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 
 import numpy as np
 
 from regarde.alignment.unknown import replacements
 from regarde.errors import DataError, FolderError, UsageError
-from regarde.search import Hypothesis, Search
-from regarde.search.prefix import NO_PREFIX, Prefix
-from regarde.text import EOS, NO_WORD, Text, Tokenizer
+from regarde.search import Greedy, Hypothesis, Search
+from regarde.search.settings import NO_PREFIX, Prefix
+from regarde.text import EOS, NO_WORD, Text, TextConfig, Tokenizer
 from regarde.translation import Translation
+
+
+@dataclass(frozen=True)
+class ScribeConfig:
+    """The part of a configuration that says how text is read and answers are searched: all but the model."""
+
+    source_language: str = ""  # BCP 47, where known
+    target_language: str = ""
+    text: TextConfig = field(default_factory=TextConfig)
+    search: Search = field(default_factory=Greedy)
 
 
 @dataclass(frozen=True)

@@ -17,7 +17,7 @@ from regarde.errors import DataError, FolderError, UsageError
 from regarde.scribe import Scribe, Sentence, check_numbers
 from regarde.search import Hypothesis, Search, adjusted
 from regarde.search.interventions import Intervention
-from regarde.search.prefix import NO_PREFIX, Prefix
+from regarde.search.settings import NO_PREFIX, Prefix
 from regarde.search.trace import Step, Trace, ids_in
 from regarde.text import EOS, NO_WORD, Text
 from regarde.translation import Translation
@@ -285,8 +285,8 @@ def ensemble(translators: Sequence[Translator]) -> Translator:
 
 def first_difference(expected: Text, given: Text) -> str:
     """The first thing in which two models' text differs, as a sentence; nothing where tokens are the same."""
-    if given.normalise != expected.normalise:
-        return f"text is normalised as {given.normalise}, expected {expected.normalise}."
+    if given.normalize != expected.normalize:
+        return f"text is normalized as {given.normalize}, expected {expected.normalize}."
     sides = {"source": (expected.source, given.source), "target": (expected.target, given.target)}
     for side, (one, other) in sides.items():
         if other == one:

@@ -70,7 +70,7 @@ class Translation:
     def _repr_html_(self) -> str:
         if self.attention is None:
             return f'<bdi dir="auto">{html.escape(self.text)}</bdi>'
-        from regarde.visualise.heatmap import Heatmap  # a notebook asks; nobody else pays for pictures
-        from regarde.visualise.html import fragment
+        from regarde.visualize.heatmap import Heatmap  # a notebook asks; nobody else pays for pictures
+        from regarde.visualize.html import fragment
 
         return fragment(Heatmap.of(self))

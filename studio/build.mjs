@@ -1,4 +1,4 @@
-// Bundles the page into regarde/studio/static: one HTML, one CSS, one JS, the licences of what is in them, and the
+// Bundles the page into regarde/studio/static: one HTML, one CSS, one JS, the licenses of what is in them, and the
 // SHA-256 of the sources they were made from, by which a test knows whether they are up to date.
 import { createHash } from "node:crypto";
 import { copyFileSync, mkdirSync, readFileSync, readdirSync, writeFileSync } from "node:fs";
@@ -24,7 +24,7 @@ function fingerprint() {
   return hash.digest("hex");
 }
 
-function licences() {
+function licenses() {
   return inside
     .map((name) => {
       const folder = join(here, "node_modules", name);
@@ -48,5 +48,5 @@ await esbuild.build({
   logLevel: "info",
 });
 copyFileSync(join(here, "index.html"), join(out, "index.html"));
-writeFileSync(join(out, "licences.txt"), licences());
+writeFileSync(join(out, "licenses.txt"), licenses());
 writeFileSync(join(out, "built.json"), `${JSON.stringify({ sources: fingerprint() })}\n`);

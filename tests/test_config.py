@@ -16,6 +16,7 @@ from hypothesis import strategies as st
 from regarde import config
 from regarde.config import Bound, Size
 from regarde.errors import ConfigError
+from regarde.text import TextConfig
 
 
 @dataclass(frozen=True)
@@ -203,3 +204,22 @@ def test_every_default_of_a_recipe_survives_the_way_through_toml() -> None:
         recipe = parse(preset.recipe)
         assert parse(config.read_text("", config.dump(recipe))) == recipe
         assert dataclasses.is_dataclass(recipe.model)
+
+
+def test_settings_keep_the_names_that_version_0_1_gave_them() -> None:
+    from regarde.training.presets import presets
+    from regarde.training.recipe import parse
+
+    table = config.read_text("", '[text]\nnormalise = "NFKC"\n[training.optimiser]\nkind = "sgd"\n')
+    old = config.override(table, ["text.normalise=none"])
+    assert (old["text"], old["training"]["optimizer"]) == ({"normalize": "none"}, {"kind": "sgd"})
+    preset = presets()["rnnsearch-small"].recipe
+    assert parse(config.override(preset, ["model.attention.normaliser=sparsemax"])) == parse(
+        config.override(preset, ["model.attention.normalizer=sparsemax"])
+    )
+
+
+def test_a_setting_by_two_names_is_refused() -> None:
+    table = config.read_text("", '[text]\nnormalise = "NFKC"\nnormalize = "NFC"\n')
+    with pytest.raises(ConfigError, match=r'normalise: unknown key. Did you mean "normalize"'):
+        config.parse(TextConfig, table["text"])

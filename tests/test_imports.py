@@ -14,11 +14,8 @@ ORDER = [
     "errors",
     "process",
     "config",
-    "manifest",
-    "precision",
     "text",
     "data",
-    "shortlist",
     "native",
     "attention",
     "layers",
@@ -29,21 +26,20 @@ ORDER = [
     "translation",
     "scribe",
     "translate",
-    "weights",
     "folder",
-    "loading",
-    "quantise",
     "evaluation",
-    "visualise",
+    "visualize",
     "studio",
     "training",
     "tuning",
     "serving",
     "lab",
+    "streaming",
+    "display",
     "cli",
 ]
 EXEMPT = {"__init__.py", "__main__.py"}  # the public names, which are imported lazily
-LAZY = {("translation", "visualise"), ("visualise", "visualise")}  # notebook rendering
+LAZY = {("translation", "visualize"), ("visualize", "visualize")}  # notebook rendering
 
 
 def part(path: Path) -> str:
@@ -91,12 +87,13 @@ def test_search_sees_only_the_interface_of_models() -> None:
 LIGHT = [
     "regarde",
     "regarde.text",
+    "regarde.text.sentences",
     "regarde.data.corpus",
     "regarde.data.datasets",
     "regarde.alignment.links",
-    "regarde.visualise.svg",
-    "regarde.visualise.html",
-    "regarde.visualise.terminal",
+    "regarde.visualize.svg",
+    "regarde.visualize.html",
+    "regarde.visualize.terminal",
     "regarde.cli.main",
 ]
 

@@ -244,8 +244,8 @@ def test_an_ensemble_of_other_words_is_refused_and_names_the_first() -> None:
     with pytest.raises(UsageError, match=r"Model 2 of the ensemble: target token 4 is 'The', expected 'the'\. Use"):
         ensemble([pointing(BAHDANAU), pointing(BAHDANAU, cased=True)])
     one = pointing(BAHDANAU)
-    other = replace(one, text=replace(one.text, normalise="NFKC"))
-    with pytest.raises(UsageError, match="Model 3 of the ensemble: text is normalised as NFKC, expected NFC"):
+    other = replace(one, text=replace(one.text, normalize="NFKC"))
+    with pytest.raises(UsageError, match="Model 3 of the ensemble: text is normalized as NFKC, expected NFC"):
         ensemble([one, one, other])
     with pytest.raises(UsageError, match="no models"):
         ensemble([])

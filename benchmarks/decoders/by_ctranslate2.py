@@ -43,7 +43,7 @@ def convert(folder: Path, out: Path) -> None:
     for name, side in (("encoder", spec.encoder), ("decoder", spec.decoder)):
         side.position_encodings.encodings = waves(PLACES, model["size"])
         if model["norm"] == "pre":
-            normalise(side.layer_norm, tensors, f"{name}.norm")
+            normalize(side.layer_norm, tensors, f"{name}.norm")
         for number, layer in enumerate(side.layer):
             fill(layer, tensors, f"{name}.blocks.{number}")
     spec.register_source_vocabulary([str(number) for number in range(len(source_words))])
@@ -60,14 +60,14 @@ def fill(layer: Any, tensors: Tensors, name: str) -> None:
     """One block; the encoder's have no attention to the source."""
     linear(layer.self_attention.linear[0], tensors, f"{name}.attention.W_qkv")
     linear(layer.self_attention.linear[1], tensors, f"{name}.attention.W_o")
-    normalise(layer.self_attention.layer_norm, tensors, f"{name}.around_attention.norm")
+    normalize(layer.self_attention.layer_norm, tensors, f"{name}.around_attention.norm")
     if hasattr(layer, "attention"):
         for place, matrix in enumerate(("W_q", "W_kv", "W_o")):
             linear(layer.attention.linear[place], tensors, f"{name}.cross.{matrix}")
-        normalise(layer.attention.layer_norm, tensors, f"{name}.around_cross.norm")
+        normalize(layer.attention.layer_norm, tensors, f"{name}.around_cross.norm")
     linear(layer.ffn.linear_0, tensors, f"{name}.feed_forward.W_1")
     linear(layer.ffn.linear_1, tensors, f"{name}.feed_forward.W_2")
-    normalise(layer.ffn.layer_norm, tensors, f"{name}.around_feed_forward.norm")
+    normalize(layer.ffn.layer_norm, tensors, f"{name}.around_feed_forward.norm")
 
 
 def linear(spec: Any, tensors: Tensors, name: str) -> None:
@@ -76,7 +76,7 @@ def linear(spec: Any, tensors: Tensors, name: str) -> None:
         spec.bias = tensors[f"{name}.bias"]
 
 
-def normalise(spec: Any, tensors: Tensors, name: str) -> None:
+def normalize(spec: Any, tensors: Tensors, name: str) -> None:
     spec.gamma, spec.beta = tensors[f"{name}.weight"], tensors[f"{name}.bias"]
 
 

@@ -9,10 +9,10 @@ from pathlib import Path
 import torch
 from decoders.asked import Asked, Decoded, Ids, by_length, timed
 
-from regarde import loading
-from regarde.quantise import quantise
+from regarde.folder import loading
+from regarde.folder.quantize import quantize
 from regarde.search import Beam, Greedy, Hypothesis, Search
-from regarde.search.rules import Rules
+from regarde.search.settings import Rules
 
 
 def search_of(asked: Asked) -> Search:
@@ -27,7 +27,7 @@ class Native:
     def __init__(self, folder: Path) -> None:
         with tempfile.TemporaryDirectory() as place:
             in_bytes = Path(place) / "int8"
-            quantise(folder, in_bytes)
+            quantize(folder, in_bytes)
             folders = {False: folder, True: in_bytes}
             self.engines = {int8: loading.load(one, engine="native").engine for int8, one in folders.items()}
 

@@ -13,7 +13,7 @@ from regarde.alignment.links import (
     shift,
     threshold_links,
 )
-from regarde.alignment.symmetrise import symmetrise
+from regarde.alignment.symmetrize import symmetrize
 
 __all__ = [
     "GoldMass",
@@ -24,6 +24,6 @@ __all__ = [
     "parse_pharaoh",
     "pharaoh",
     "shift",
-    "symmetrise",
+    "symmetrize",
     "threshold_links",
 ]

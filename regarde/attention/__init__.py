@@ -23,7 +23,7 @@ from regarde.attention.mechanisms import (
     MultiHead,
     MultiHeadConfig,
 )
-from regarde.attention.normalisers import NORMALISERS, NormaliserName, softmax, sparsemax
+from regarde.attention.normalizers import NORMALIZERS, NormalizerName, softmax, sparsemax
 from regarde.attention.scores import (
     Additive,
     AdditiveConfig,
@@ -46,7 +46,7 @@ from regarde.attention.scores import (
 )
 
 __all__ = [
-    "NORMALISERS",
+    "NORMALIZERS",
     "Additive",
     "AdditiveConfig",
     "Attention",
@@ -75,7 +75,7 @@ __all__ = [
     "MonotonicConfig",
     "MultiHead",
     "MultiHeadConfig",
-    "NormaliserName",
+    "NormalizerName",
     "NormedAdditive",
     "NormedAdditiveConfig",
     "ScaledDot",

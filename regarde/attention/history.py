@@ -19,7 +19,7 @@ from torch import Tensor, nn
 from torch.nn import functional
 
 from regarde.attention.interface import Attention, Memory, OneHead, last
-from regarde.attention.normalisers import NORMALISERS, NormaliserName
+from regarde.attention.normalizers import NORMALIZERS, NormalizerName
 from regarde.attention.scores import AdditiveConfig, Score, ScoreConfig
 from regarde.config import Bound, NonNegative, Share
 from regarde.errors import ConfigError
@@ -37,14 +37,14 @@ class Coverage(OneHead):
     }
 
     def __init__(
-        self, score: Score, dropout: float = 0.0, normaliser: NormaliserName = "softmax", attend_eos: bool = True
+        self, score: Score, dropout: float = 0.0, normalizer: NormalizerName = "softmax", attend_eos: bool = True
     ) -> None:
         super().__init__(score, dropout, attend_eos)
         if not score.content:
             raise ConfigError(
                 "Coverage adds to the keys, and a location score looks at none: it would be inert. Use another score."
             )
-        self.normaliser, self.normalise = normaliser, NORMALISERS[normaliser]
+        self.normalizer, self.normalize = normalizer, NORMALIZERS[normalizer]
         self.w = nn.Parameter(torch.empty(score.width).uniform_(-1, 1) / math.sqrt(score.width))
 
     def weigh(self, query: Tensor, memory: Memory, past: Tensor | None, allowed: Tensor) -> Tensor:
@@ -52,7 +52,7 @@ class Coverage(OneHead):
         rows = []
         for q, may in zip(query.unbind(1), allowed.expand(-1, query.shape[1], -1).unbind(1), strict=True):
             keys = memory.keys + covered.unsqueeze(2) * self.w  # (B, S, K)
-            row = self.normalise(self.score(q.unsqueeze(1), keys).squeeze(1), may)  # (B, S)
+            row = self.normalize(self.score(q.unsqueeze(1), keys).squeeze(1), may)  # (B, S)
             covered = covered + row
             rows.append(row)
         return torch.stack(rows, dim=1)
@@ -62,12 +62,12 @@ class Coverage(OneHead):
 class CoverageConfig:
     kind: Literal["coverage"] = "coverage"
     score: ScoreConfig = field(default_factory=AdditiveConfig)
-    normaliser: NormaliserName = "softmax"
+    normalizer: NormalizerName = "softmax"
     dropout: Share = 0.0
     attend_eos: bool = True
 
     def build(self, query: int, state: int) -> Attention:
-        return Coverage(self.score.build(query, state), self.dropout, self.normaliser, self.attend_eos)
+        return Coverage(self.score.build(query, state), self.dropout, self.normalizer, self.attend_eos)
 
 
 class Monotonic(OneHead):
@@ -93,7 +93,7 @@ class Monotonic(OneHead):
         super().__init__(score, dropout, attend_eos)
         self.start = start
         self.noise = noise
-        self.r = nn.Parameter(torch.zeros(()))  # counted from `start`, so that a model's initialisation keeps it
+        self.r = nn.Parameter(torch.zeros(()))  # counted from `start`, so that a model's initialization keeps it
 
     def energies(self, scores: Tensor) -> Tensor:
         return scores + (self.start + self.r)

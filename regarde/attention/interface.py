@@ -20,7 +20,7 @@ from typing import ClassVar
 import torch
 from torch import Tensor, nn
 
-from regarde.attention.normalisers import NormaliserName
+from regarde.attention.normalizers import NormalizerName
 from regarde.attention.scores import Score
 from regarde.data.batch import Batched
 from regarde.native.decoders import Asked
@@ -39,11 +39,11 @@ class Attention(nn.Module, ABC):
     """remember(states, mask) once per sentence, then forward(query, memory, past) -> (context, weights)."""
 
     formulas: ClassVar[Mapping[str, str]] = {"context": r"c_t = \sum_j \alpha_{t,j} h_j"}
-    """As a page shows them: `context`; `weights`, unless they are the normaliser's; `compared`, what the score reads in
+    """As a page shows them: `context`; `weights`, unless they are the normalizer's; `compared`, what the score reads in
     the place of h_j."""
     heads: int = 1
     score: Score
-    normaliser: NormaliserName | None = None
+    normalizer: NormalizerName | None = None
 
     @property
     def content(self) -> bool:

@@ -1,4 +1,4 @@
-"""Where attention may look, and what it brings back: score x mechanism x normaliser combine freely.
+"""Where attention may look, and what it brings back: score x mechanism x normalizer combine freely.
 
 Axes: B batch, T queries, S source, Q query size, D state size, N heads.
 
@@ -24,7 +24,7 @@ from torch import Tensor, nn
 from regarde.attention.history import Coverage, CoverageConfig, Monotonic, MonotonicConfig
 from regarde.attention.interface import Attention, Memory, OneHead, last
 from regarde.attention.multihead import MultiHead, MultiHeadConfig
-from regarde.attention.normalisers import NORMALISERS, NormaliserName
+from regarde.attention.normalizers import NORMALIZERS, NormalizerName
 from regarde.attention.scores import AdditiveConfig, GeneralConfig, Score, ScoreConfig
 from regarde.config import Share, Size
 from regarde.native.decoders import Asked
@@ -52,29 +52,29 @@ class Global(OneHead):
     """All source positions, softmax over the scores (Bahdanau et al. 2015, equation 6; Luong et al. 2015, 3.1)."""
 
     def __init__(
-        self, score: Score, dropout: float = 0.0, normaliser: NormaliserName = "softmax", attend_eos: bool = True
+        self, score: Score, dropout: float = 0.0, normalizer: NormalizerName = "softmax", attend_eos: bool = True
     ) -> None:
         super().__init__(score, dropout, attend_eos)
-        self.normaliser, self.normalise = normaliser, NORMALISERS[normaliser]
+        self.normalizer, self.normalize = normalizer, NORMALIZERS[normalizer]
 
     def asked(self) -> Asked | None:
         drops = self.training and self.dropout.p > 0
-        return None if drops or self.normaliser != "softmax" else self.score.asked()
+        return None if drops or self.normalizer != "softmax" else self.score.asked()
 
     def weigh(self, query: Tensor, memory: Memory, past: Tensor | None, allowed: Tensor) -> Tensor:
-        return self.normalise(self.score(query, memory.keys), allowed)
+        return self.normalize(self.score(query, memory.keys), allowed)
 
 
 @dataclass(frozen=True)
 class GlobalConfig:
     kind: Literal["global"] = "global"
     score: ScoreConfig = field(default_factory=AdditiveConfig)
-    normaliser: NormaliserName = "softmax"
+    normalizer: NormalizerName = "softmax"
     dropout: Share = 0.0
     attend_eos: bool = True
 
     def build(self, query: int, state: int) -> Attention:
-        return Global(self.score.build(query, state), self.dropout, self.normaliser, self.attend_eos)
+        return Global(self.score.build(query, state), self.dropout, self.normalizer, self.attend_eos)
 
 
 class LocalM(OneHead):
@@ -88,19 +88,19 @@ class LocalM(OneHead):
         score: Score,
         window: int = 10,
         dropout: float = 0.0,
-        normaliser: NormaliserName = "softmax",
+        normalizer: NormalizerName = "softmax",
         attend_eos: bool = True,
     ) -> None:
         super().__init__(score, dropout, attend_eos)
         self.window = window
-        self.normaliser, self.normalise = normaliser, NORMALISERS[normaliser]
+        self.normalizer, self.normalize = normalizer, NORMALIZERS[normalizer]
 
     def weigh(self, query: Tensor, memory: Memory, past: Tensor | None, allowed: Tensor) -> Tensor:
         begun = 0 if past is None else past.shape[2]
         steps = torch.arange(begun, begun + query.shape[1], device=query.device)  # (T,)
         p = torch.minimum(steps, last(memory.mask).unsqueeze(1))  # (B, T)
         near = _distance(p, memory.mask).abs() <= self.window
-        return self.normalise(self.score(query, memory.keys), allowed & near)
+        return self.normalize(self.score(query, memory.keys), allowed & near)
 
 
 @dataclass(frozen=True)
@@ -108,12 +108,12 @@ class LocalMConfig:
     kind: Literal["local-m"] = "local-m"
     score: ScoreConfig = field(default_factory=GeneralConfig)
     window: Size = 10
-    normaliser: NormaliserName = "softmax"
+    normalizer: NormalizerName = "softmax"
     dropout: Share = 0.0
     attend_eos: bool = True
 
     def build(self, query: int, state: int) -> Attention:
-        return LocalM(self.score.build(query, state), self.window, self.dropout, self.normaliser, self.attend_eos)
+        return LocalM(self.score.build(query, state), self.window, self.dropout, self.normalizer, self.attend_eos)
 
 
 class LocalP(OneHead):
@@ -121,7 +121,7 @@ class LocalP(OneHead):
 
         p_t = S sigmoid(v_p . tanh(W_p q)),   a_t(s) = softmax_{within p_t +- window} . exp(-(s - p_t)^2 / 2 sigma^2)
 
-    sigma = window / 2. The product is not renormalised: a row sums to less than one. p_t stops at the last position.
+    sigma = window / 2. The product is not renormalized: a row sums to less than one. p_t stops at the last position.
     """
 
     def __init__(
@@ -130,12 +130,12 @@ class LocalP(OneHead):
         query: int,
         window: int = 10,
         dropout: float = 0.0,
-        normaliser: NormaliserName = "softmax",
+        normalizer: NormalizerName = "softmax",
         attend_eos: bool = True,
     ) -> None:
         super().__init__(score, dropout, attend_eos)
         self.window = window
-        self.normaliser, self.normalise = normaliser, NORMALISERS[normaliser]
+        self.normalizer, self.normalize = normalizer, NORMALIZERS[normalizer]
         self.W_p = nn.Linear(query, query, bias=False)
         self.v_p = nn.Parameter(torch.empty(query).uniform_(-1, 1) / math.sqrt(query))
 
@@ -143,7 +143,7 @@ class LocalP(OneHead):
         share = torch.sigmoid(torch.tanh(self.W_p(query)) @ self.v_p)  # (B, T) of the way through the sentence
         p = torch.minimum(memory.mask.sum(dim=1, keepdim=True) * share, last(memory.mask).unsqueeze(1).to(share))
         distance = _distance(p, memory.mask)
-        weights = self.normalise(self.score(query, memory.keys), allowed & (distance.abs() <= self.window))
+        weights = self.normalize(self.score(query, memory.keys), allowed & (distance.abs() <= self.window))
         sigma = self.window / 2
         return weights * torch.exp(-distance.square() / (2 * sigma**2))
 
@@ -153,13 +153,13 @@ class LocalPConfig:
     kind: Literal["local-p"] = "local-p"
     score: ScoreConfig = field(default_factory=GeneralConfig)
     window: Size = 10
-    normaliser: NormaliserName = "softmax"
+    normalizer: NormalizerName = "softmax"
     dropout: Share = 0.0
     attend_eos: bool = True
 
     def build(self, query: int, state: int) -> Attention:
         score = self.score.build(query, state)
-        return LocalP(score, query, self.window, self.dropout, self.normaliser, self.attend_eos)
+        return LocalP(score, query, self.window, self.dropout, self.normalizer, self.attend_eos)
 
 
 AttentionConfig = GlobalConfig | LocalMConfig | LocalPConfig | CoverageConfig | MonotonicConfig | MultiHeadConfig

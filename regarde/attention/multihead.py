@@ -17,7 +17,7 @@ from torch import Tensor, nn
 from torch.nn import functional
 
 from regarde.attention.interface import Attention, Memory, both, without_last
-from regarde.attention.normalisers import NORMALISERS, NormaliserName
+from regarde.attention.normalizers import NORMALIZERS, NormalizerName
 from regarde.attention.scores import Dot, General, ScaledDot, ScaledDotConfig, Score, ScoreConfig
 from regarde.config import Bound, Share
 from regarde.errors import ConfigError
@@ -45,7 +45,7 @@ class MultiHead(Attention):
         state: int,
         heads: int = 8,
         dropout: float = 0.0,
-        normaliser: NormaliserName = "softmax",
+        normalizer: NormalizerName = "softmax",
         attend_eos: bool = True,
         bias: bool = False,
     ) -> None:
@@ -54,8 +54,8 @@ class MultiHead(Attention):
         self.score = score
         self.heads = heads
         self.dropout = nn.Dropout(dropout)
-        self.normaliser, self.normalise = normaliser, NORMALISERS[normaliser]
-        self.fused = normaliser == "softmax" and type(score) in PRODUCTS
+        self.normalizer, self.normalize = normalizer, NORMALIZERS[normalizer]
+        self.fused = normalizer == "softmax" and type(score) in PRODUCTS
         self.attend_eos = attend_eos
         self.widths = (state if score.content else 0, state)  # of keys and values: keys not looked at would be inert
         self.W_q = nn.Linear(query, state, bias=bias)
@@ -79,7 +79,7 @@ class MultiHead(Attention):
         asked = split(self.W_q(query), self.heads).flatten(0, 1)  # (B N, T, C)
         scores = self.score(asked, memory.keys.flatten(0, 1))  # (B N, T, S)
         scores = scores.reshape(len(query), self.heads, *scores.shape[1:])
-        weights = self.normalise(scores, both(memory.mask, allowed).unsqueeze(1))
+        weights = self.normalize(scores, both(memory.mask, allowed).unsqueeze(1))
         return self.bring(self.dropout(weights), memory), weights
 
     def bring(self, weights: Tensor, memory: Memory) -> Tensor:
@@ -114,7 +114,7 @@ class MultiHeadConfig:
     score: ScoreConfig = field(default_factory=ScaledDotConfig)
     heads: Annotated[int, Bound(1, 1024)] | None = None  # None: as many as the model's own; 8 where it has none
     bias: bool = False  # of the projections; the paper has none
-    normaliser: NormaliserName = "softmax"
+    normalizer: NormalizerName = "softmax"
     dropout: Share = 0.0
     attend_eos: bool = True
 
@@ -122,7 +122,7 @@ class MultiHeadConfig:
         heads = self.heads or 8
         size = head_size(state, heads)
         score = self.score.build(size, size)
-        return MultiHead(score, query, state, heads, self.dropout, self.normaliser, self.attend_eos, self.bias)
+        return MultiHead(score, query, state, heads, self.dropout, self.normalizer, self.attend_eos, self.bias)
 
 
 def padding(mask: Tensor) -> Tensor | None:

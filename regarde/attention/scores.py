@@ -166,7 +166,7 @@ class Additive(Score):
 class NormedAdditive(Score):
     """The additive score with v kept apart as its length and its direction: g v/|v| . tanh(W q + U k + b)
 
-    Weight normalisation (Salimans & Kingma 2016), which tf/nmt offers for GNMT.
+    Weight normalization (Salimans & Kingma 2016), which tf/nmt offers for GNMT.
     """
 
     formula = r"e_{t,j} = g \frac{v^\top}{|v|} \tanh(W q_t + U h_j + b)"

@@ -8,9 +8,9 @@ from typing import Annotated
 import typer
 
 from regarde.cli import options
-from regarde.cli.streams import tell, write
-from regarde.cli.tables import json_line, table
+from regarde.display.tables import json_line, table
 from regarde.errors import DataError
+from regarde.streaming.streams import tell, write
 
 
 def aer(

@@ -13,15 +13,15 @@ import typer
 
 from regarde.cli import options, pictures
 from regarde.cli.options import open_run
-from regarde.cli.streams import warn, write
-from regarde.cli.tables import json_line
+from regarde.display.tables import json_line
 from regarde.errors import DataError, UsageError
+from regarde.streaming.streams import warn, write
 
 if TYPE_CHECKING:
     from regarde.alignment.gold import Gold
     from regarde.alignment.links import Link, Weights
     from regarde.alignment.reading import Reading
-    from regarde.alignment.symmetrise import Method
+    from regarde.alignment.symmetrize import Method
     from regarde.data.formats import Pair
     from regarde.translate import Translator
     from regarde.translation import Translation
@@ -37,11 +37,11 @@ def align(
     quotes: options.Quotes = None,
     on_error: options.OnError = "stop",
     reverse: Annotated[
-        Path | None, typer.Option(metavar="RUN", help="A model of the other direction, to symmetrise with.")
+        Path | None, typer.Option(metavar="RUN", help="A model of the other direction, to symmetrize with.")
     ] = None,
-    symmetrise: Annotated[
+    symmetrize: Annotated[
         Literal["intersection", "union", "grow-diag-final-and"],
-        typer.Option(metavar="HOW", help="With --reverse: intersection, union or grow-diag-final-and."),
+        typer.Option("--symmetrize", metavar="HOW", help="With --reverse: intersection, union or grow-diag-final-and."),
     ] = "grow-diag-final-and",
     layer: Annotated[
         int | None, typer.Option(min=1, metavar="N", help="Attention of this layer, from 1; else the mean of all.")
@@ -116,7 +116,7 @@ def align(
     archive = Matrices(matrices) if matrices else None
     translator = open_run(run, device=device, engine=engine, threads=threads)
     other = open_run(reverse, device=device, engine=engine, threads=threads) if reverse else None
-    found = _both(translator, other, pairs, reading, symmetrise) if other else _one(translator, pairs, reading)
+    found = _both(translator, other, pairs, reading, symmetrize) if other else _one(translator, pairs, reading)
     with archive or nullcontext():
         for number, aligned in enumerate(found, start=1):
             if picture and number == pair:
@@ -150,7 +150,7 @@ def _one(translator: Translator, pairs: Iterable[tuple[str, str]], reading: Read
 def _both(
     translator: Translator, other: Translator, pairs: Iterable[Pair], reading: Reading, method: Method
 ) -> Iterator[_Aligned]:
-    from regarde.alignment.symmetrise import symmetrise, turned
+    from regarde.alignment.symmetrize import symmetrize, turned
 
     if reading.tokens and (translator.text.source, translator.text.target) != (other.text.target, other.text.source):
         raise UsageError("--tokens --reverse: the two models cut text into different tokens. Leave out --tokens.")
@@ -161,14 +161,14 @@ def _both(
         if one.matrix.shape != back.matrix.T.shape:
             there = " x ".join(map(str, one.matrix.shape)), " x ".join(map(str, back.matrix.T.shape))
             given = f"the models see {there[0]} and {there[1]} words (target x source)"
-            raise DataError(f"Pair {number:,}: {given}. Use two models of the same text.normalise.")
-        yield replace(one, links=symmetrise(one.links, turned(back.links), method))
+            raise DataError(f"Pair {number:,}: {given}. Use two models of the same text.normalize.")
+        yield replace(one, links=symmetrize(one.links, turned(back.links), method))
 
 
 def _draw(drawing: pictures.Drawing, aligned: _Aligned, reading: Reading, gold: Sequence[Gold]) -> None:
     """The map of a pair, or of each of its heads, with the links of people over it, if there are any."""
-    from regarde.visualise import Heatmap
-    from regarde.visualise.panels import Panel, named
+    from regarde.visualize import Heatmap
+    from regarde.visualize.panels import Panel, named
 
     found = aligned.translation
     words = tuple(_words_of(aligned, reading.tokens).values())

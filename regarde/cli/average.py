@@ -7,7 +7,7 @@ from typing import Annotated
 
 import typer
 
-from regarde.cli.streams import warn
+from regarde.streaming.streams import warn
 
 
 def average(

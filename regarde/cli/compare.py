@@ -12,12 +12,12 @@ import typer
 from regarde.cli import options
 from regarde.cli.evaluate import about, named, notes
 from regarde.cli.options import open_run
-from regarde.cli.streams import tell, warn, write
-from regarde.cli.tables import json_line, table
+from regarde.display.tables import json_line, table
 from regarde.errors import UsageError
+from regarde.streaming.streams import tell, warn, write
 
 if TYPE_CHECKING:
-    from regarde.evaluation.compare import Difference, Disagreement, Example, Row
+    from regarde.evaluation.compare import Disagreement, DisagreementExample, MetricComparison, MetricDifference
     from regarde.evaluation.metrics import Metric
     from regarde.text import Tokenizer
 
@@ -105,7 +105,7 @@ def _names(runs: Sequence[Path]) -> list[str]:
     return short if len(set(short)) == len(short) else [str(run) for run in runs]
 
 
-def _standings(names: Sequence[str], rows: Sequence[Row]) -> Iterator[str]:
+def _standings(names: Sequence[str], rows: Sequence[MetricComparison]) -> Iterator[str]:
     lines = [
         [row.metric.label if not i else "", name, row.metric.written(s.value), *_differing(row.metric, s.difference)]
         for row in rows
@@ -117,7 +117,7 @@ def _standings(names: Sequence[str], rows: Sequence[Row]) -> Iterator[str]:
             yield f"{row.metric.label}: {row.signature}\n"
 
 
-def _differing(metric: Metric, difference: Difference | None) -> list[str]:
+def _differing(metric: Metric, difference: MetricDifference | None) -> list[str]:
     if difference is None:
         return ["", "", ""]
     low, high = (_signed(metric, value) for value in (difference.interval.low, difference.interval.high))
@@ -138,7 +138,7 @@ def _told(names: Sequence[str], found: Disagreement) -> Iterator[str]:
             yield from _shown(names, (0, found.model), example, f"{name} {which}")
 
 
-def _shown(names: Sequence[str], models: tuple[int, int], example: Example, title: str) -> Iterator[str]:
+def _shown(names: Sequence[str], models: tuple[int, int], example: DisagreementExample, title: str) -> Iterator[str]:
     width = max(len("reference"), *(len(names[model]) for model in models))
     yield f"\npair {example.number:,}, {title}\n"
     yield f"  {'source':<{width}}         {example.source}\n"
@@ -148,7 +148,7 @@ def _shown(names: Sequence[str], models: tuple[int, int], example: Example, titl
         yield f"  {names[model]:<{width}}  {example.scores[model]:5.1f}  {example.said[model]}\n"
 
 
-def _as_json(row: Row) -> dict[str, Any]:
+def _as_json(row: MetricComparison) -> dict[str, Any]:
     return {
         "metric": row.metric.name,
         "higher_is_better": row.metric.higher_is_better,

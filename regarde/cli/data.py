@@ -9,8 +9,8 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from regarde.cli.streams import write
 from regarde.errors import DiskError, UsageError
+from regarde.streaming.streams import write
 
 if TYPE_CHECKING:
     from regarde.data.datasets import Dataset

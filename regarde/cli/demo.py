@@ -9,14 +9,14 @@ from typing import Annotated
 
 import typer
 
-from regarde.cli.streams import tell, write
+from regarde.streaming.streams import tell, write
 
 STEPS = 500
 DEPARTURES = """\
 A small RNNsearch (Bahdanau, Cho, Bengio 2015). The equations are the paper's; what differs:
   sizes       embeddings 64, hidden 96, alignment 96, maxout 48   (paper: 620, 1000, 1000, 500)
-  optimiser   Adam at 0.004 with a cosine schedule                (paper: Adadelta)
-  start       torch's initialisation                              (paper: orthogonal and small Gaussians)
+  optimizer   Adam at 0.004 with a cosine schedule                (paper: Adadelta)
+  start       torch's initialization                              (paper: orthogonal and small Gaussians)
   batches     64 pairs of like length                             (paper: 80)
 """
 SETTINGS = [
@@ -24,7 +24,7 @@ SETTINGS = [
     "model.maxout=48",
     "model.attention.score.size=96",
     "model.dropout=0.0",
-    "training.optimiser.rate=4e-3",
+    "training.optimizer.rate=4e-3",
     f"training.steps={STEPS}",
     "training.valid_every=125",
     'source_language="mul"',
@@ -41,16 +41,16 @@ def demo(
     Example: regarde demo
     """
     from regarde.alignment.links import Link
-    from regarde.cli.display import TrainingDisplay
-    from regarde.cli.show import coloured
+    from regarde.cli.show import colored
     from regarde.data.datasets import DATASETS
+    from regarde.display.progress import TrainingDisplay
+    from regarde.engines.devices import settle_threads
     from regarde.evaluation.attention import attention_quality
     from regarde.evaluation.metrics import measure
     from regarde.training.prepare import prepare
     from regarde.training.start import compose, free_folder, start
-    from regarde.training.threads import settle_threads
-    from regarde.visualise import Heatmap, save
-    from regarde.visualise.terminal import heatmap
+    from regarde.visualize import Heatmap, save
+    from regarde.visualize.terminal import heatmap
 
     tell([DEPARTURES, "\n"])
     prepared = prepare(compose({"name": "dates"}, settings=SETTINGS))
@@ -76,7 +76,7 @@ def demo(
     for sentence in ("mercredi 3 mars 1999", "2024年2月29日", "יום ראשון, 20 ביולי 1969"):
         translation = model.translate(sentence)
         chart = Heatmap.of(translation)
-        write([heatmap(chart, width=shutil.get_terminal_size().columns, color=coloured()), "\n\n"])
+        write([heatmap(chart, width=shutil.get_terminal_size().columns, color=colored()), "\n\n"])
     picture = path / "plots" / "alignment.svg"
     picture.parent.mkdir(exist_ok=True)
     save(Heatmap.of(model.translate("mercredi 3 mars 1999")), picture)

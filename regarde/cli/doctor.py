@@ -9,9 +9,9 @@ from typing import Annotated
 
 import typer
 
-from regarde.cli.devices import cores
-from regarde.cli.streams import tell, write
+from regarde.engines.devices import cores
 from regarde.errors import EXTRAS
+from regarde.streaming.streams import tell, write
 
 PACKAGES = {"numpy": "", "sentencepiece": "", "safetensors": ""} | EXTRAS
 

@@ -10,13 +10,13 @@ import typer
 
 from regarde.cli import options
 from regarde.cli.options import open_run
-from regarde.cli.streams import tell, warn, write
-from regarde.cli.tables import json_line, table
+from regarde.display.tables import json_line, table
 from regarde.errors import DiskError, UsageError
+from regarde.streaming.streams import tell, warn, write
 
 if TYPE_CHECKING:
     from regarde.evaluation.answers import Answers
-    from regarde.evaluation.evaluate import Evaluation, Result
+    from regarde.evaluation.evaluate import Evaluation, MetricResult
     from regarde.evaluation.metrics import MetricName
     from regarde.evaluation.testset import TestSet
 
@@ -115,7 +115,7 @@ def named(metrics: str, tokenize: str) -> tuple[MetricName, ...]:
 def about(testset: TestSet) -> dict[str, Any]:
     """What was measured on, for JSON."""
     most = max(len(several) for several in testset.references)
-    return {"data": testset.name, "pairs": len(testset), "references": most, "normalisation": "NFC"}
+    return {"data": testset.name, "pairs": len(testset), "references": most, "normalization": "NFC"}
 
 
 def notes(said: Answers) -> Iterator[str]:
@@ -162,7 +162,7 @@ def _tables(found: Evaluation) -> Iterator[str]:
         yield from table([label, "pairs", *(metric.label for metric in metrics)], rows)
 
 
-def _row(result: Result) -> list[str]:
+def _row(result: MetricResult) -> list[str]:
     metric, sure = result.metric, result.interval
     between = f"{metric.written(sure.low)} to {metric.written(sure.high)}" if sure else ""
     return [metric.label, metric.written(result.value), between, result.signature]

@@ -11,11 +11,11 @@ import typer
 
 from regarde.cli import options
 from regarde.cli.options import open_run
-from regarde.cli.streams import tell, warn, write
-from regarde.cli.tables import json_line, table
+from regarde.display.tables import json_line, table
+from regarde.streaming.streams import tell, warn, write
 
 if TYPE_CHECKING:
-    from regarde.evaluation.diagnose import Finding
+    from regarde.evaluation.diagnose import Diagnosis
     from regarde.evaluation.inspect import Inspection, Unknown
 
 
@@ -92,7 +92,7 @@ def _tables(found: Inspection) -> Iterator[str]:
         yield from table(["most uncertain words", "count", "bits"], rows)
 
 
-def _record(found: Inspection, findings: list[Finding]) -> dict[str, Any]:
+def _record(found: Inspection, findings: list[Diagnosis]) -> dict[str, Any]:
     habits = found.habits
     attention = None
     if habits is not None:
@@ -116,5 +116,5 @@ def _unknown(side: Unknown) -> dict[str, Any]:
         "unknown": side.unknown,
         "words": side.words.most_common(100),
         "recased": side.recased.most_common(100),
-        "normalised": side.normalised.most_common(100),
+        "normalized": side.normalized.most_common(100),
     }

@@ -9,12 +9,12 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from regarde.cli import options
-from regarde.cli.streams import tell, warn
-from regarde.cli.tables import table
-from regarde.training.threads import MOST_THREADS
+from regarde.display.tables import table
+from regarde.engines.devices import MOST_THREADS
+from regarde.streaming.streams import tell, warn
 
 if TYPE_CHECKING:
-    from regarde.lab.report import Report
+    from regarde.lab.report import LabReport
 
 
 def lab(
@@ -72,9 +72,9 @@ def lab(
 
     Example: regarde lab reverse --minutes 1 --out runs/lab
     """
-    from regarde.cli.lab_display import LabDisplay
-    from regarde.lab.wish import COURSE, Wish
-    from regarde.lab.work import work
+    from regarde.display.lab import LabDisplay
+    from regarde.lab.pipeline import run_lab
+    from regarde.lab.request import COURSE, LabRequest
     from regarde.training.recipe import DataConfig
 
     given = DataConfig(
@@ -87,7 +87,7 @@ def lab(
         quotes=quotes,
         on_error=on_error,
     )
-    wish = Wish(
+    request = LabRequest(
         out=out,
         data=given,
         test=tuple(test or ()),
@@ -100,12 +100,12 @@ def lab(
         threads=threads,
     )
     with LabDisplay() as display:
-        found = work(wish, display)
+        found = run_lab(request, display)
     tell(_table(found))
     warn(f"the report is in {out / 'index.html'}, {out / 'report.md'} and {out / 'report.json'}")
 
 
-def _table(found: Report) -> Iterator[str]:
+def _table(found: LabReport) -> Iterator[str]:
     """What a model can be better or worse by."""
     from regarde.lab.tables import columns
 

@@ -13,9 +13,9 @@ from typing import Annotated, Any
 import typer
 
 import regarde
-from regarde.cli.streams import ReaderLeft, abandon, warn
 from regarde.errors import DiskError, RegardeError, UsageError, is_out_of_memory, missing_extra, warn_in_one_line
 from regarde.process import keep_path_safe
+from regarde.streaming.streams import ReaderLeft, abandon, warn
 
 INTERRUPTED = 130
 DEBUG = "REGARDE_DEBUG"  # set to anything, an unexpected error shows where it came from
@@ -28,6 +28,7 @@ COMMANDS = (
     *("models", "data", "search-params", "average", "quantize", "shortlist"),
     *("serve", "studio", "doctor"),
 )  # each a function in a module of its name
+RENAMED = {"--symmetrise": "--symmetrize"}  # options of version 0.1
 
 
 def _version(wanted: bool) -> None:
@@ -74,6 +75,7 @@ def run() -> None:
 
 
 def _run() -> int:
+    sys.argv[1:] = [_renamed(word) for word in sys.argv[1:]]
     try:
         asked = tuple(name for name in COMMANDS if sys.argv[1:2] == [name])  # to build the others would take time
         result = app(asked or COMMANDS)(prog_name="regarde", standalone_mode=False)
@@ -94,6 +96,12 @@ def _run() -> int:
             raise
         code = _unexpected(error)
     return code
+
+
+def _renamed(word: str) -> str:
+    """An option of version 0.1 by its name of today."""
+    option, equals, value = word.partition("=")
+    return f"{RENAMED.get(option, option)}{equals}{value}"
 
 
 def _sentence(message: str) -> str:

@@ -9,8 +9,8 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from regarde.cli.streams import tell
 from regarde.errors import UsageError
+from regarde.streaming.streams import tell
 
 if TYPE_CHECKING:
     from regarde.training.presets import Preset

@@ -8,8 +8,7 @@ from typing import TYPE_CHECKING, Annotated, Literal
 
 import typer
 
-from regarde.cli.devices import choose, cores
-from regarde.training.threads import MOST_THREADS, settle_threads
+from regarde.engines.devices import MOST_THREADS, choose, cores, settle_threads
 
 if TYPE_CHECKING:
     from regarde.translate import Translator
@@ -80,7 +79,7 @@ def number(value: float | None) -> float | None:
 
 def open_run(run: Path, *, device: str, engine: Literal["auto", "native", "torch"], threads: int) -> Translator:
     """A model folder as a translator that uses as many threads as it was told."""
-    from regarde.loading import load
+    from regarde.folder.loading import load
 
     device = choose(device) if device != "cpu" else device
     translator = load(run, device=device, engine=engine, threads=threads or cores())

@@ -9,11 +9,11 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from regarde.cli.streams import warn
 from regarde.errors import UsageError
+from regarde.streaming.streams import warn
 
 if TYPE_CHECKING:
-    from regarde.visualise.panels import Panel
+    from regarde.visualize.panels import Panel
 
 File = Annotated[Path | None, typer.Option("--picture", metavar="FILE", help="Draw for print: .svg, .pdf or .png.")]
 Values = Annotated[bool, typer.Option("--values", metavar="", help="Write the weights into the picture's cells.")]
@@ -43,14 +43,14 @@ class Drawing:
         if self.file is None and given:
             raise UsageError(f"{given[0]}: says how a picture is drawn, but none is. Add --picture FILE.")
         if self.file is not None:
-            from regarde.visualise.picture import kind
+            from regarde.visualize.picture import kind
 
             kind(self.file)
 
     def save(self, panels: Sequence[Panel], title: str, columns: int = 0) -> None:
         """Draw the panels, say which letters had no font, and that the file is written."""
-        from regarde.visualise.panels import draw
-        from regarde.visualise.style import DARK, LIGHT
+        from regarde.visualize.panels import draw
+        from regarde.visualize.style import DARK, LIGHT
 
         assert self.file is not None, "drawn without a file"
         style = replace(DARK if self.dark else LIGHT, transparent=self.transparent)

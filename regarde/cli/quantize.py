@@ -10,8 +10,8 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from regarde.cli import options
-from regarde.cli.streams import tell, warn
 from regarde.errors import RegardeError, missing_extra
+from regarde.streaming.streams import tell, warn
 
 if TYPE_CHECKING:
     from regarde.config import Table
@@ -46,16 +46,16 @@ def quantize(
     from regarde import config
     from regarde.evaluation.metrics import METRICS, measure
     from regarde.evaluation.testset import Origin
-    from regarde.loading import load
-    from regarde.manifest import CONFIG, WEIGHTS
-    from regarde.quantise import quantise
+    from regarde.folder.loading import load
+    from regarde.folder.manifest import CONFIG, WEIGHTS
+    from regarde.folder.quantize import quantize
 
     named = run if run.name not in ("", "..") else run.resolve()
     made = out or named.with_name(f"{named.name}-int8")
     given = None
     if data:  # before anything is written
         given = _given(Origin(str(data), None, (), columns, False, header, quotes, on_error))
-    quantise(run, made)
+    quantize(run, made)
     sizes = {folder: (folder / WEIGHTS).stat().st_size for folder in (run, made)}
     tables = config.read(run / CONFIG)
     pairs = _held_out(tables) if given is None else given

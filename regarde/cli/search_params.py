@@ -9,16 +9,16 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from regarde.cli import options
-from regarde.cli.devices import choose
-from regarde.cli.streams import tell, warn
-from regarde.cli.tables import table
+from regarde.display.tables import table
+from regarde.engines.devices import choose
 from regarde.errors import RegardeError
+from regarde.streaming.streams import tell, warn
 
 if TYPE_CHECKING:
     from regarde.evaluation.metrics import Metric
-    from regarde.training.trainer import Progress
-    from regarde.tuning.history import Finding
-    from regarde.tuning.trials import Result
+    from regarde.training.run import Progress
+    from regarde.tuning.history import EndedTrial
+    from regarde.tuning.trials import SearchResult
 
 MOST_SHOWN = 10
 
@@ -60,7 +60,7 @@ def search_params(
 ) -> None:
     """Search the settings with which a model learns best, by Optuna (the extra "search").
 
-    The space is a TOML file with a table for each key of a recipe, such as space."training.optimiser.rate": low, high
+    The space is a TOML file with a table for each key of a recipe, such as space."training.optimizer.rate": low, high
     and perhaps log = true or step, or else choices, a list. The first trial is the recipe as it is, if it lies in the
     space. A trial whose validations are worse than the median of the others is given up.
 
@@ -73,7 +73,7 @@ def search_params(
 
     from regarde.training.start import compose
     from regarde.tuning import space as spaces
-    from regarde.tuning.trials import Plan, search
+    from regarde.tuning.trials import SearchPlan, search
 
     given = {
         "name": data or "",
@@ -87,7 +87,7 @@ def search_params(
     }
     chosen = [*(settings or []), *([f"training.minutes={minutes}"] if minutes else [])]
     tables = compose(given, preset=preset, recipe=recipe, settings=chosen)
-    plan = Plan(tables, spaces.read(space), seed, not keep_all, device, threads)
+    plan = SearchPlan(tables, spaces.read(space), seed, not keep_all, device, threads)
     found = search(plan, out, trials, _Lines(trials))
     if found.best is None:
         told = next((finding.told for finding in found.findings if finding.told), "all were given up")
@@ -110,14 +110,14 @@ class _Lines:
 
     def progressed(self, progress: Progress) -> None: ...
 
-    def ended(self, finding: Finding, best: Finding | None, metric: Metric) -> None:
+    def ended(self, finding: EndedTrial, best: EndedTrial | None, metric: Metric) -> None:
         shown = metric.show(finding.value) if finding.value is not None else finding.told
         how = {"complete": "", "pruned": ", given up", "failed": ", failed"}[finding.ended]
         leader = f"; the best is trial {best.number}" if best and best.number != finding.number else ""
         warn(f"trial {finding.number}: {shown} after {finding.step:,} steps, {finding.seconds:.0f} s{how}{leader}")
 
 
-def _tables(found: Result) -> list[str]:
+def _tables(found: SearchResult) -> list[str]:
     """The best trials, and what mattered."""
     sign = -1 if found.metric.higher_is_better else 1
     done = [finding for finding in found.findings if finding.ended == "complete" and finding.value is not None]

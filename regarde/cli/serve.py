@@ -7,10 +7,9 @@ from typing import Annotated
 
 import typer
 
-from regarde.cli.devices import cores
-from regarde.cli.streams import warn, write
+from regarde.engines.devices import MOST_THREADS, cores
 from regarde.errors import UsageError
-from regarde.training.threads import MOST_THREADS
+from regarde.streaming.streams import warn, write
 
 
 def serve(
@@ -69,7 +68,7 @@ def serve(
         raise UsageError("There is nothing to serve. Give a model folder: regarde serve runs/dates")
     _check_address(host, keys)
 
-    from regarde.serving.catalogue import catalogue
+    from regarde.serving.catalog import catalog
     from regarde.serving.journal import Journal
     from regarde.serving.keys import Keys, read
     from regarde.serving.limits import Limits
@@ -79,7 +78,7 @@ def serve(
 
     named = f"[{host}]" if ":" in host else host
     settings = Settings(
-        models=catalogue(runs),
+        models=catalog(runs),
         host=host,
         port=port,
         threads=threads or max(1, cores() - 1),

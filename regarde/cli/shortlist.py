@@ -8,8 +8,8 @@ from typing import Annotated
 import typer
 
 from regarde.cli import options
-from regarde.cli.streams import warn
 from regarde.errors import DiskError, UsageError
+from regarde.streaming.streams import warn
 
 
 def shortlist(
@@ -37,11 +37,11 @@ def shortlist(
 
     Example: regarde shortlist runs/multi30k --data train.tsv
     """
-    from regarde import manifest
-    from regarde import shortlist as shortlists
     from regarde.data.corpus import Report, read_pairs, read_parallel
     from regarde.data.lines import File
-    from regarde.loading import load
+    from regarde.folder import manifest
+    from regarde.folder import shortlist as shortlists
+    from regarde.folder.loading import load
 
     if (data is None) == (source is None) or (source is None) != (target is None):
         raise UsageError("Give the pairs to learn from: --data FILE, or --source FILE and --target FILE.")

@@ -13,12 +13,12 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from regarde.cli import pictures
-from regarde.cli.streams import tell, warn, write
 from regarde.errors import UsageError
+from regarde.streaming.streams import tell, warn, write
 
 if TYPE_CHECKING:
     from regarde.translate import Translator
-    from regarde.visualise import Heatmap
+    from regarde.visualize import Heatmap
 
 _SHOWN = 5  # translations of a beam that a page has room for
 
@@ -62,9 +62,9 @@ def show(
             raise UsageError(f"--{suffix[1:]} {path}: expected a name that ends in {suffix}.")
 
     from regarde.data.lines import repair
-    from regarde.loading import load
-    from regarde.visualise import Heatmap, save
-    from regarde.visualise.terminal import heatmap
+    from regarde.folder.loading import load
+    from regarde.visualize import Heatmap, save
+    from regarde.visualize.terminal import heatmap
 
     sentence = repair(text)
     if sentence.replaced:
@@ -81,7 +81,7 @@ def show(
             _enclose(html, run, translator, sentence.text, beam)
         return
     chart = Heatmap.of(translation)
-    write([heatmap(chart, width=shutil.get_terminal_size().columns, color=coloured()), "\n"])
+    write([heatmap(chart, width=shutil.get_terminal_size().columns, color=colored()), "\n"])
     for path in (png, svg):
         if path is not None:
             for told in save(chart, path):
@@ -90,7 +90,7 @@ def show(
     if html:
         _enclose(html, run, translator, sentence.text, beam)
     if heads:
-        from regarde.visualise.panels import by_head
+        from regarde.visualize.panels import by_head
 
         drawing.save(by_head(chart, translation.heads, translation.offset), chart.title, translation.heads.shape[1])
     elif picture:
@@ -101,7 +101,7 @@ def show(
 def _enclose(path: Path, run: Path, translator: Translator, text: str, beam: int | None) -> None:
     """The studio's page with this one translation in it."""
     from regarde import config
-    from regarde.manifest import CONFIG
+    from regarde.folder.manifest import CONFIG
     from regarde.studio.enclosed import save
 
     settings = config.read(run / CONFIG)["model"]
@@ -113,8 +113,8 @@ def _enclose(path: Path, run: Path, translator: Translator, text: str, beam: int
 
 
 def _other(run: Path, text: str, beam: int | None) -> tuple[Path, Heatmap]:
-    from regarde.loading import load
-    from regarde.visualise import Heatmap
+    from regarde.folder.loading import load
+    from regarde.visualize import Heatmap
 
     translation = load(run).translate(text, beam=beam)
     if translation.attention is None:
@@ -124,7 +124,7 @@ def _other(run: Path, text: str, beam: int | None) -> tuple[Path, Heatmap]:
 
 def _draw(drawing: pictures.Drawing, source: str, charts: Sequence[tuple[Path, Heatmap]]) -> None:
     """One map under its two sentences, or several under the source, each with the name of its model."""
-    from regarde.visualise.panels import Panel
+    from regarde.visualize.panels import Panel
 
     if len(charts) == 1:
         ((_, chart),) = charts
@@ -138,6 +138,6 @@ def _draw(drawing: pictures.Drawing, source: str, charts: Sequence[tuple[Path, H
         )
 
 
-def coloured() -> bool:
-    """Colour on a terminal that wants it."""
+def colored() -> bool:
+    """Color on a terminal that wants it."""
     return sys.stdout.isatty() and not os.environ.get("NO_COLOR") and os.environ.get("TERM") != "dumb"

@@ -10,10 +10,9 @@ from typing import Annotated
 
 import typer
 
-from regarde.cli.devices import cores
-from regarde.cli.streams import warn
+from regarde.engines.devices import MOST_THREADS, cores
 from regarde.errors import UsageError
-from regarde.training.threads import MOST_THREADS
+from regarde.streaming.streams import warn
 
 PORT = 5040
 RUNS = Path("runs")
@@ -41,12 +40,12 @@ def studio(
     Example: regarde studio runs/dates
     """
     from regarde.serving import reports
-    from regarde.serving.catalogue import catalogue
+    from regarde.serving.catalog import catalog
     from regarde.serving.runs import is_run, with_model
     from regarde.serving.server import Settings, serve
     from regarde.serving.studio import Shown
 
-    given = catalogue(runs or _there())
+    given = catalog(runs or _there())
     for name, folder in given.items():
         if not is_run(folder):
             raise UsageError(f"{folder}: no run. Give a folder that regarde train has made; {name} has no config.toml.")

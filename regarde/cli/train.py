@@ -8,10 +8,9 @@ from typing import Annotated
 import typer
 
 from regarde.cli import options
-from regarde.cli.devices import choose
-from regarde.cli.streams import warn, write
+from regarde.engines.devices import MOST_THREADS, choose
 from regarde.errors import UsageError
-from regarde.training.threads import MOST_THREADS
+from regarde.streaming.streams import warn, write
 
 
 def train(
@@ -56,7 +55,7 @@ def train(
 
     Tokenizers, split and sizes are inferred unless you say them, and printed. The files of pairs are .tsv, .txt or
     without a suffix (source TAB target), .jsonl (with the keys source and target), or any of them with .gz. Lines of
-    source ||| target, as fast_align reads them, are recognised in a file of any name. For a file that is called like
+    source ||| target, as fast_align reads them, are recognized in a file of any name. For a file that is called like
     an embedded data set, write ./dates.
 
     Files are UTF-8. A first row that seems to name the columns, and double quotes that seem to enclose fields, are
@@ -69,8 +68,8 @@ def train(
     """
     device = choose(device)
 
-    from regarde import config
-    from regarde.cli.display import TrainingDisplay
+    from regarde.config import dump
+    from regarde.display.progress import TrainingDisplay
     from regarde.training.distributed import joined
     from regarde.training.prepare import prepare
     from regarde.training.run import refuse_existing
@@ -100,7 +99,7 @@ def train(
     if print_config:
         if wanted.tables is None:
             raise UsageError(f"--print-config: the settings of {wanted.path} are in its checkpoints' config.toml.")
-        write([config.dump(prepare(wanted.tables).recipe)])
+        write([dump(prepare(wanted.tables).recipe)])
         return
     with joined(device) as world:
         if out and not (resume or world.restarted) and world.writes:

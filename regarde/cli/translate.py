@@ -12,18 +12,17 @@ from typing import TYPE_CHECKING, Annotated, Literal
 
 import typer
 
-from regarde.cli.devices import choose, cores
 from regarde.cli.options import number
-from regarde.cli.streams import Input, file_input, standard_input, warn
+from regarde.engines.devices import MOST_THREADS, choose, cores, settle_threads
 from regarde.errors import DataError, UsageError
-from regarde.training.threads import MOST_THREADS, settle_threads
+from regarde.streaming.streams import Input, file_input, standard_input, warn
 
 if TYPE_CHECKING:
-    from regarde.cli.filter import Counts
-    from regarde.cli.forms import Form
     from regarde.config import Table
-    from regarde.loading import EngineName
+    from regarde.folder.loading import EngineName
     from regarde.search import Rules, Search
+    from regarde.streaming.filter import Counts
+    from regarde.streaming.forms import Form
     from regarde.translate import Translator
 
 
@@ -138,9 +137,9 @@ def translate(
     if resume and output is None:
         raise UsageError("--resume goes on with a file. Name it with --output, or use --skip-lines.")
 
-    from regarde.cli.forms import Json, Plain, Ranked
-    from regarde.cli.output import to_file, to_standard_output
-    from regarde.cli.stopping import Stopping
+    from regarde.streaming.forms import Json, Plain, Ranked
+    from regarde.streaming.output import to_file, to_standard_output
+    from regarde.streaming.stopping import Stopping
 
     form: Form = Json() if as_json else Ranked() if n_best > 1 else Plain()
     source = standard_input() if file is None else file_input(file)
@@ -158,8 +157,8 @@ def translate(
             return f"stopped by {number.name} after {out.answered:,} lines. Go on with --resume."
 
         with Stopping(out.whole, leave):
-            from regarde.cli.filter import Filter
             from regarde.search import adjusted
+            from regarde.streaming.filter import Filter
 
             translator = replace(_loaded(runs, device, engine, threads, shortlist), replace_unknown=replace_unknown)
             if sample:
@@ -174,7 +173,7 @@ def translate(
 
 
 def _loaded(runs: list[Path], device: str, engine: EngineName, threads: int, shortlist: bool) -> Translator:
-    from regarde.loading import load_ensemble
+    from regarde.folder.loading import load_ensemble
 
     device = choose(device) if device != "cpu" else device
     translator = load_ensemble(runs, device=device, engine=engine, threads=threads or cores(), shortlist=shortlist)
@@ -195,7 +194,7 @@ def _watched(source: Input, output: Path | None, shown: ExitStack) -> Callable[[
     elsewhere = output is not None or not sys.stdout.isatty()
     if sys.stderr is None or not sys.stderr.isatty() or not elsewhere or source.stream.isatty():
         return None
-    from regarde.cli.display import TranslationDisplay
+    from regarde.display.progress import TranslationDisplay
 
     return shown.enter_context(TranslationDisplay(source.size)).progressed
 

@@ -1,4 +1,4 @@
-"""Tokens -> batch: frozen bundles of tensors that share their first axis.
+"""Tokens -> batch: a corpus as tokens, addressed by row, and frozen bundles of tensors that share their first axis.
 
 Axes: B batch, S source, T target. Masks are True where there is a token. A source ends with EOS; a target is read
 shifted by one, `previous` = BOS y_1 … y_T and `target_ids` = y_1 … y_T EOS.
@@ -7,14 +7,18 @@ shifted by one, `previous` = BOS y_1 … y_T and `target_ids` = y_1 … y_T EOS.
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
+from itertools import chain
 from typing import Self
 
+import numpy as np
 import torch
+from numpy.typing import NDArray
 from torch import Tensor
 
-from regarde.text.vocabulary import BOS, EOS, PAD
+from regarde.text import Text
+from regarde.text.tokenizers import BOS, EOS, PAD
 
 
 @dataclass(frozen=True, eq=False)
@@ -95,10 +99,10 @@ def collate(sources: Sequence[Sequence[int]], targets: Sequence[Sequence[int]]) 
     )
 
 
-Part = Tensor | Batched | tuple["Part", ...]
+Bundle = Tensor | Batched | tuple["Bundle", ...]
 
 
-def _changed(part: Part, change: Callable[[Tensor], Tensor]) -> Part:
+def _changed(part: Bundle, change: Callable[[Tensor], Tensor]) -> Bundle:
     if isinstance(part, tuple):
         return tuple(_changed(inner, change) for inner in part)
     return change(part) if isinstance(part, Tensor) else part._map(change)
@@ -107,3 +111,66 @@ def _changed(part: Part, change: Callable[[Tensor], Tensor]) -> Part:
 def _pad(rows: Sequence[Sequence[int]]) -> Tensor:
     width = max(len(row) for row in rows)
     return torch.tensor([[*row, *[PAD] * (width - len(row))] for row in rows], dtype=torch.long)
+
+
+@dataclass(frozen=True, eq=False)
+class Sequences:
+    """Many lists of ids in one array."""
+
+    ids: NDArray[np.int32]
+    starts: NDArray[np.int64]  # one more than there are rows
+
+    @classmethod
+    def of(cls, rows: Sequence[Sequence[int]]) -> Sequences:
+        starts = np.concatenate([[0], np.cumsum([len(row) for row in rows], dtype=np.int64)])
+        return cls(np.fromiter(chain.from_iterable(rows), dtype=np.int32, count=int(starts[-1])), starts)
+
+    def __getitem__(self, row: int) -> list[int]:
+        ids: list[int] = self.ids[self.starts[row] : self.starts[row + 1]].tolist()
+        return ids
+
+    def __len__(self) -> int:
+        return len(self.starts) - 1
+
+    def count(self, rows: NDArray[np.int64]) -> int:
+        """Tokens of some rows together, EOS included."""
+        return int((self.starts[rows + 1] - self.starts[rows]).sum()) + len(rows)
+
+    @property
+    def lengths(self) -> NDArray[np.int64]:
+        """Tokens of each row, EOS included."""
+        return np.diff(self.starts) + 1
+
+
+@dataclass(frozen=True, eq=False)
+class EncodedPairs:
+    """A corpus ready for training, and how many pairs its length limits left out."""
+
+    sources: Sequences
+    targets: Sequences
+    dropped: int
+    kept: NDArray[np.int64]  # which of the given pairs each row is, counted from 0
+
+    @classmethod
+    def of(
+        cls, pairs: Iterable[tuple[str, str]], text: Text, *, max_source: int = 0, max_target: int = 0
+    ) -> EncodedPairs:
+        """Tokens of each pair; a side longer than its limit (0: none) leaves the pair out."""
+        sources, targets, kept, dropped = [], [], [], 0
+        for number, (source_text, target_text) in enumerate(pairs):
+            source = text.source.encode(text.prepare(source_text))
+            target = text.target.encode(text.prepare(target_text))
+            if (max_source and len(source) > max_source) or (max_target and len(target) > max_target):
+                dropped += 1
+                continue
+            sources.append(source)
+            targets.append(target)
+            kept.append(number)
+        return cls(Sequences.of(sources), Sequences.of(targets), dropped, np.array(kept, dtype=np.int64))
+
+    def __len__(self) -> int:
+        return len(self.sources)
+
+    def batch(self, rows: Iterable[int]) -> Batch:
+        rows = list(rows)
+        return collate([self.sources[row] for row in rows], [self.targets[row] for row in rows])

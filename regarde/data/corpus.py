@@ -15,10 +15,9 @@ from itertools import chain, islice, zip_longest
 from pathlib import Path
 from typing import Literal, NamedTuple
 
+from regarde.data.dialect import BELOW, QuoteCount, is_header, may_be_header
 from regarde.data.formats import Format, LineError, Pair, Several, format_of, parse_columns, side_of
-from regarde.data.headers import BELOW, is_header, may_be_header
 from regarde.data.lines import LINE_LIMIT, File, Line, count_lines, lines_of, name_of
-from regarde.data.quoting import QuoteCount
 from regarde.errors import DataError, UsageError
 
 OnError = Literal["stop", "skip", "skip-any"]
@@ -130,7 +129,7 @@ def read_parallel(
     return _parallel(source, target, header, quotes, on_error, report)
 
 
-class _Row(NamedTuple):
+class _ParsedLine(NamedTuple):
     """A line that is a pair, or why it is none."""
 
     file: File
@@ -174,7 +173,7 @@ def _parallel(
     _finish([source, target], before, on_error, report)
 
 
-def _rows(file: File, form: Format, lines: Iterator[Line], report: Report) -> Iterator[_Row]:
+def _rows(file: File, form: Format, lines: Iterator[Line], report: Report) -> Iterator[_ParsedLine]:
     for line in lines:
         _note(line, report)
         try:
@@ -182,14 +181,14 @@ def _rows(file: File, form: Format, lines: Iterator[Line], report: Report) -> It
             _check("source", pair.source)
             _check("target", pair.target)
         except LineError as error:
-            yield _Row(file, line, None, error)
+            yield _ParsedLine(file, line, None, error)
         else:
-            yield _Row(file, line, pair)
+            yield _ParsedLine(file, line, pair)
 
 
 def _parallel_rows(
     files: tuple[Path, Path], lines: tuple[Iterator[Line], Iterator[Line]], quotes: bool, report: Report
-) -> Iterator[_Row]:
+) -> Iterator[_ParsedLine]:
     for both in zip_longest(*lines):
         if None in both:
             given = f"{files[0]}, {files[1]}: one of them changed while it was read"
@@ -201,11 +200,11 @@ def _parallel_rows(
                 text = side_of(_text(line), quotes)
                 _check(side, text)
             except LineError as error:
-                yield _Row(file, line, None, error)
+                yield _ParsedLine(file, line, None, error)
                 break  # a pair is left out once, whatever else is wrong with it
             texts.append(text)
         else:
-            yield _Row(files[0], both[0], Pair(*texts))
+            yield _ParsedLine(files[0], both[0], Pair(*texts))
 
 
 def _leave_out(line: Line | None, report: Report) -> None:
@@ -216,12 +215,12 @@ def _leave_out(line: Line | None, report: Report) -> None:
         report.headers.append(text if len(text) <= _SAMPLE else f"{text[:_SAMPLE]}…")
 
 
-def _ask_header(name: str, rows: Iterator[_Row]) -> Iterator[_Row]:
+def _ask_header(name: str, rows: Iterator[_ParsedLine]) -> Iterator[_ParsedLine]:
     """The same rows, or a DataError where the first seems to name the columns: only the user can say."""
     first = next(rows, None)
     if first is None:
         return
-    below: list[_Row] = []
+    below: list[_ParsedLine] = []
     if first.pair and may_be_header(cells := _cells(first.pair)):
         below = list(islice(rows, BELOW))
         if is_header(cells, [_cells(row.pair) for row in below if row.pair]):
@@ -235,7 +234,7 @@ def _cells(pair: Pair) -> list[str]:
     return [*pair.source.split("\t"), pair.target.split("\t")[0]]
 
 
-def _ask_quotes(rows: Iterator[_Row], source: QuoteCount, target: QuoteCount) -> Iterator[_Row]:
+def _ask_quotes(rows: Iterator[_ParsedLine], source: QuoteCount, target: QuoteCount) -> Iterator[_ParsedLine]:
     """The same rows, and a DataError as soon as it is known that double quotes may enclose fields."""
     for row in rows:
         if row.pair:
@@ -248,7 +247,7 @@ def _ask_quotes(rows: Iterator[_Row], source: QuoteCount, target: QuoteCount) ->
     target.ask()
 
 
-def _kept(rows: Iterator[_Row], on_error: OnError, report: Report) -> Iterator[Pair]:
+def _kept(rows: Iterator[_ParsedLine], on_error: OnError, report: Report) -> Iterator[Pair]:
     for row in rows:
         if row.error is not None:
             if on_error == "stop":

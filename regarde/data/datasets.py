@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from typing import get_args
 
 from regarde.data import dates, toys
-from regarde.data.example import Example, Split
+from regarde.data.dates import Example, Split
 from regarde.errors import DataError, UsageError
 
 __all__ = ["DATASETS", "SPLITS", "Dataset", "Example", "Split", "dataset", "digest"]

@@ -17,13 +17,12 @@ import datetime
 import logging
 import re
 import unicodedata
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cache
 from random import Random
-from typing import Literal, NamedTuple
+from typing import Literal, NamedTuple, TypeVar
 
-from regarde.data.example import Example, Split, draw
 from regarde.errors import RegardeError
 
 BABEL = "2.18.0"
@@ -56,6 +55,9 @@ _VALUES: Mapping[str, tuple[Field, list[datetime.date]]] = {  # a pattern's lett
 }
 _log = logging.getLogger(__name__)
 
+Item = TypeVar("Item")
+Split = Literal["train", "valid", "test"]
+
 
 class Span(NamedTuple):
     """The characters start, …, end - 1 of a written date."""
@@ -80,7 +82,7 @@ class Piece:
 
 
 @dataclass(frozen=True)
-class Style:
+class DateStyle:
     """One way of one locale to write a date."""
 
     locale: str
@@ -123,7 +125,7 @@ def examples(split: Split) -> Iterator[Example]:
 
 
 @cache
-def styles() -> tuple[Style, ...]:
+def styles() -> tuple[DateStyle, ...]:
     """Every way of every locale to write a date that is taken into the data."""
     found = []
     for locale in LOCALES:
@@ -132,7 +134,7 @@ def styles() -> tuple[Style, ...]:
             pattern = _pattern(locale, name)
             if (locale, name) not in _NO_ERA and pattern not in patterns.values() and _reads_alike(pattern):
                 patterns[name] = pattern
-        found += [Style(locale, name, _pieces(locale, pattern)) for name, pattern in patterns.items()]
+        found += [DateStyle(locale, name, _pieces(locale, pattern)) for name, pattern in patterns.items()]
     return tuple(found)
 
 
@@ -163,8 +165,8 @@ def _dates(split: Split) -> list[datetime.date]:
     return [datetime.date.fromordinal(day) for day in part]
 
 
-def _by_locale() -> dict[str, list[Style]]:
-    table: dict[str, list[Style]] = {}
+def _by_locale() -> dict[str, list[DateStyle]]:
+    table: dict[str, list[DateStyle]] = {}
     for style in styles():
         table.setdefault(style.locale, []).append(style)
     return table
@@ -214,7 +216,7 @@ def _shape(text: str) -> str:
 
 
 @cache
-def _ambiguous(styles: tuple[Style, ...]) -> frozenset[str]:
+def _ambiguous(styles: tuple[DateStyle, ...]) -> frozenset[str]:
     """The shapes with more than one reading among all styles.
 
     A reading is the fields of the numbers in the text, and the month where no number says it. A string has one shape;
@@ -255,3 +257,22 @@ def _check_babel() -> None:
         ) from None
     if babel.__version__ != BABEL:
         _log.warning("Babel %s is installed: the dates may differ from those of Babel %s.", babel.__version__, BABEL)
+
+
+class Example(NamedTuple):
+    """A source, its target, and the gold links (source character, target character) where they are known."""
+
+    source: str
+    target: str
+    links: tuple[tuple[int, int], ...] = ()
+
+    def line(self, *, links: bool) -> str:
+        """Tab-separated, without the line's end; the links, if wanted, in Pharaoh format as a third column."""
+        pair = f"{self.source}\t{self.target}"
+        return f"{pair}\t{' '.join(f'{i}-{j}' for i, j in self.links)}" if links else pair
+
+
+def draw(rng: Random, items: Sequence[Item]) -> Item:
+    """One of `items`, uniformly."""
+    # random() is the one method Python promises to keep the same for a seed; choice() may change with a release
+    return items[int(rng.random() * len(items))]

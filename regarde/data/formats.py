@@ -18,8 +18,8 @@ import re
 from pathlib import Path
 from typing import NamedTuple, Protocol
 
+from regarde.data.dialect import fields_of, unquoted
 from regarde.data.lines import File, lines_of, name_of
-from regarde.data.quoting import fields_of, unquoted
 from regarde.errors import DataError, UsageError
 
 _SAMPLE = 24  # characters of a cell shown in a message
@@ -114,7 +114,7 @@ class _Bars:
         return Pair(*(side_of(side, self.quotes) for side in sides))
 
 
-class _Text:
+class _PlainText:
     """A table of two columns, or source ||| target: whichever its first line shows that shows either."""
 
     has_keys = False
@@ -171,7 +171,7 @@ def format_of(file: File, columns: Columns | None, quotes: bool | None = None) -
     suffix = "" if file == "-" else Path(file.name.removesuffix(".gz")).suffix
     match suffix:
         case ".tsv" | ".txt" | "":
-            return _Table(file, columns, bool(quotes)) if columns else _Text(file, bool(quotes))
+            return _Table(file, columns, bool(quotes)) if columns else _PlainText(file, bool(quotes))
         case ".jsonl" if columns is None:
             return _Records()
         case ".jsonl":

@@ -17,7 +17,7 @@ import numpy.typing as npt
 
 from regarde.data.formats import Pair
 from regarde.errors import DataError
-from regarde.text.normalisation import normalised
+from regarde.text.normalization import normalized
 
 Indices = npt.NDArray[np.int64]
 
@@ -119,7 +119,7 @@ def _cut(order: Indices, source_lengths: Indices, target_lengths: Indices, pairs
 
 
 def _key(pair: Pair) -> str:
-    return normalised(pair.source, "NFC")  # a source typed in another form is no new source
+    return normalized(pair.source, "NFC")  # a source typed in another form is no new source
 
 
 def _draw(source: str, seed: int) -> bytes:

@@ -10,7 +10,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping
 from itertools import islice
 from random import Random
 
-from regarde.data.example import Example, Split, draw
+from regarde.data.dates import Example, Split, draw
 
 SIZES: Mapping[Split, int] = {"train": 20_000, "valid": 500, "test": 1_000}
 LENGTHS = range(5, 16)

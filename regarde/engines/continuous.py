@@ -12,7 +12,7 @@ from regarde.engines.native import Asked, Ids, NativeEngine
 from regarde.engines.records import NOTHING, Streams, read
 from regarde.errors import RegardeError
 from regarde.search import Hypothesis, Search
-from regarde.search.prefix import Prefix
+from regarde.search.settings import Prefix
 
 PART, DONE = 0, 1  # and 2: given up; as in source/engine/continuous.h
 

@@ -10,6 +10,7 @@ from __future__ import annotations
 import ctypes
 import functools
 import itertools
+import math
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from types import MappingProxyType
@@ -22,16 +23,15 @@ from regarde.engines.records import Reader, Streams
 from regarde.errors import ConfigError, OutOfMemoryError, UsageError
 from regarde.native import formulas, library
 from regarde.native.library import Request
-from regarde.precision import Kind
 from regarde.search import Beam, Hypothesis, Sampling, Search
 from regarde.search.interventions import Changes, Intervention
-from regarde.search.prefix import NO_PREFIX, Prefix
+from regarde.search.settings import NO_PREFIX, Prefix
 from regarde.search.trace import Step
-from regarde.shortlist import Shortlist
 from regarde.text import EOS
 
 if TYPE_CHECKING:
     from regarde.engines.continuous import Continuous
+    from regarde.folder.shortlist import Shortlist
 
 Ids = Sequence[int]
 ROWS = 64
@@ -44,6 +44,19 @@ FORCED = 3
 
 class Unfit(Exception):  # noqa: N818  # not a failure: the other engine takes over
     """A model that this engine does not know, and why."""
+
+
+@dataclass(frozen=True)
+class TensorKind:
+    """What a tensor is, before anything of its size is read."""
+
+    shape: tuple[int, ...]
+    in_bytes: bool = False
+
+    @property
+    def size(self) -> int:
+        """In bytes."""
+        return math.prod(self.shape) * (1 if self.in_bytes else 4)
 
 
 @dataclass(frozen=True)
@@ -61,7 +74,7 @@ class Asked:
 class NativeEngine:
     """A model ready to decode: `rows` hypotheses side by side in each of `threads`.
 
-    Tensors are floats, or as regarde.precision has them; they are not needed any more once the engine is there.
+    Tensors are floats, or as regarde.folder.precision has them; they are not needed any more once the engine is there.
     """
 
     name = "native"
@@ -81,11 +94,11 @@ class NativeEngine:
         self._settings = settings
         self._library = library.loaded()
         given = {name: np.require(tensor, tensor.dtype, ["C", "ALIGNED"]) for name, tensor in tensors.items()}
-        kinds = {name: Kind(tensor.shape, in_bytes=tensor.dtype == np.int8) for name, tensor in given.items()}
+        kinds = {name: TensorKind(tensor.shape, in_bytes=tensor.dtype == np.int8) for name, tensor in given.items()}
         self._build(settings, kinds, {name: tensor.ctypes.data for name, tensor in given.items()})
 
     @classmethod
-    def check(cls, settings: Mapping[str, str], kinds: Mapping[str, Kind]) -> None:
+    def check(cls, settings: Mapping[str, str], kinds: Mapping[str, TensorKind]) -> None:
         """Is there such a model, with tensors of these shapes? No tensor is read to find out; `Unfit` says no."""
         tried = cls.__new__(cls)
         tried._library = library.loaded()
@@ -126,7 +139,9 @@ class NativeEngine:
         self.call("engine_shape")(self.pointer, ctypes.byref(layers), ctypes.byref(heads))
         self.layers, self.heads = layers.value, heads.value
 
-    def _build(self, settings: Mapping[str, str], kinds: Mapping[str, Kind], addresses: Mapping[str, int]) -> None:
+    def _build(
+        self, settings: Mapping[str, str], kinds: Mapping[str, TensorKind], addresses: Mapping[str, int]
+    ) -> None:
         self._new()
         for path, value in settings.items():
             self.call("engine_setting")(self.pointer, path.encode(), value.encode())
@@ -138,7 +153,7 @@ class NativeEngine:
             )
         if problem := self.call("engine_build", ctypes.c_char_p)(self.pointer):
             if problem == NO_MEMORY:
-                raise OutOfMemoryError("Out of memory while loading the model. Free some, or use it quantised.")
+                raise OutOfMemoryError("Out of memory while loading the model. Free some, or use it quantized.")
             raise Unfit(problem.decode())
         self._measure()
 
@@ -324,18 +339,6 @@ def cost(source: Ids, search: Search, prefix: Prefix, heads: int) -> int:
     return search.n_best * longest(source, search, prefix) * (1 + heads * S) + len(prefix.barred)
 
 
-def flattened(tables: Mapping[str, Any], path: str = "") -> dict[str, str]:
-    """A configuration as the engine reads it: each setting under its whole path."""
-    found: dict[str, str] = {}
-    for key, value in tables.items():
-        where = f"{path}.{key}" if path else key
-        if isinstance(value, Mapping):
-            found |= flattened(value, where)
-        elif value is not None:
-            found[where] = str(value).lower() if isinstance(value, bool) else str(value)
-    return found
-
-
 def _flat(rows: Sequence[Ids | NDArray[np.int64]]) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
     """Where each row starts, and all of them end to end."""
     starts = np.cumsum([0, *(len(row) for row in rows)], dtype=np.int64)
@@ -344,8 +347,7 @@ def _flat(rows: Sequence[Ids | NDArray[np.int64]]) -> tuple[NDArray[np.int64], N
 
 def longest(source: Ids, search: Search, prefix: Prefix) -> int:
     """Words of an answer at most, as search.rules has it."""
-    most = int(np.float32(len(source) + 1) * np.float32(search.rules.max_ratio)) + search.rules.max_extra
-    return prefix.longest(most)
+    return search.rules.limit(len(source) + 1, prefix)
 
 
 _NO_DICE = np.zeros(1), np.zeros(1, dtype=np.int64)

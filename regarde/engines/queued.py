@@ -23,7 +23,7 @@ from regarde.engines.records import NOTHING, read, written
 from regarde.engines.reference import TorchEngine
 from regarde.models.interface import Decoder, Encoding, Model
 from regarde.search import Hypothesis, Search
-from regarde.search.prefix import Prefix
+from regarde.search.settings import Prefix
 from regarde.search.trace import Continuation
 from regarde.search.watch import Open
 

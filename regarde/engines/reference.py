@@ -12,16 +12,16 @@ import numpy as np
 import torch
 from numpy.typing import NDArray
 
-from regarde.alignment.forced import forced
-from regarde.attention.normalisers import NORMALISERS
+from regarde.attention.normalizers import NORMALIZERS
 from regarde.data.batch import collate, collate_source
 from regarde.data.sampling import ordered
+from regarde.engines.forced import forced
 from regarde.models.ensemble import Ensemble
 from regarde.models.interface import Model
 from regarde.search import Hypothesis, Search
 from regarde.search.intervening import Intervening
 from regarde.search.interventions import Intervention
-from regarde.search.prefix import NO_PREFIX, Prefix
+from regarde.search.settings import NO_PREFIX, Prefix
 from regarde.search.trace import Step
 from regarde.search.walk import follow
 from regarde.search.watch import Watch
@@ -66,7 +66,7 @@ class TorchEngine:
             return {}
         found = {**self.model.encoder.formulas, **self.model.decoder.formulas}
         for attention in self.model.decoder.attentions()[:1]:  # those of other layers are like the first
-            weights = "" if attention.normaliser is None else NORMALISERS[attention.normaliser].formula
+            weights = "" if attention.normalizer is None else NORMALIZERS[attention.normalizer].formula
             found |= {"score": attention.score.formula, "weights": weights, **attention.formulas}
         return {name: formula for name, formula in found.items() if formula}
 

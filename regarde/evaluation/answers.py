@@ -1,24 +1,24 @@
-"""What a model says of a test set: its translations, and by forced decoding what it thinks of the references.
+"""The answers of a model to a test set: its translations, and the scores of the references by forced decoding.
 
-Texts are compared in NFC, whatever the model's own normalisation: what looks the same is the same, and every model is
-measured against the same references.
+Texts are compared in NFC, whatever the model's own normalization, so that all models have the same references.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import dataclass, replace
 
 import numpy as np
 from numpy.typing import NDArray
 
 from regarde.errors import DataError
-from regarde.evaluation.metrics import Counts, Metric, Rows
+from regarde.evaluation.metrics import Metric, MetricCounts, Rows
 from regarde.evaluation.testset import TestSet
 from regarde.scribe import Sentence
 from regarde.search import Search
-from regarde.text import UNK, normalisation
+from regarde.text import CONTROLS, UNK, normalization
 from regarde.translate import Translator
+from regarde.translation import Translation
 
 PERPLEXITY = Metric("perplexity", "perplexity", False, digits=3)
 
@@ -29,41 +29,53 @@ class Answers:
 
     texts: tuple[str, ...]
     unfinished: int  # cut short by the length limit
-    unknown: NDArray[np.bool_]  # is there a token the model does not know, in the source or the first reference?
+    unknown: NDArray[np.bool_]  # whether the source or the first reference has an unknown token
     unknown_said: int  # answers with an unknown token in them
-    forced: Rows | None  # (pairs, 2) minus log-probability and tokens of the first reference; None where not asked for
+    forced: Rows | None  # (pairs, 2) minus log-probability and tokens of the first reference; None: not computed
 
-    def perplexity(self) -> Counts:
-        """Of the first reference, per token of the model's own, the end of the sentence included."""
+    def perplexity(self) -> MetricCounts:
+        """Of the first reference, per token of the model, EOS included."""
         assert self.forced is not None
-        return Counts(self.forced, _perplexity)
+        return MetricCounts(self.forced, _perplexity)
 
 
 def answers(translator: Translator, testset: TestSet, search: Search, *, perplexity: bool = True) -> Answers:
     """Translate the sources, then score the references."""
-    first = [references[0] for references in testset.references]
-    sources = list(_tokens(translator.tokens, testset.sources))
-    targets = list(_tokens(translator.target_tokens, first))
+    sources = list(source_sentences(translator, testset))
+    found = collected(translator, testset, sources, translator.stream(sources, search))
+    if not perplexity:
+        return found
+    scored = translator.score(zip(testset.sources, testset.first_references, strict=True))
+    return replace(found, forced=np.array([forced_score(one) for one in scored]))
+
+
+def source_sentences(translator: Translator, testset: TestSet) -> Iterator[Sentence]:
+    """The tokens of each source; an error names the pair."""
+    return _tokens(translator.tokens, testset.sources)
+
+
+def collected(
+    translator: Translator, testset: TestSet, sources: Sequence[Sentence], translations: Iterable[Translation]
+) -> Answers:
+    """The answers, without the references' scores."""
+    targets = list(_tokens(translator.target_tokens, testset.first_references))
     texts: list[str] = []
     unfinished = unknown_said = 0
-    for found in translator.stream(sources, search):
-        texts.append(normalised(found.text))
+    for found in translations:
+        texts.append(normalized(found.text))
         unfinished += not found.finished
-        unknown_said += "<unk>" in found.tokens
-    pairs = zip(testset.sources, first, strict=True)
-    forced = [[-found.score, len(found.tokens)] for found in translator.score(pairs)] if perplexity else None
+        unknown_said += CONTROLS[UNK] in found.tokens
     unknown = [UNK in source.ids or UNK in target.ids for source, target in zip(sources, targets, strict=True)]
-    return Answers(
-        texts=tuple(texts),
-        unfinished=unfinished,
-        unknown=np.array(unknown),
-        unknown_said=unknown_said,
-        forced=None if forced is None else np.array(forced),
-    )
+    return Answers(tuple(texts), unfinished, np.array(unknown), unknown_said, forced=None)
 
 
-def normalised(text: str) -> str:
-    return normalisation.normalised(text, "NFC")
+def forced_score(found: Translation) -> list[float]:
+    """Minus the log-probability of a reference, and its tokens."""
+    return [-found.score, float(len(found.tokens))]
+
+
+def normalized(text: str) -> str:
+    return normalization.normalized(text, "NFC")
 
 
 def _tokens(cut: Callable[[str], Sentence], texts: Sequence[str]) -> Iterator[Sentence]:

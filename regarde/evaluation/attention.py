@@ -10,7 +10,7 @@ import numpy as np
 from regarde.alignment.error import Agreement
 from regarde.alignment.links import Link, gold_mass
 from regarde.evaluation.bootstrap import Bootstrap, Interval, interval
-from regarde.evaluation.metrics import Counts, Rows
+from regarde.evaluation.metrics import MetricCounts, Rows
 from regarde.translation import Translation
 
 
@@ -37,7 +37,7 @@ def attention_quality(translations: Sequence[Translation], gold: Sequence[Iterab
 
 def error_interval(each: Sequence[Agreement], bootstrap: Bootstrap) -> Interval:
     """Where the alignment error rate lies on samples of the pairs."""
-    counts = Counts(np.array([astuple(one) for one in each], dtype=np.float64), _error_rate)
+    counts = MetricCounts(np.array([astuple(one) for one in each], dtype=np.float64), _error_rate)
     return interval(bootstrap.values([counts])[:, 0])
 
 

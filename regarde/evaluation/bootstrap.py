@@ -12,7 +12,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from regarde.evaluation.metrics import Counts
+from regarde.evaluation.metrics import MetricCounts
 
 CONFIDENCE = 0.95
 
@@ -32,7 +32,7 @@ class Bootstrap:
     samples: int = 1000
     seed: int = 1
 
-    def values(self, counts: Sequence[Counts]) -> NDArray[np.float64]:
+    def values(self, counts: Sequence[MetricCounts]) -> NDArray[np.float64]:
         """(samples, len(counts)): each metric on each sample."""
         draws = self._draws(len(counts[0].rows))
         values = [[one.value_of(times @ one.rows) for one in counts] for times in draws]

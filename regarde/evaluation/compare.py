@@ -11,17 +11,17 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from regarde.evaluation.answers import Answers, normalised
+from regarde.evaluation.answers import Answers, normalized
 from regarde.evaluation.bootstrap import Bootstrap, Interval, interval, p_value
-from regarde.evaluation.evaluate import counted
-from regarde.evaluation.metrics import Counts, Metric, MetricName, count
+from regarde.evaluation.evaluate import metric_counts
+from regarde.evaluation.metrics import Metric, MetricCounts, MetricName, count
 from regarde.evaluation.testset import TestSet
 
 EXAMPLE_LENGTH = 300  # characters of a source worth reading as an example
 
 
 @dataclass(frozen=True)
-class Difference:
+class MetricDifference:
     """A model against the first, by one metric."""
 
     value: float  # its own minus the first's
@@ -35,11 +35,11 @@ class Standing:
 
     value: float
     interval: Interval | None
-    difference: Difference | None
+    difference: MetricDifference | None
 
 
 @dataclass(frozen=True)
-class Row:
+class MetricComparison:
     """All models by one metric, in their order."""
 
     metric: Metric
@@ -48,7 +48,7 @@ class Row:
 
 
 @dataclass(frozen=True)
-class Example:
+class DisagreementExample:
     """A pair on which models disagree."""
 
     number: int  # in the test set, from 1
@@ -63,8 +63,8 @@ class Disagreement:
     """Where a model and the first are furthest apart."""
 
     model: int  # its place, from 1; 0 is the first
-    better: tuple[Example, ...]  # where it is ahead, the furthest first
-    worse: tuple[Example, ...]
+    better: tuple[DisagreementExample, ...]  # where it is ahead, the furthest first
+    worse: tuple[DisagreementExample, ...]
     ahead: int  # pairs on which it is ahead, of all
     behind: int
 
@@ -76,9 +76,9 @@ def compare(
     *,
     bootstrap: Bootstrap,
     tokenize: str = "13a",
-) -> list[Row]:
+) -> list[MetricComparison]:
     """A row for each metric; perplexity where every model was asked for it."""
-    counts = [counted(model, testset, metrics, tokenize=tokenize) for model in models]
+    counts = [metric_counts(model, testset, metrics, tokenize=tokenize) for model in models]
     return [_row(metric, [found[metric] for found in counts], bootstrap) for metric in _shared(counts)]
 
 
@@ -87,7 +87,7 @@ def disagreements(models: Sequence[Answers], testset: TestSet, examples: int) ->
 
     A single sentence is judged by chrF, which gives credit for half a word; of equal ones the shortest come first.
     """
-    references = [[normalised(reference) for reference in several] for several in testset.references]
+    references = [[normalized(reference) for reference in several] for several in testset.references]
     scores = np.array([_each(count("chrf", model.texts, references)) for model in models])  # (models, pairs)
     lengths = np.array([len(source) for source in testset.sources])
     found = []
@@ -102,23 +102,25 @@ def disagreements(models: Sequence[Answers], testset: TestSet, examples: int) ->
     return found
 
 
-def _row(metric: Metric, counts: Sequence[Counts], bootstrap: Bootstrap) -> Row:
+def _row(metric: Metric, counts: Sequence[MetricCounts], bootstrap: Bootstrap) -> MetricComparison:
     values, samples = [one.value() for one in counts], bootstrap.values(counts)
     standings = []
     for i, value in enumerate(values):
         difference = None
         if i and len(samples):
             apart = interval(samples[:, i] - samples[:, 0])
-            difference = Difference(value - values[0], apart, p_value(samples[:, 0], samples[:, i], value - values[0]))
+            difference = MetricDifference(
+                value - values[0], apart, p_value(samples[:, 0], samples[:, i], value - values[0])
+            )
         standings.append(Standing(value, interval(samples[:, i]) if len(samples) else None, difference))
-    return Row(metric, counts[0].signature, tuple(standings))
+    return MetricComparison(metric, counts[0].signature, tuple(standings))
 
 
-def _shared(counts: Sequence[Mapping[Metric, Counts]]) -> list[Metric]:
+def _shared(counts: Sequence[Mapping[Metric, MetricCounts]]) -> list[Metric]:
     return [metric for metric in counts[0] if all(metric in found for found in counts)]
 
 
-def _each(counts: Counts) -> list[float]:
+def _each(counts: MetricCounts) -> list[float]:
     return [counts.value_of(row) for row in counts.rows]
 
 
@@ -129,10 +131,10 @@ def _examples(
     scores: NDArray[np.float64],
     testset: TestSet,
     most: int,
-) -> tuple[Example, ...]:
+) -> tuple[DisagreementExample, ...]:
     """The first of these rows that are ahead, no source twice, none too long to read."""
     seen: set[str] = set()
-    found: list[Example] = []
+    found: list[DisagreementExample] = []
     for row in rows:
         source = testset.sources[row]
         if len(found) == most or gap[row] <= 0:
@@ -141,5 +143,7 @@ def _examples(
             continue
         seen.add(source)
         said = tuple(model.texts[row] for model in models)
-        found.append(Example(int(row) + 1, source, testset.references[row], said, tuple(scores[:, row].tolist())))
+        found.append(
+            DisagreementExample(int(row) + 1, source, testset.references[row], said, tuple(scores[:, row].tolist()))
+        )
     return tuple(found)

@@ -17,7 +17,7 @@ SHOWN = 5  # words in a finding
 
 
 @dataclass(frozen=True)
-class Finding:
+class Diagnosis:
     """Something that is not as it should be."""
 
     name: str  # for programs
@@ -25,64 +25,66 @@ class Finding:
     remedy: str
 
 
-def diagnose(found: Inspection) -> list[Finding]:
+def diagnose(found: Inspection) -> list[Diagnosis]:
     """Every finding, the worst first."""
     return [*_answers(found), *_words(found), *_attention(found)]
 
 
-def _answers(found: Inspection) -> Iterator[Finding]:
+def _answers(found: Inspection) -> Iterator[Diagnosis]:
     said = found.said
     if said.all_unknown > MANY * said.answers:
         seen = f"{said.all_unknown:,} of {said.answers:,} answers are nothing but unknown tokens"
         remedy = "Train on subwords (text.target.kind = sentencepiece) or characters, or with a larger vocabulary."
-        yield Finding("all_unknown", seen, remedy)
+        yield Diagnosis("all_unknown", seen, remedy)
     elif said.tokens and said.unknown > DRIFT * said.tokens:
         seen = f"{said.unknown / said.tokens:.1%} of the tokens it says are unknown ones"
-        yield Finding("unknown_said", seen, "Use translate --replace-unknown, or train on subwords.")
+        yield Diagnosis("unknown_said", seen, "Use translate --replace-unknown, or train on subwords.")
     if said.empty > MANY * said.answers:
         seen = f"{said.empty:,} of {said.answers:,} answers are empty"
-        yield Finding("empty", seen, "Train longer, or set a least length: translate --min-length.")
+        yield Diagnosis("empty", seen, "Train longer, or set a least length: translate --min-length.")
     if said.looping > MANY * said.answers:
         seen = f"{said.looping:,} of {said.answers:,} answers repeat themselves"
         remedy = "Train longer; try coverage attention (model.attention.kind) or a beam with search.beta."
-        yield Finding("loops", seen, remedy)
+        yield Diagnosis("loops", seen, remedy)
     if said.unfinished > MANY * said.answers:
         seen = f"{said.unfinished:,} of {said.answers:,} answers were cut short by the length limit"
-        yield Finding("unfinished", seen, "Train longer, or raise search.rules.max_ratio.")
+        yield Diagnosis("unfinished", seen, "Train longer, or raise search.rules.max_ratio.")
 
 
-def _words(found: Inspection) -> Iterator[Finding]:
+def _words(found: Inspection) -> Iterator[Diagnosis]:
     source = found.source
     words = source.words.total()
     if source.recased.total() > MANY * words:
         seen = f"{source.recased.total():,} of {words:,} unknown source words are known in another case"
         remedy = "Write the text as the training data was, or train on text of both kinds"
-        yield Finding("case", seen, f"{remedy}: {_shown(source.recased)}.")
-    if source.normalised.total() > MANY * words:
-        seen = f"{source.normalised.total():,} of {words:,} unknown source words are known in NFKC"
-        remedy = "Normalise the text before translating, or train with text.normalise = NFKC"
-        yield Finding("normalisation", seen, f"{remedy}: {_shown(source.normalised)}.")
+        yield Diagnosis("case", seen, f"{remedy}: {_shown(source.recased)}.")
+    if source.normalized.total() > MANY * words:
+        seen = f"{source.normalized.total():,} of {words:,} unknown source words are known in NFKC"
+        remedy = "Normalize the text before translating, or train with text.normalize = NFKC"
+        yield Diagnosis("normalization", seen, f"{remedy}: {_shown(source.normalized)}.")
     if source.rate > DRIFT:
         seen = f"{source.rate:.1%} of the source tokens are unknown: this text is unlike the training data"
         remedy = "Train on text like this, or on subwords with text.source.byte_fallback"
-        yield Finding("drift", seen, f"{remedy}: {_shown(source.words)}.")
+        yield Diagnosis("drift", seen, f"{remedy}: {_shown(source.words)}.")
 
 
-def _attention(found: Inspection) -> Iterator[Finding]:
+def _attention(found: Inspection) -> Iterator[Diagnosis]:
     habits = found.habits
     if habits is None:
         return
     if float(habits.entropy.mean()) > UNIFORM:
         seen = f"attention is nearly uniform: its entropy is {habits.entropy.mean():.0%} of the largest there is"
-        yield Finding("uniform", seen, "Train longer, at a higher rate, or teach it links: training.guided_alignment.")
+        yield Diagnosis(
+            "uniform", seen, "Train longer, at a higher rate, or teach it links: training.guided_alignment."
+        )
     elif habits.dead:
         layers, heads = habits.change.shape
         named = ", ".join(f"{layer}.{head}" for layer, head in habits.dead[:SHOWN])
         seen = f"{len(habits.dead)} of {layers * heads} heads look at the same whatever is said (layer.head): {named}"
-        yield Finding("dead_heads", seen, "They cost and give nothing; fewer heads or layers will do.")
+        yield Diagnosis("dead_heads", seen, "They cost and give nothing; fewer heads or layers will do.")
     if float(np.mean(habits.end)) > 0.5:
         seen = f"{float(np.mean(habits.end)):.0%} of all attention lies on the end of the source"
-        yield Finding("end", seen, "Train longer, or keep attention from it: model.attention.attend_eos = false.")
+        yield Diagnosis("end", seen, "Train longer, or keep attention from it: model.attention.attend_eos = false.")
 
 
 def _shown(words: Counter[str]) -> str:

@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
-from regarde.evaluation.answers import PERPLEXITY, Answers, normalised
+from regarde.evaluation.answers import PERPLEXITY, Answers, normalized
 from regarde.evaluation.bootstrap import Bootstrap, Interval, interval
 from regarde.evaluation.groups import Grouping, by_length, by_unknown
-from regarde.evaluation.metrics import METRICS, Counts, Metric, MetricName, count
+from regarde.evaluation.metrics import METRICS, Metric, MetricCounts, MetricName, count
 from regarde.evaluation.testset import TestSet
 from regarde.text import infer
 
@@ -24,7 +24,7 @@ class Choice:
 
 
 @dataclass(frozen=True)
-class Result:
+class MetricResult:
     """One number, how sure it is, and how to compute it again."""
 
     metric: Metric
@@ -34,7 +34,7 @@ class Result:
 
 
 @dataclass(frozen=True)
-class Part:
+class GroupResult:
     """The same metrics over a group."""
 
     label: str
@@ -46,13 +46,13 @@ class Part:
 class Evaluation:
     """What there is to say of a model on a test set."""
 
-    results: tuple[Result, ...]
-    parts: Mapping[str, tuple[Part, ...]]  # by the label of the grouping
+    results: tuple[MetricResult, ...]
+    parts: Mapping[str, tuple[GroupResult, ...]]  # by the label of the grouping
 
 
 def suited(testset: TestSet) -> Choice:
     """Sentences by overlap, symbols and short strings by being right: judged from the references alone."""
-    guess = infer([references[0] for references in testset.references[:SAMPLE]])
+    guess = infer(testset.first_references[:SAMPLE])
     match guess.config.kind:
         case "sentencepiece":
             return Choice(("bleu", "chrf", "ter"), "references are sentences")
@@ -62,11 +62,11 @@ def suited(testset: TestSet) -> Choice:
             return Choice(("exact_match", "cer"), "references are short strings")
 
 
-def counted(
+def metric_counts(
     answers: Answers, testset: TestSet, metrics: Sequence[MetricName], *, tokenize: str = "13a"
-) -> dict[Metric, Counts]:
+) -> dict[Metric, MetricCounts]:
     """What each metric counts in each sentence; perplexity last, where the references were scored."""
-    references = [[normalised(reference) for reference in several] for several in testset.references]
+    references = [[normalized(reference) for reference in several] for several in testset.references]
     found = {METRICS[name]: count(name, answers.texts, references, tokenize=tokenize) for name in metrics}
     return found if answers.forced is None else {**found, PERPLEXITY: answers.perplexity()}
 
@@ -80,18 +80,19 @@ def evaluate(
     tokenize: str = "13a",
 ) -> Evaluation:
     """All metrics over all pairs and over each group."""
-    found = counted(answers, testset, metrics, tokenize=tokenize)
+    found = metric_counts(answers, testset, metrics, tokenize=tokenize)
     counts = list(found.values())
     samples = bootstrap.values(counts)  # (samples, metrics)
     results = tuple(
-        Result(metric, one.value(), interval(samples[:, i]) if len(samples) else None, one.signature)
+        MetricResult(metric, one.value(), interval(samples[:, i]) if len(samples) else None, one.signature)
         for i, (metric, one) in enumerate(found.items())
     )
     groupings = (by_length(testset.sources), by_unknown(answers.unknown))
     return Evaluation(results, {grouping.label: _parts(grouping, counts) for grouping in groupings})
 
 
-def _parts(grouping: Grouping, counts: Sequence[Counts]) -> tuple[Part, ...]:
+def _parts(grouping: Grouping, counts: Sequence[MetricCounts]) -> tuple[GroupResult, ...]:
     return tuple(
-        Part(group.label, len(group.rows), tuple(one.value(group.rows) for one in counts)) for group in grouping.groups
+        GroupResult(group.label, len(group.rows), tuple(one.value(group.rows) for one in counts))
+        for group in grouping.groups
     )

@@ -11,7 +11,7 @@ import numpy as np
 from regarde.evaluation.habits import Habits, HabitSums
 from regarde.evaluation.testset import TestSet
 from regarde.text import CONTROLS, UNK, Tokenizer
-from regarde.text.normalisation import normalised
+from regarde.text.normalization import normalized
 from regarde.translate import Translator
 from regarde.translation import Translation
 
@@ -36,7 +36,7 @@ class Unknown:
     unknown: int = 0
     words: Counter[str] = field(default_factory=Counter)
     recased: Counter[str] = field(default_factory=Counter)  # those that another case would make known
-    normalised: Counter[str] = field(default_factory=Counter)  # those that NFKC would make known
+    normalized: Counter[str] = field(default_factory=Counter)  # those that NFKC would make known
 
     @property
     def rate(self) -> float:
@@ -54,12 +54,12 @@ class Unknown:
             self.words[word] += 1
             if any(_known(tokenizer, word, other) for other in (word.lower(), word.upper(), word.capitalize())):
                 self.recased[word] += 1
-            elif _known(tokenizer, word, normalised(word, "NFKC")):
-                self.normalised[word] += 1
+            elif _known(tokenizer, word, normalized(word, "NFKC")):
+                self.normalized[word] += 1
 
 
 @dataclass(frozen=True)
-class Said:
+class AnswerCounts:
     """What is odd about a model's own answers."""
 
     answers: int
@@ -79,7 +79,7 @@ class Inspection:
     habits: Habits | None
     source: Unknown
     target: Unknown
-    said: Said
+    said: AnswerCounts
     uncertain: tuple[Uncertain, ...]
     perplexity: float
 
@@ -89,7 +89,7 @@ def inspect(translator: Translator, testset: TestSet, *, words: int = 10) -> Ins
     sums, source, target = HabitSums(), Unknown(), Unknown()
     surprises: dict[str, list[float]] = defaultdict(list)
     total, tokens = 0.0, 0
-    pairs = list(zip(testset.sources, (references[0] for references in testset.references), strict=True))
+    pairs = list(zip(testset.sources, testset.first_references, strict=True))
     for scored in translator.score(pairs):
         sums.add(scored.heads)
         source.add(translator.text.source, scored.source)
@@ -127,7 +127,7 @@ def _most(surprises: dict[str, list[float]], most: int) -> tuple[Uncertain, ...]
     return tuple(sorted(means, key=lambda one: (-one.surprise, one.word))[:most])
 
 
-def _said(translations: Iterator[Translation]) -> Said:
+def _said(translations: Iterator[Translation]) -> AnswerCounts:
     answers = tokens = unknown = all_unknown = empty = unfinished = looping = 0
     for found in translations:
         said = found.tokens[: len(found.tokens) - found.finished]
@@ -139,7 +139,7 @@ def _said(translations: Iterator[Translation]) -> Said:
         empty += not found.text.strip()
         unfinished += not found.finished
         looping += _loops(said)
-    return Said(answers, tokens, unknown, all_unknown, empty, unfinished, looping)
+    return AnswerCounts(answers, tokens, unknown, all_unknown, empty, unfinished, looping)
 
 
 def _loops(tokens: Sequence[str]) -> bool:

@@ -39,7 +39,7 @@ class Metric:
 
 
 @dataclass(frozen=True, eq=False)
-class Counts:
+class MetricCounts:
     """What each sentence adds to a metric, and what sums come to."""
 
     rows: Rows
@@ -83,7 +83,9 @@ def measure(name: MetricName, hypotheses: Sequence[str], references: Sequence[st
     return count(name, hypotheses, [[reference] for reference in references]).value()
 
 
-def count(name: MetricName, hypotheses: Sequence[str], references: References, *, tokenize: str = "13a") -> Counts:
+def count(
+    name: MetricName, hypotheses: Sequence[str], references: References, *, tokenize: str = "13a"
+) -> MetricCounts:
     """What a metric counts; `tokenize` names sacrebleu's way to cut text into the words of BLEU."""
     match name:
         case "exact_match":
@@ -100,49 +102,49 @@ def count(name: MetricName, hypotheses: Sequence[str], references: References, *
             return wer(hypotheses, references)
 
 
-def exact_match(hypotheses: Sequence[str], references: References) -> Counts:
+def exact_match(hypotheses: Sequence[str], references: References) -> MetricCounts:
     """The share of sentences that are, to the last character, one of their references."""
     pairs = zip(hypotheses, references, strict=True)
     right = [[float(hypothesis in accepted), 1.0] for hypothesis, accepted in pairs]
-    return Counts(np.array(right), _ratio)
+    return MetricCounts(np.array(right), _ratio)
 
 
-def bleu(hypotheses: Sequence[str], references: References, *, tokenize: str = "13a") -> Counts:
+def bleu(hypotheses: Sequence[str], references: References, *, tokenize: str = "13a") -> MetricCounts:
     """Papineni et al. 2002, as sacrebleu computes it, 0 to 100."""
     import sacrebleu  # only who measures it needs it
 
     return _by_sacrebleu(sacrebleu.BLEU(tokenize=tokenize, force=True), hypotheses, references)
 
 
-def chrf(hypotheses: Sequence[str], references: References) -> Counts:
+def chrf(hypotheses: Sequence[str], references: References) -> MetricCounts:
     """Popović 2015, as sacrebleu computes it, 0 to 100."""
     import sacrebleu
 
     return _by_sacrebleu(sacrebleu.CHRF(), hypotheses, references)
 
 
-def ter(hypotheses: Sequence[str], references: References) -> Counts:
+def ter(hypotheses: Sequence[str], references: References) -> MetricCounts:
     """Snover et al. 2006, as sacrebleu computes it: edits and shifts per 100 words of the reference; 0 is best."""
     import sacrebleu
 
     return _by_sacrebleu(sacrebleu.TER(), hypotheses, references)
 
 
-def cer(hypotheses: Sequence[str], references: References) -> Counts:
+def cer(hypotheses: Sequence[str], references: References) -> MetricCounts:
     """Character edits per character of the reference, as jiwer computes it; 0 is best."""
     import jiwer
 
     return _by_jiwer(jiwer.process_characters, hypotheses, references)
 
 
-def wer(hypotheses: Sequence[str], references: References) -> Counts:
+def wer(hypotheses: Sequence[str], references: References) -> MetricCounts:
     """Edits of space-separated symbols, such as phonemes, per symbol of the reference, as jiwer computes it."""
     import jiwer
 
     return _by_jiwer(jiwer.process_words, hypotheses, references)
 
 
-def _by_sacrebleu(metric: Any, hypotheses: Sequence[str], references: References) -> Counts:
+def _by_sacrebleu(metric: Any, hypotheses: Sequence[str], references: References) -> MetricCounts:
     """The statistics that sacrebleu's own significance tests resample; None fills up where references are fewer."""
     streams = list(zip_longest(*references))
     rows = np.array(metric._extract_corpus_statistics(list(hypotheses), streams), dtype=np.float64)
@@ -150,16 +152,16 @@ def _by_sacrebleu(metric: Any, hypotheses: Sequence[str], references: References
     def value_of(sums: Rows) -> float:
         return float(metric._compute_score_from_stats(sums.tolist()).score)
 
-    return Counts(rows, value_of, str(metric.get_signature()))
+    return MetricCounts(rows, value_of, str(metric.get_signature()))
 
 
-def _by_jiwer(process: Any, hypotheses: Sequence[str], references: References) -> Counts:
+def _by_jiwer(process: Any, hypotheses: Sequence[str], references: References) -> MetricCounts:
     """Edits and length, by the reference that comes closest; jiwer itself knows one reference."""
     accepted = [len(several) for several in references]
     repeated = [hypothesis for hypothesis, times in zip(hypotheses, accepted, strict=True) for _ in range(times)]
     counted = iter(_edits(process([reference for several in references for reference in several], repeated)))
     closest = [min((next(counted) for _ in range(times)), key=lambda row: row[0] / row[1]) for times in accepted]
-    return Counts(np.array(closest, dtype=np.float64), _ratio, f"jiwer {version('jiwer')}")
+    return MetricCounts(np.array(closest, dtype=np.float64), _ratio, f"jiwer {version('jiwer')}")
 
 
 def _edits(output: Any) -> Iterator[tuple[int, int]]:

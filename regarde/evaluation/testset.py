@@ -96,6 +96,10 @@ class TestSet:
     def __len__(self) -> int:
         return len(self.sources)
 
+    @property
+    def first_references(self) -> tuple[str, ...]:
+        return tuple(references[0] for references in self.references)
+
 
 def read_testset(origin: Origin) -> TestSet:
     """All of it, in memory."""

@@ -12,7 +12,7 @@ from collections import Counter
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
-from regarde.evaluation.answers import Answers, normalised
+from regarde.evaluation.answers import Answers, normalized
 from regarde.evaluation.testset import TestSet
 from regarde.text import infer
 
@@ -41,7 +41,7 @@ class Change:
 
 def change(first: Answers, second: Answers, testset: TestSet, most: int = 10) -> Change:
     """The words with the largest difference in how often they were said, for how often they occur."""
-    references = [[normalised(reference) for reference in several] for several in testset.references]
+    references = [[normalized(reference) for reference in several] for several in testset.references]
     cut = _cut([several[0] for several in references[:SAMPLE]])
     wanted = [_union([cut(reference) for reference in several]) for several in references]
     counts, before, after = Counter[str](), Counter[str](), Counter[str]()

@@ -4,19 +4,19 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 
-from regarde.evaluation.compare import Example
+from regarde.evaluation.compare import DisagreementExample
 from regarde.lab.pictures import FOLDER, Drawn
-from regarde.lab.report import Report, Step
+from regarde.lab.report import LabReport, ModelComparison
 from regarde.lab.tables import columns, differences, summary
-from regarde.visualise.labels import visible
+from regarde.visualize.labels import visible
 
 
-def markdown(report: Report, drawn: Sequence[Drawn]) -> str:
+def markdown(report: LabReport, drawn: Sequence[Drawn]) -> str:
     """All of it."""
     return "\n".join(_lines(report, drawn)) + "\n"
 
 
-def _lines(report: Report, drawn: Sequence[Drawn]) -> Iterator[str]:
+def _lines(report: LabReport, drawn: Sequence[Drawn]) -> Iterator[str]:
     yield f"# Lab: {_text(report.data)}"
     yield ""
     yield f"{len(report.entries)} models, {report.budget} of training each, beam of {report.beam}."
@@ -33,7 +33,7 @@ def _lines(report: Report, drawn: Sequence[Drawn]) -> Iterator[str]:
     yield from _method(report)
 
 
-def _table(report: Report) -> Iterator[str]:
+def _table(report: LabReport) -> Iterator[str]:
     chosen = columns(report)
     yield f"| model | {' | '.join(column.name for column in chosen)} |"
     yield f"|---|{'---:|' * len(chosen)}"
@@ -46,7 +46,7 @@ def _table(report: Report) -> Iterator[str]:
         yield f"| {entry.name} | {' | '.join(cells)} |"
 
 
-def _step(step: Step) -> Iterator[str]:
+def _step(step: ModelComparison) -> Iterator[str]:
     yield ""
     yield f"## {step.second} after {step.first}"
     yield ""
@@ -62,7 +62,7 @@ def _step(step: Step) -> Iterator[str]:
             yield from _example(example, step, which)
 
 
-def _example(example: Example, step: Step, which: str) -> Iterator[str]:
+def _example(example: DisagreementExample, step: ModelComparison, which: str) -> Iterator[str]:
     yield ""
     yield f"Pair {example.number:,}, {step.second} {which}:"
     yield ""
@@ -73,7 +73,7 @@ def _example(example: Example, step: Step, which: str) -> Iterator[str]:
         yield f"- {name} ({score:.1f}): {_text(said)}"
 
 
-def _method(report: Report) -> Iterator[str]:
+def _method(report: LabReport) -> Iterator[str]:
     yield ""
     yield "## How it was measured"
     yield ""

@@ -1,43 +1,48 @@
-"""What a trained model says of a test set: its answers, how fast it gave them, and where it looked.
+"""Measures a trained model on a test set: its answers, its speed, and its attention.
 
-All sentences are translated together, which tells how fast that goes; then a few of each length one by one, which tells
-what length costs: how many share a batch must not differ from length to length.
-Attention is that of forced decoding of the references: every model explains the same words.
+All sentences are translated together, for the speed; then a few of each length one by one, for the cost of length, so
+that the size of a batch does not differ from length to length. Attention is that of forced decoding of the references,
+so that all models have the same target words.
 """
 
 from __future__ import annotations
 
 import json
 import time
-from collections.abc import Iterator, Sequence
-from dataclasses import astuple, dataclass
+from collections.abc import Sequence
+from dataclasses import astuple, dataclass, replace
 from pathlib import Path
 from typing import Any, Self
 
 import numpy as np
+from numpy.typing import NDArray
 
-from regarde import config, manifest
+from regarde import config
 from regarde.alignment.error import Agreement, agreement, total
 from regarde.alignment.gold import Gold, read_gold
 from regarde.alignment.links import Link, gold_mass
 from regarde.alignment.reading import Reading
 from regarde.data.datasets import DATASETS
+from regarde.engines.devices import settle_threads
 from regarde.errors import DataError
-from regarde.evaluation.answers import Answers, normalised
+from regarde.evaluation.answers import Answers, collected, forced_score, source_sentences
 from regarde.evaluation.groups import by_length
 from regarde.evaluation.testset import TestSet
-from regarde.lab.plan import Plan
-from regarde.lab.sentences import worth_drawing
-from regarde.loading import load
-from regarde.manifest import CONFIG
-from regarde.scribe import Sentence
+from regarde.folder import manifest
+from regarde.folder.loading import load
+from regarde.folder.manifest import CONFIG
+from regarde.lab.plan import LabPlan
 from regarde.search import Search, adjusted
-from regarde.text import UNK
-from regarde.training.threads import settle_threads
+from regarde.text import infer
 from regarde.translate import Translator
 from regarde.translation import Translation
 
-ALONE, PASSES = 8, 3  # sentences of a length that are translated one by one, and how often; the fastest counts
+ALONE, PASSES = 8, 3  # sentences of a length translated one by one, and how often; the fastest pass counts
+
+DRAWN = 3
+FEWEST = 3  # tokens of a side
+CHARACTERS, WORDS = 24, 14  # at most, of a side
+_SAMPLE = 20_000  # texts read to choose words or characters
 
 
 @dataclass(frozen=True)
@@ -51,7 +56,7 @@ class Speed:
 
 @dataclass(frozen=True)
 class Alignment:
-    """Where a model looked while it was made to say a reference."""
+    """The attention of a model in forced decoding of a reference."""
 
     number: int  # of the pair, from 1
     source: tuple[str, ...]
@@ -61,15 +66,15 @@ class Alignment:
 
 @dataclass(frozen=True, eq=False)
 class Measured:
-    """Everything a model was asked."""
+    """All measurements of a model."""
 
     answers: Answers
     engine: str
-    tokens: str  # the SHA-256 of its target vocabulary: perplexities of equal ones compare
+    tokens: str  # the SHA-256 of its target vocabulary: perplexities compare only if it is equal
     speed: Speed  # of all sentences together
-    alone: tuple[Speed, ...]  # by group of like length, one by one
+    alone: tuple[Speed, ...]  # one by one, by group of similar length
     agreements: tuple[Agreement, ...] | None  # with gold links, for each pair
-    layers: tuple[float, ...]  # the error rate of each layer by itself, where there are several
+    layers: tuple[float, ...]  # the error rate of each layer, if there are several
     mass: tuple[float, int] | None  # share of the attention on gold links, and of how many tokens
     alignments: tuple[Alignment, ...]
 
@@ -120,37 +125,39 @@ class Measured:
         )
 
 
-def measured(run: Path, plan: Plan) -> Measured:
-    """Ask the model of a run folder."""
+def measured(run: Path, plan: LabPlan) -> Measured:
+    """Measure the model of a run folder."""
     testset = plan.testset()
     translator = load(run, threads=plan.threads or 1)
     if translator.engine.name == "torch":
         settle_threads(plan.threads or 1, 0)
-    said = _Said(translator, testset, adjusted(translator.search, beam=plan.beam))
-    looked = _Looked(run, testset, gold_links(plan, testset), _embedded_links(plan))
-    forced = [looked.add(row, found) for row, found in enumerate(translator.score(_pairs(testset)))]
+    clock = _Clock(translator, adjusted(translator.search, beam=plan.beam))
+    sources = list(source_sentences(translator, testset))
+    clock.translate(testset.sources[:ALONE])  # memory is touched for the first time
+    translations, speed = clock.translate(testset.sources)
+    groups = by_length(testset.sources).groups
+    alone = tuple(clock.one_by_one([testset.sources[row] for row in group.rows[:ALONE]]) for group in groups)
+    attention = _AttentionSums(run, testset, gold_links(plan, testset), _embedded_links(plan))
+    forced = []
+    for row, found in enumerate(translator.score(zip(testset.sources, testset.first_references, strict=True))):
+        forced.append(forced_score(found))
+        attention.add(row, found)
     vocabulary = next(entry for name, entry in manifest.read(run).items() if name.startswith("target."))
     return Measured(
-        answers=Answers(
-            texts=tuple(said.texts),
-            unfinished=said.unfinished,
-            unknown=np.array(said.unknown),
-            unknown_said=said.unknown_said,
-            forced=np.array(forced),
-        ),
+        answers=replace(collected(translator, testset, sources, translations), forced=np.array(forced)),
         engine=translator.engine.name,
         tokens=vocabulary.sha256,
-        speed=said.speed,
-        alone=tuple(said.alone),
-        agreements=tuple(looked.agreements) if looked.agreements else None,
-        layers=looked.error_rates(),
-        mass=looked.mass(),
-        alignments=tuple(looked.alignments),
+        speed=speed,
+        alone=alone,
+        agreements=tuple(attention.agreements) if attention.agreements else None,
+        layers=attention.error_rates(),
+        mass=attention.mass(),
+        alignments=tuple(attention.alignments),
     )
 
 
-def gold_links(plan: Plan, testset: TestSet) -> tuple[Gold, ...] | None:
-    """The links of people for each pair, where there is a file of them."""
+def gold_links(plan: LabPlan, testset: TestSet) -> tuple[Gold, ...] | None:
+    """The gold links of each pair, if a file of them is given."""
     if plan.gold is None:
         return None
     file = read_gold(plan.gold)
@@ -160,58 +167,33 @@ def gold_links(plan: Plan, testset: TestSet) -> tuple[Gold, ...] | None:
     return (*file.pairs, *[Gold()] * (len(testset) - len(file.pairs)))
 
 
-def _embedded_links(plan: Plan) -> list[list[Link]] | None:
+def _embedded_links(plan: LabPlan) -> list[list[Link]] | None:
     if not plan.embedded:
         return None
     return [[Link(*link) for link in example.links] for example in DATASETS[plan.embedded].split("test")]
 
 
-def _pairs(testset: TestSet) -> Iterator[tuple[str, str]]:
-    return zip(testset.sources, (several[0] for several in testset.references), strict=True)
+@dataclass(frozen=True)
+class _Clock:
+    """Translates, and measures how long it takes."""
 
+    translator: Translator
+    search: Search
 
-class _Said:
-    """Answers to all sources, and how long they took."""
-
-    def __init__(self, translator: Translator, testset: TestSet, search: Search) -> None:
-        self._translator, self._testset, self._search = translator, testset, search
-        self.texts: list[str] = []
-        self.unknown: list[bool] = []
-        self.unfinished = self.unknown_said = 0
-        self._translate(range(min(ALONE, len(testset))))  # memory is touched for the first time
-        found, self.speed = self._translate(range(len(testset)))
-        for row, translation in enumerate(found):
-            self._add(row, translation)
-        groups = by_length(testset.sources).groups
-        self.alone = [self._one_by_one(group.rows[:ALONE].tolist()) for group in groups]
-
-    def _add(self, row: int, translation: Translation) -> None:
-        self.texts.append(normalised(translation.text))
-        self.unfinished += not translation.finished
-        self.unknown_said += "<unk>" in translation.tokens
-        reference = self._translator.target_tokens(self._testset.references[row][0])
-        self.unknown.append(UNK in self._tokens(row).ids or UNK in reference.ids)
-
-    def _translate(self, rows: Sequence[int]) -> tuple[list[Translation], Speed]:
+    def translate(self, texts: Sequence[str]) -> tuple[list[Translation], Speed]:
         began = time.perf_counter()
-        found = list(self._translator.stream((self._tokens(row) for row in rows), self._search))
+        found = list(self.translator.stream(map(self.translator.tokens, texts), self.search))
         seconds = time.perf_counter() - began
         return found, Speed(len(found), sum(len(one.tokens) for one in found), seconds)
 
-    def _one_by_one(self, rows: Sequence[int]) -> Speed:
-        passes = [[self._translate([row])[1] for row in rows] for _ in range(PASSES)]
+    def one_by_one(self, texts: Sequence[str]) -> Speed:
+        passes = [[self.translate([text])[1] for text in texts] for _ in range(PASSES)]
         seconds = min(sum(speed.seconds for speed in speeds) for speeds in passes)
-        return Speed(len(rows), sum(speed.tokens for speed in passes[0]), seconds)
-
-    def _tokens(self, row: int) -> Sentence:
-        try:
-            return self._translator.tokens(self._testset.sources[row])
-        except DataError as error:
-            raise DataError(f"test pair {row + 1:,}: {error}") from None
+        return Speed(len(texts), sum(speed.tokens for speed in passes[0]), seconds)
 
 
-class _Looked:
-    """What attention is worth against gold links, pair by pair, and a few pairs to draw."""
+class _AttentionSums:
+    """Attention compared with gold links, pair by pair, and the attention of a few pairs to draw."""
 
     def __init__(
         self, run: Path, testset: TestSet, gold: Sequence[Gold] | None, links: Sequence[Sequence[Link]] | None
@@ -227,22 +209,20 @@ class _Looked:
         self.agreements: list[Agreement] = []
         self.alignments: list[Alignment] = []
 
-    def add(self, row: int, found: Translation) -> list[float]:
-        """Minus the log-probability of a reference, and its tokens."""
+    def add(self, row: int, found: Translation) -> None:
         if found.heads.size:
-            self._hold_against_gold(row, found)
+            self._compare_with_gold(row, found)
             if row in self._drawn:
                 self.alignments.append(self._alignment(row, found))
-        return [-found.score, float(len(found.tokens))]
 
     def error_rates(self) -> tuple[float, ...]:
-        """By layer, where there are several."""
+        """Of each layer, if there are several."""
         return tuple(total(layer).error_rate for layer in self._by_layer) if len(self._by_layer) > 1 else ()
 
     def mass(self) -> tuple[float, int] | None:
         return (self._mass / self._rows, self._rows) if self._rows else None
 
-    def _hold_against_gold(self, row: int, found: Translation) -> None:
+    def _compare_with_gold(self, row: int, found: Translation) -> None:
         if self._gold is not None:
             self.agreements.append(self._agreement(self._reading, row, found))
             layers = found.heads.shape[0]
@@ -267,3 +247,26 @@ class _Looked:
             source, target = (tuple(word for word in text.split(" ") if word) for text in (found.source, found.text))
         weights = tuple(tuple(round(float(weight), 4) for weight in line) for line in matrix)
         return Alignment(row + 1, source, target, weights)
+
+
+def worth_drawing(testset: TestSet) -> list[int]:
+    """Rows of pairs to draw, shortest first: one of small, one of middle and one of great length among the readable."""
+    sides = (testset.sources, testset.first_references)
+    lengths, most = zip(*(_lengths(texts) for texts in sides), strict=True)
+    sizes = lengths[0] + lengths[1]
+    fits = np.flatnonzero((np.minimum(*lengths) >= FEWEST) & (lengths[0] <= most[0]) & (lengths[1] <= most[1]))
+    if not len(fits):
+        fits = np.argsort(sizes, kind="stable")[:DRAWN]
+    chosen: list[int] = []
+    for wanted in np.quantile(sizes[fits], np.linspace(0.25, 0.95, DRAWN)):
+        nearest = fits[np.argsort(np.abs(sizes[fits] - wanted), kind="stable")]
+        taken = {testset.sources[row] for row in chosen}
+        chosen += [int(row) for row in nearest if testset.sources[row] not in taken][:1]
+    return sorted(chosen, key=lambda row: int(sizes[row]))
+
+
+def _lengths(texts: Sequence[str]) -> tuple[NDArray[np.int64], int]:
+    """In characters or words, whichever suits the texts, and how many of them are readable in a picture."""
+    characters = infer(texts[:_SAMPLE]).config.kind in ("characters", "fields")
+    lengths = np.array([len(text if characters else text.split()) for text in texts], dtype=np.int64)
+    return lengths, CHARACTERS if characters else WORDS

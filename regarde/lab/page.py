@@ -10,18 +10,18 @@ import hashlib
 from collections.abc import Callable, Sequence
 from html import escape
 
-from regarde.evaluation.compare import Example
+from regarde.evaluation.compare import DisagreementExample
 from regarde.evaluation.words import Word
 from regarde.lab.pictures import Drawn, maps
-from regarde.lab.report import Entry, Point, Report, Step
-from regarde.lab.sheet import STYLE
+from regarde.lab.report import LabReport, ModelComparison, ModelReport, Point
+from regarde.lab.stylesheet import STYLE
 from regarde.lab.tables import Column, columns, differences, summary
-from regarde.visualise import svg
-from regarde.visualise.heatmap import Heatmap
-from regarde.visualise.labels import sentence
+from regarde.visualize import svg
+from regarde.visualize.heatmap import Heatmap
+from regarde.visualize.labels import sentence
 
 
-def page(report: Report, charts: Sequence[Drawn]) -> str:
+def page(report: LabReport, charts: Sequence[Drawn]) -> str:
     """All of it; `charts` are those of pictures.charts, or none where they cannot be drawn."""
     policy = (
         f"default-src 'none'; style-src {_hash(STYLE)} {_hash(svg.STYLE)}; img-src data:; "
@@ -38,13 +38,13 @@ def page(report: Report, charts: Sequence[Drawn]) -> str:
     )
 
 
-def _opening(report: Report) -> str:
+def _opening(report: LabReport) -> str:
     models = f"{len(report.entries)} models" if len(report.entries) > 1 else "1 model"
     told = f"{models}, {report.budget} of training each, measured on {report.pairs:,} pairs of {_text(report.test)}"
     return f'<p class="faint">{told}, beam of {report.beam}.</p>\n<p>{_text(summary(report))}</p>\n'
 
 
-def _table(report: Report) -> str:
+def _table(report: LabReport) -> str:
     chosen = columns(report)
     best = [column.best(report) for column in chosen]
     head = "".join(f'<th scope="col" title="{escape(column.meaning)}">{escape(column.name)}</th>' for column in chosen)
@@ -58,7 +58,7 @@ def _table(report: Report) -> str:
     return f'<section><h2>All models</h2><div class="scroll">{table}</div></section>\n'
 
 
-def _cell(column: Column, entry: Entry, best: bool) -> str:
+def _cell(column: Column, entry: ModelReport, best: bool) -> str:
     value = column.brief(entry)
     interval = column.write(entry).removeprefix(value).strip(" ()")
     sure = f"<small>{escape(interval)}</small>" if interval else ""
@@ -66,7 +66,7 @@ def _cell(column: Column, entry: Entry, best: bool) -> str:
     return f"<td{kind}>{escape(value)}{sure}</td>"
 
 
-def _charts(report: Report, charts: Sequence[Drawn]) -> str:
+def _charts(report: LabReport, charts: Sequence[Drawn]) -> str:
     metric = report.metrics[0]
     numbers = {
         "by-length": _by_length(report, lambda point: metric.written(point.quality.value)),
@@ -96,7 +96,7 @@ def _source(drawing: str) -> str:
     return f"data:image/svg+xml;base64,{base64.b64encode(drawing.encode()).decode('ascii')}"
 
 
-def _by_length(report: Report, write: Callable[[Point], str]) -> str:
+def _by_length(report: LabReport, write: Callable[[Point], str]) -> str:
     points = report.entries[0].by_length
     head = "".join(f'<th scope="col">{escape(point.group)}</th>' for point in points)
     rows = "".join(
@@ -109,7 +109,7 @@ def _by_length(report: Report, write: Callable[[Point], str]) -> str:
     return f'<details><summary>Numbers</summary><div class="scroll">{table}</div></details>'
 
 
-def _alignments(report: Report) -> str:
+def _alignments(report: LabReport) -> str:
     sentences = maps(report)
     if not sentences:
         return ""
@@ -134,7 +134,7 @@ def _untitled(heat: Heatmap) -> Heatmap:
     return Heatmap(heat.source, heat.target, heat.weights)
 
 
-def _step(step: Step) -> str:
+def _step(step: ModelComparison) -> str:
     told = "".join(f"<dt>{escape(metric.label)}</dt><dd>{escape(text)}</dd>" for metric, text in differences(step))
     told += f"<dt>pairs, by chrF</dt><dd>ahead on {step.ahead:,}, behind on {step.behind:,}</dd>"
     words = "".join(_words(step.words.unit, kind, getattr(step.words, kind)) for kind in ("gained", "lost"))
@@ -159,7 +159,7 @@ def _words(unit: str, kind: str, words: Sequence[Word]) -> str:
     return f'<h3>{unit.capitalize()} {kind}</h3><ul class="words {kind}">{items}</ul>'
 
 
-def _example(example: Example, step: Step, which: str) -> str:
+def _example(example: DisagreementExample, step: ModelComparison, which: str) -> str:
     lines = [("source", example.source), *(("reference", reference) for reference in example.references)]
     said = zip((step.first, step.second), example.said, example.scores, strict=True)
     lines += [(f"{name}, {score:.0f}", text) for name, text, score in said]
@@ -168,7 +168,7 @@ def _example(example: Example, step: Step, which: str) -> str:
     return f"<div><h3>{_text(title)}</h3><dl>{told}</dl></div>"
 
 
-def _method(report: Report) -> str:
+def _method(report: LabReport) -> str:
     facts = [(column.name, column.meaning) for column in columns(report)]
     facts += [(f"AER of {e.name} by layer", _layers(e)) for e in report.entries if e.layers]
     facts += list(report.signatures.items())
@@ -181,7 +181,7 @@ def _method(report: Report) -> str:
     return f'<section><h2>How it was measured</h2><dl>{told}</dl><p class="faint">{hint}</p></section>\n'
 
 
-def _layers(entry: Entry) -> str:
+def _layers(entry: ModelReport) -> str:
     return ", ".join(f"{number}: {rate:.1%}" for number, rate in enumerate(entry.layers, start=1))
 
 

@@ -11,15 +11,14 @@ import numpy as np
 
 from regarde.evaluation.metrics import METRICS, Metric
 from regarde.lab import plan as plans
-from regarde.lab.learning import Points
 from regarde.lab.measure import Alignment
-from regarde.lab.report import Entry, Estimate, Report
-from regarde.visualise import curves, panels
-from regarde.visualise.curves import Chart, Curve
-from regarde.visualise.heatmap import Heatmap
-from regarde.visualise.panels import Panel
-from regarde.visualise.picture import Picture
-from regarde.visualise.style import DARK, LIGHT, Style
+from regarde.lab.report import Estimate, LabReport, ModelReport, Points
+from regarde.visualize import curves, panels
+from regarde.visualize.curves import Chart, Curve
+from regarde.visualize.heatmap import Heatmap
+from regarde.visualize.panels import Panel
+from regarde.visualize.picture import Picture
+from regarde.visualize.style import DARK, LIGHT, Palette
 
 FOLDER = "pictures"
 
@@ -44,7 +43,7 @@ class Drawn:
             picture.save(folder / f"{self.name}{name}.png")
 
 
-def charts(report: Report) -> Iterator[Drawn]:
+def charts(report: LabReport) -> Iterator[Drawn]:
     """Lines, one for each model."""
     metric = report.metrics[0]
     yield _drawn("by-length", f"{metric.label} by {report.lengths}", _by_length(report, metric))
@@ -55,22 +54,22 @@ def charts(report: Report) -> Iterator[Drawn]:
     caption = f"{learned.label} on validation pairs while training"
     yield _drawn("learning", caption, Chart(_learning(alike, lambda e: e.learning.values, scale), across, up))
     lines = _learning(report.entries, lambda e: e.learning.valid_loss)
-    yield _drawn("loss", "loss on validation pairs while training", Chart(lines, across, "loss per target token"))
+    yield _drawn("loss", "loss on validation pairs while training", Chart(lines, across, "loss, nats per target token"))
     yield _drawn("cost", f"cost of translating sentences one by one, by {report.lengths}", _cost(report))
 
 
-def alignments(report: Report) -> Iterator[Drawn]:
+def alignments(report: LabReport) -> Iterator[Drawn]:
     """The same sentences by every model that attends."""
     for place, heats in enumerate(maps(report), start=1):
         pair = f"{' '.join(heats[0].source)} → {' '.join(heats[0].target)}"
 
-        def drawn(style: Style, heats: Sequence[Heatmap] = heats) -> Picture:
+        def drawn(style: Palette, heats: Sequence[Heatmap] = heats) -> Picture:
             return panels.draw([Panel(heat) for heat in heats], style=style)
 
         yield Drawn(f"alignment-{place}", pair, drawn(LIGHT), drawn(DARK))
 
 
-def maps(report: Report) -> list[list[Heatmap]]:
+def maps(report: LabReport) -> list[list[Heatmap]]:
     """For each sentence the map of every model that attends, by the model's name."""
     numbers = sorted({one.number for entry in report.entries for one in entry.alignments})
     sentences = [
@@ -89,7 +88,7 @@ def _drawn(name: str, caption: str, chart: Chart) -> Drawn:
     return Drawn(name, caption, curves.draw(chart, LIGHT), curves.draw(chart, DARK))
 
 
-def _by_length(report: Report, metric: Metric) -> Chart:
+def _by_length(report: LabReport, metric: Metric) -> Chart:
     scale = 100.0 if metric.percent else 1.0
     lines = []
     for entry in report.entries:
@@ -105,7 +104,7 @@ def _numbers(quality: Estimate) -> tuple[float, float, float]:
     return quality.value, quality.low, quality.high
 
 
-def _cost(report: Report) -> Chart:
+def _cost(report: LabReport) -> Chart:
     lines = [
         Curve(entry.name, range(len(entry.by_length)), [point.microseconds for point in entry.by_length])
         for entry in report.entries
@@ -114,7 +113,9 @@ def _cost(report: Report) -> Chart:
     return Chart(lines, report.lengths, "microseconds per target token", groups=groups, from_zero=True)
 
 
-def _learning(entries: Sequence[Entry], points: Callable[[Entry], Points], scale: float = 1.0) -> list[Curve]:
+def _learning(
+    entries: Sequence[ModelReport], points: Callable[[ModelReport], Points], scale: float = 1.0
+) -> list[Curve]:
     return [
         Curve(entry.name, [minutes for minutes, _ in points(entry)], [scale * value for _, value in points(entry)])
         for entry in entries

@@ -21,8 +21,8 @@ from pathlib import Path
 from regarde.config import Table
 from regarde.errors import DataError, DiskError, FolderError, UsageError
 from regarde.evaluation.testset import Origin, TestSet, read_testset
-from regarde.manifest import replace_file
-from regarde.training.differences import differences
+from regarde.folder.manifest import replace_file
+from regarde.training.resume import differences
 
 PLAN = "plan.json"
 FORMAT = 2
@@ -32,7 +32,7 @@ _REMEDY = "A lab keeps its settings: leave that out, or give another --out."
 
 
 @dataclass(frozen=True)
-class Plan:
+class LabPlan:
     """Models, data and budget: every recipe composed, every file known by its SHA-256."""
 
     models: Mapping[str, Table]  # the tables of each recipe, by the model's name
@@ -54,14 +54,14 @@ class Plan:
         return f"{self.minutes:g} minutes" if self.minutes else f"{self.tokens:,} target tokens"
 
 
-def write(folder: Path, plan: Plan) -> None:
+def write(folder: Path, plan: LabPlan) -> None:
     """For the next time, and for the processes of models; a model that is left out now is not forgotten."""
     known = read(folder).models if (folder / PLAN).exists() else {}
     content = {"format": FORMAT, **asdict(plan), "models": {**known, **plan.models}}
     save(folder / PLAN, json.dumps(content, indent=1, ensure_ascii=False, default=str) + "\n")
 
 
-def read(folder: Path) -> Plan:
+def read(folder: Path) -> LabPlan:
     """The plan of a lab."""
     path = folder / PLAN
     try:
@@ -72,14 +72,14 @@ def read(folder: Path) -> Plan:
         test = content.pop("test")
         source, targets = test["source"], tuple(Path(target) for target in test["targets"])
         origin = Origin(**{**test, "source": Path(source) if source else None, "targets": targets})
-        return Plan(**{**content, "gold": Path(content["gold"]) if content["gold"] else None}, test=origin)
+        return LabPlan(**{**content, "gold": Path(content["gold"]) if content["gold"] else None}, test=origin)
     except OSError as error:
         raise FolderError(f"{path}: not readable ({error.strerror}). Restore it, or give another --out.") from None
     except (ValueError, KeyError, TypeError, AttributeError, RecursionError):
         raise FolderError(f"{path}: not the plan of a lab. Restore it, or give another --out.") from None
 
 
-def hold_against(folder: Path, old: Plan, new: Plan) -> None:
+def hold_against(folder: Path, old: LabPlan, new: LabPlan) -> None:
     """Refuse what is not as it was; other models may join, for nothing that was done becomes untrue by that."""
     for purpose in sorted({*old.digests, *new.digests}):
         if old.digests.get(purpose) != new.digests.get(purpose):

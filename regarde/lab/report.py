@@ -18,20 +18,23 @@ from regarde.alignment.error import Agreement, total
 from regarde.evaluation.answers import Answers
 from regarde.evaluation.attention import error_interval
 from regarde.evaluation.bootstrap import Bootstrap, Interval, interval
-from regarde.evaluation.compare import Example, Row, compare, disagreements
-from regarde.evaluation.evaluate import Evaluation, counted, evaluate, suited
+from regarde.evaluation.compare import DisagreementExample, MetricComparison, compare, disagreements
+from regarde.evaluation.evaluate import Evaluation, evaluate, metric_counts, suited
 from regarde.evaluation.groups import Group, by_length
-from regarde.evaluation.metrics import METRICS, Counts, Metric, MetricName
+from regarde.evaluation.metrics import METRICS, Metric, MetricCounts, MetricName
+from regarde.evaluation.metrics import METRICS as KNOWN
 from regarde.evaluation.testset import TestSet
 from regarde.evaluation.words import Change, change
-from regarde.lab.learning import Learning, read_learning
 from regarde.lab.measure import Alignment, Measured, Speed
-from regarde.lab.plan import Plan
+from regarde.lab.plan import LabPlan
 from regarde.training.presets import presets
+from regarde.training.run import METRICS_FILE
 
 SAMPLES = Bootstrap(1000, seed=1)
 FEWER = Bootstrap(200, seed=1)  # for a group of sentences
 EXAMPLES = 2  # in either direction
+
+Points = tuple[tuple[float, float], ...]  # minutes of updates, value
 
 
 @dataclass(frozen=True)
@@ -54,7 +57,7 @@ class Point:
 
 
 @dataclass(frozen=True)
-class Entry:
+class ModelReport:
     """One model: what it is, what it cost, how good it is."""
 
     name: str
@@ -81,21 +84,21 @@ class Entry:
 
 
 @dataclass(frozen=True)
-class Step:
+class ModelComparison:
     """From one model to the next."""
 
     first: str
     second: str
-    rows: tuple[Row, ...]
+    rows: tuple[MetricComparison, ...]
     ahead: int  # pairs on which the second is ahead, by chrF
     behind: int
-    better: tuple[Example, ...]  # the most worth reading
-    worse: tuple[Example, ...]
+    better: tuple[DisagreementExample, ...]  # the most worth reading
+    worse: tuple[DisagreementExample, ...]
     words: Change
 
 
 @dataclass(frozen=True)
-class Report:
+class LabReport:
     """Everything."""
 
     test: str
@@ -107,15 +110,15 @@ class Report:
     signatures: Mapping[str, str]
     lengths: str  # what the lengths of the sources are counted in
     circumstances: Mapping[str, str | int]
-    entries: tuple[Entry, ...]
-    steps: tuple[Step, ...]
+    entries: tuple[ModelReport, ...]
+    steps: tuple[ModelComparison, ...]
 
     def as_json(self) -> str:
         content = {"format": 1, "regarde": regarde.__version__, **_plain(asdict(self))}
         return json.dumps(content, indent=1, ensure_ascii=False, allow_nan=False) + "\n"
 
 
-def report(folder: Path, plan: Plan, testset: TestSet) -> Report:
+def report(folder: Path, plan: LabPlan, testset: TestSet) -> LabReport:
     """Of the models in the plan, in their order; all of them are trained and measured."""
     trained = {name: json.loads((folder / "trained" / f"{name}.json").read_bytes()) for name in plan.models}
     measured = {name: Measured.of((folder / "measured" / f"{name}.json").read_bytes()) for name in plan.models}
@@ -128,7 +131,7 @@ def report(folder: Path, plan: Plan, testset: TestSet) -> Report:
     )
     results = next(iter(found.values())).results
     circumstances = next(iter(trained.values()))["circumstances"]
-    return Report(
+    return LabReport(
         test=testset.name if plan.embedded else _names(testset.name),
         pairs=len(testset),
         data=_names(plan.data),
@@ -151,10 +154,10 @@ def _entry(
     testset: TestSet,
     metric: MetricName,
     folder: Path,
-) -> Entry:
+) -> ModelReport:
     known = presets()
     about = known[name].about if name in known else None
-    return Entry(
+    return ModelReport(
         name=name,
         title=about.title if about else "",
         paper=about.paper if about else "",
@@ -180,12 +183,12 @@ def _entry(
 
 
 def _by_length(measured: Measured, testset: TestSet, name: MetricName) -> tuple[Point, ...]:
-    counts = counted(measured.answers, testset, [name])[METRICS[name]]
+    counts = metric_counts(measured.answers, testset, [name])[METRICS[name]]
     groups = by_length(testset.sources).groups
     return tuple(_point(group, speed, counts) for group, speed in zip(groups, measured.alone, strict=True))
 
 
-def _point(group: Group, speed: Speed, counts: Counts) -> Point:
+def _point(group: Group, speed: Speed, counts: MetricCounts) -> Point:
     part = replace(counts, rows=counts.rows[group.rows])
     quality = _estimate(part.value(), interval(FEWER.values([part])[:, 0]))
     return Point(group.label, len(group.rows), quality, 1e6 * speed.seconds / max(1, speed.tokens))
@@ -203,11 +206,11 @@ def _error_rate(agreements: Sequence[Agreement] | None) -> Estimate | None:
 
 def _step(
     first: str, second: str, answers: Mapping[str, Answers], testset: TestSet, names: Sequence[MetricName]
-) -> Step:
+) -> ModelComparison:
     both = [answers[first], answers[second]]
     rows = compare(both, testset, names, bootstrap=SAMPLES)
     (apart,) = disagreements(both, testset, EXAMPLES)
-    return Step(
+    return ModelComparison(
         first=first,
         second=second,
         rows=tuple(rows),
@@ -231,3 +234,24 @@ def _plain(value: Any) -> Any:
     if isinstance(value, Mapping):
         return {key: _plain(inner) for key, inner in value.items()}
     return [_plain(inner) for inner in value] if isinstance(value, list | tuple) else value
+
+
+@dataclass(frozen=True)
+class Learning:
+    """Losses per target token, and the metric that the run was validated by."""
+
+    loss: Points
+    valid_loss: Points
+    metric: str
+    values: Points
+
+
+def read_learning(run: Path) -> Learning:
+    """From the records of a run."""
+    records = [json.loads(line) for line in (run / METRICS_FILE).read_text(encoding="utf-8").splitlines()]
+    metric = next((key for record in records for key in record if key in KNOWN), "")
+    return Learning(_points(records, "loss"), _points(records, "valid_loss"), metric, _points(records, metric))
+
+
+def _points(records: Sequence[dict[str, Any]], key: str) -> Points:
+    return tuple((record["trained"] / 60, record[key]) for record in records if key in record)

@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 
-from regarde.evaluation.compare import Difference
+from regarde.evaluation.compare import MetricDifference
 from regarde.evaluation.metrics import Metric
-from regarde.lab.report import Entry, Estimate, Report, Step
+from regarde.lab.report import Estimate, LabReport, ModelComparison, ModelReport
 
 SIGNIFICANT = 0.05
 _MEGABYTE = 1_000_000
@@ -19,15 +19,15 @@ class Column:
 
     name: str
     meaning: str
-    write: Callable[[Entry], str]
-    value: Callable[[Entry], float | None]
+    write: Callable[[ModelReport], str]
+    value: Callable[[ModelReport], float | None]
     higher_is_better: bool | None = None  # None where neither is
 
-    def brief(self, entry: Entry) -> str:
+    def brief(self, entry: ModelReport) -> str:
         """Without an interval."""
         return self.write(entry).partition(" (")[0]
 
-    def best(self, report: Report) -> set[str]:
+    def best(self, report: LabReport) -> set[str]:
         """The models whose figure reads best; none where all read alike."""
         if self.higher_is_better is None:
             return set()
@@ -41,7 +41,7 @@ class Column:
         return alike if len(alike) < len(report.entries) else set()
 
 
-def columns(report: Report) -> list[Column]:
+def columns(report: LabReport) -> list[Column]:
     """What the table has, left to right: quality, attention where people say where it should look, cost."""
     found = [_metric(metric) for metric in report.metrics]
     if any(entry.error_rate for entry in report.entries):
@@ -58,7 +58,7 @@ def estimate(metric: Metric, found: Estimate) -> str:
     return f"{metric.written(found.value)} ({metric.written(found.low)} to {metric.written(found.high)})"
 
 
-def differences(step: Step) -> Iterator[tuple[Metric, str]]:
+def differences(step: ModelComparison) -> Iterator[tuple[Metric, str]]:
     """By each metric: how the second model differs from the first."""
     for row in step.rows:
         difference = row.standings[1].difference
@@ -66,7 +66,7 @@ def differences(step: Step) -> Iterator[tuple[Metric, str]]:
             yield row.metric, _difference(row.metric, difference)
 
 
-def summary(report: Report) -> str:
+def summary(report: LabReport) -> str:
     """One sentence to begin with."""
     metric = report.metrics[0]
     chosen = max if metric.higher_is_better else min
@@ -88,7 +88,7 @@ def _metric(metric: Metric) -> Column:
     )
 
 
-def _difference(metric: Metric, found: Difference) -> str:
+def _difference(metric: Metric, found: MetricDifference) -> str:
     value, low, high = (
         metric.written(x) if metric.written(x).startswith("-") else f"+{metric.written(x)}"
         for x in (found.value, found.interval.low, found.interval.high)
@@ -109,11 +109,13 @@ def _bytes(count: int) -> str:
     return f"{count / _MEGABYTE:,.1f} MB" if count < 100 * _MEGABYTE else f"{count / _MEGABYTE:,.0f} MB"
 
 
-def _error_rate(entry: Entry) -> float | None:
+def _error_rate(entry: ModelReport) -> float | None:
     return entry.error_rate.value if entry.error_rate else None
 
 
-def _count(name: str, meaning: str, count: Callable[[Entry], float], higher_is_better: bool | None = None) -> Column:
+def _count(
+    name: str, meaning: str, count: Callable[[ModelReport], float], higher_is_better: bool | None = None
+) -> Column:
     return Column(name, meaning, lambda entry: f"{count(entry):,.0f}", count, higher_is_better)
 
 

@@ -1,10 +1,8 @@
 """What encoders and decoders are made of: embeddings, recurrent cells and stacks of them, the readout."""
 
 from regarde.layers.cells import CELLS, GRU, LSTM, Cell, CellName, Simple, TorchGRU, reversed_tokens, run
-from regarde.layers.dropout import Dropout
-from regarde.layers.embedding import Embedding
 from regarde.layers.initial import InitName, draw, quiet_padding
-from regarde.layers.readout import Maxout
+from regarde.layers.pointwise import Dropout, Embedding, Maxout
 from regarde.layers.stack import Stack
 
 __all__ = [

@@ -26,7 +26,7 @@ from torch.nn import functional
 from regarde.attention.interface import Attention, Memory
 from regarde.attention.multihead import join, padding
 from regarde.data.batch import Batched
-from regarde.layers.dropout import Dropout
+from regarde.layers.pointwise import Dropout
 from regarde.native import heads as native
 
 Norm = Literal["post", "pre"]

@@ -60,7 +60,7 @@ class Cell(nn.Module, ABC):
 
     @abstractmethod
     def recurrent(self) -> list[Tensor]:
-        """The square matrices that act on the state, for those who initialise them."""
+        """The square matrices that act on the state, for those who initialize them."""
 
     @abstractmethod
     def forward(self, shares: Tensor, state: Tensor) -> Tensor:

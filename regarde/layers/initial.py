@@ -8,7 +8,7 @@ from typing import Literal
 import torch
 from torch import nn
 
-from regarde.text.vocabulary import PAD
+from regarde.text.tokenizers import PAD
 
 InitName = Literal["paper", "scaled", "torch"]
 

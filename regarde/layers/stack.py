@@ -18,7 +18,7 @@ from torch import Tensor, nn
 
 from regarde.errors import ConfigError
 from regarde.layers.cells import CELLS, Cell, run
-from regarde.layers.dropout import Dropout
+from regarde.layers.pointwise import Dropout
 from regarde.native.decoders import Above
 
 Noise = Sequence[Tensor | None]

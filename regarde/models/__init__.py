@@ -9,8 +9,6 @@ gnmt         Wu et al. 2016                 attention asked from the bottom laye
 transformer  Vaswani et al. 2017            attention alone, of many heads
 """
 
-import torch
-
 from regarde.models.bahdanau import BahdanauConfig
 from regarde.models.cho import ChoConfig
 from regarde.models.conditional import ConditionalConfig
@@ -23,13 +21,6 @@ from regarde.models.transformer import TransformerConfig
 ModelConfig = (
     SutskeverConfig | ChoConfig | BahdanauConfig | ConditionalConfig | LuongConfig | GNMTConfig | TransformerConfig
 )
-
-
-def parameter_count(config: ModelConfig, source_vocabulary: int, target_vocabulary: int) -> int:
-    """Counted, never allocated."""
-    with torch.device("meta"):
-        return config.build(source_vocabulary, target_vocabulary).parameter_count()
-
 
 __all__ = [
     "BahdanauConfig",
@@ -46,5 +37,4 @@ __all__ = [
     "State",
     "SutskeverConfig",
     "TransformerConfig",
-    "parameter_count",
 ]

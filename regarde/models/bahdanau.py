@@ -153,12 +153,12 @@ class BahdanauConfig:
             vocabulary=nn.Linear(self.maxout, target_vocabulary),
         )
         if self.init == "paper":
-            initialise(encoder, decoder)
+            initialize(encoder, decoder)
         return Model(encoder, decoder)
 
 
 @torch.no_grad()
-def initialise(encoder: RecurrentEncoder, decoder: AttendBeforeDecoder) -> None:
+def initialize(encoder: RecurrentEncoder, decoder: AttendBeforeDecoder) -> None:
     """Appendix B.1: recurrent matrices orthogonal, W_a and U_a N(0, .001^2), v_a and biases 0, the rest N(0, .01^2)."""
     for name, parameter in [*encoder.named_parameters(), *decoder.named_parameters()]:
         if name.startswith("attention."):

@@ -229,7 +229,7 @@ class ChoConfig:
         )
         if self.init == "paper":
             cells = [part for side in (encoder, decoder) for part in side.modules() if isinstance(part, Cell)]
-            initialise([encoder, decoder], [square for cell in cells for square in cell.recurrent()])
+            initialize([encoder, decoder], [square for cell in cells for square in cell.recurrent()])
         return Model(encoder, decoder)
 
     def _paper(self, source_vocabulary: int, target_vocabulary: int) -> Model:
@@ -246,12 +246,12 @@ class ChoConfig:
         )
         if self.init == "paper":
             recurrent = [*encoder.cell.recurrent(), *decoder.cell.U.weight.chunk(3)]
-            initialise([encoder, decoder], recurrent)
+            initialize([encoder, decoder], recurrent)
         return Model(encoder, decoder)
 
 
 @torch.no_grad()
-def initialise(parts: Sequence[nn.Module], recurrent: Sequence[Tensor]) -> None:
+def initialize(parts: Sequence[nn.Module], recurrent: Sequence[Tensor]) -> None:
     """Section 4.1: recurrent matrices orthogonal (the left singular vectors of white noise), the rest N(0, .01^2)."""
     for part in parts:
         for name, parameter in part.named_parameters():

@@ -37,6 +37,7 @@ from regarde.models.encoders import (
     UnidirectionalConfig,
 )
 from regarde.models.interface import Decoder, Encoding, Model, State
+from regarde.native import settings
 from regarde.native.decoders import Looked, after
 from regarde.native.functions import usable
 
@@ -168,7 +169,7 @@ class LuongConfig:
             attention=attention,
             combine=nn.Linear(encoder.size + H, H, bias=False),
             feeding=self.feeding,
-            offset=1 if self.footnote_14 and attention.content else 0,
+            offset=settings.offset(self),
             vocabulary=nn.Linear(H, target_vocabulary),
         )
         model = Model(encoder, decoder)

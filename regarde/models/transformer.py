@@ -12,7 +12,7 @@ so that a step computes one word. Each decoder layer has an attention to the sou
 paper's has many heads and scaled dot products, and any other will do. Self-attention, which looks at words of its own
 side, is no part of `past`.
 
-With pre-norm, nothing normalises what the last block adds, so that encoder and decoder each end in a norm of their own.
+With pre-norm, nothing normalizes what the last block adds, so that encoder and decoder each end in a norm of their own.
 """
 
 from __future__ import annotations
@@ -32,8 +32,7 @@ from regarde.config import Depth, Share, Size
 from regarde.data.batch import Batched, Source
 from regarde.errors import ConfigError
 from regarde.layers.blocks import DecoderBlock, EncoderBlock, Norm, Shape, Turn, Words
-from regarde.layers.dropout import Dropout
-from regarde.layers.embedding import Embedding
+from regarde.layers.pointwise import Dropout, Embedding
 from regarde.layers.positions import Positions, PositionsName, positions
 from regarde.models.interface import Decoder, Encoder, Encoding, Model, State
 
@@ -192,7 +191,7 @@ class TransformerConfig:
         blocks = [DecoderBlock(shape, self._attention()) for _ in range(self.decoder_layers or self.layers)]
         decoder = TransformerDecoder(self._entry(words), blocks, self._last_norm(), output)
         model = Model(encoder, decoder)
-        initialise(model, xavier=self.init == "xavier")
+        initialize(model, xavier=self.init == "xavier")
         return model
 
     def _entry(self, embed: Embed) -> Input:
@@ -210,7 +209,7 @@ class TransformerConfig:
 
 
 @torch.no_grad()
-def initialise(model: Model, *, xavier: bool) -> None:
+def initialize(model: Model, *, xavier: bool) -> None:
     """The paper is silent; this is what its authors' code does.
 
     Embeddings N(0, 1 / D), so that sqrt(D) e is of size 1 and so are the logits of a tied output. Matrices Xavier

@@ -1,4 +1,4 @@
-"""The formulas of scores, normalisers and mechanisms without torch, for models that the native engine serves.
+"""The formulas of scores, normalizers and mechanisms without torch, for models that the native engine serves.
 
 The classes of regarde.attention state them, and import torch, which a translator need not have. formulas.json is
 written from them by `UPDATE_DOCS=1 pytest tests/native/test_formulas.py`, and held to them by the same test.
@@ -23,7 +23,7 @@ def stated(settings: Mapping[str, str]) -> Mapping[str, str]:
         key: formula
         for key, formula in {
             "score": listed["scores"].get(settings.get(f"{attention}.score.kind"), ""),
-            "weights": listed["normalisers"].get(settings.get(f"{attention}.normaliser"), ""),
+            "weights": listed["normalizers"].get(settings.get(f"{attention}.normalizer"), ""),
             **listed["mechanisms"].get(settings.get(f"{attention}.kind"), {}),
         }.items()
         if formula

@@ -32,6 +32,29 @@ def parse(table: Table) -> Any:
     return config.parse(_stated(), {"model": table}).model
 
 
+def offset(model: Any) -> int:
+    """Row t of the attention explains token t - offset: 1 where a Luong model is read by its paper's footnote 14.
+
+    The footnote is about content scores; a location score reads no source states.
+    """
+    return int(model.kind == "luong" and model.footnote_14 and model.attention.score.kind != "location")
+
+
+def flattened(tables: Mapping[str, Any]) -> dict[str, str]:
+    """Settings as the native engine reads them, each under its path; values may be tables or configurations."""
+    found: dict[str, str] = {}
+    waiting = dict(tables)
+    while waiting:
+        path, value = waiting.popitem()
+        if dataclasses.is_dataclass(value):
+            value = {field.name: getattr(value, field.name) for field in dataclasses.fields(value)}
+        if isinstance(value, Mapping):
+            waiting |= {f"{path}.{key}": inner for key, inner in value.items()}
+        elif value is not None:
+            found[path] = str(value).lower() if isinstance(value, bool) else str(value)
+    return found
+
+
 def described(union: Any) -> Table:
     """Every class that a union of configurations leads to, by name."""
     found: Table = {"ModelConfig": _described(union)}

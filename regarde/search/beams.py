@@ -15,13 +15,12 @@ from torch import Tensor
 from regarde.data.batch import Batched
 from regarde.errors import ConfigError
 from regarde.models.interface import Encoding, Model
-from regarde.search.beam import Beam
 from regarde.search.hypothesis import Hypothesis
-from regarde.search.prefix import NO_PREFIX, Prefix
-from regarde.search.rules import coverage_penalty, length_penalty
+from regarde.search.ranking import coverage_penalty, length_penalty, log_probabilities
+from regarde.search.settings import NO_PREFIX, Beam, Prefix
 from regarde.search.trace import Continuation, Fate
 from regarde.search.watch import Open, Watching
-from regarde.text.vocabulary import BOS, EOS, PAD
+from regarde.text.tokenizers import BOS, EOS, PAD
 
 DEAD = float("-inf")
 
@@ -59,8 +58,7 @@ class BeamSearch:
         decoder = model.decoder
         lengths = encoding.source.lengths.tolist()
         openings = prefixes or [NO_PREFIX] * len(lengths)
-        limits = self.rules.longest(encoding.source.lengths).tolist()
-        longest = [prefix.longest(most) for prefix, most in zip(openings, limits, strict=True)]
+        limits = [self.rules.limit(n, prefix) for n, prefix in zip(lengths, openings, strict=True)]
         state = decoder.start(encoding).repeat(self.size)
         if self.beta and not state.past.shape[1]:
             given = f"search.beta = {self.beta:g}: the coverage penalty reads attention, and this model has none"
@@ -75,7 +73,7 @@ class BeamSearch:
         while numbers:
             logits, state = decoder.step(previous, state, memory)
             own = [openings[number] for number in numbers for _ in range(self.size)]
-            scores = self.rules.log_probabilities(logits, step, own)  # (n * K, V)
+            scores = log_probabilities(self.rules, logits, step, own)  # (n * K, V)
             step += 1
             going: list[Candidate] = []
             staying = []
@@ -94,9 +92,9 @@ class BeamSearch:
                     new = found[number][len(found[number]) - len(ended) :]
                     ended = [c for c, hypothesis in zip(ended, new, strict=True) if hypothesis.score >= least]
                     found[number] = [hypothesis for hypothesis in found[number] if hypothesis.score >= least]
-                    penalty = length_penalty(longest[number], self.alpha)
+                    penalty = length_penalty(limits[number], self.alpha)
                     open_ = [c for c in open_ if c.score / penalty >= least]
-                on = len(found[number]) < self.size and step < longest[number] and bool(open_)
+                on = len(found[number]) < self.size and step < limits[number] and bool(open_)
                 cut = not on and len(found[number]) < self.n_best
                 if watch:
                     fates = _fates(ranked, ended, open_ if on or cut else [], "kept" if on else "cut")

@@ -9,7 +9,7 @@ Axes: L attention layers, N heads, S source tokens (EOS included).
                                 cut        kept as a hypothesis although the length limit cut it short
                                 pruned     given up; a branch all of whose continuations are pruned ends here
 
-Energies are what attention weighs: the score of each source position, before window, mask and normaliser, so they are
+Energies are what attention weighs: the score of each source position, before window, mask and normalizer, so they are
 defined where the weight is zero too (outside the window of a local attention, say). Coverage is part of them, and for
 monotonic attention so is r: sigmoid(energy) is the probability to stop there. Where a score does not reach they are
 -inf (`location` beyond its length). An ensemble's attention is a mean of others' and has none.

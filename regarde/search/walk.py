@@ -1,4 +1,4 @@
-"""Word by word in torch, one hypothesis a row.
+"""Word by word in torch, one hypothesis a row: greedy search and sampling differ in the choice of the next word.
 
 Axes: B rows, V vocabulary, t steps so far.
 """
@@ -13,14 +13,64 @@ from torch import Tensor
 
 from regarde.models.interface import Encoding, Model
 from regarde.search.hypothesis import Hypothesis
-from regarde.search.prefix import NO_PREFIX, Prefix
-from regarde.search.rules import Rules
+from regarde.search.ranking import log_probabilities
+from regarde.search.settings import NO_PREFIX, Greedy, Prefix, Rules, Sampling
 from regarde.search.trace import Continuation, Fate
 from regarde.search.watch import Open, Watch, Watching
-from regarde.text.vocabulary import BOS, EOS
+from regarde.text.tokenizers import BOS, EOS
 
 Choice = Callable[[Tensor, list[int]], Tensor]
 """(B, V) log-probabilities and each row's number -> (B,) the chosen words."""
+
+
+def greedily(
+    search: Greedy,
+    model: Model,
+    encoding: Encoding,
+    prefixes: Sequence[Prefix] | None = None,
+    watch: Watching | None = None,
+) -> list[list[Hypothesis]]:
+    """Choose the likeliest word at each step."""
+    walked = walk(model, encoding, search.rules, lambda scores, _: scores.argmax(dim=-1), prefixes, watch)
+    return [[hypothesis] if hypothesis else [] for hypothesis in walked]
+
+
+def sampled(
+    search: Sampling,
+    model: Model,
+    encoding: Encoding,
+    prefixes: Sequence[Prefix] | None = None,
+    watch: Watching | None = None,
+) -> list[list[Hypothesis]]:
+    """Draw words from the model's distribution, each sentence with random numbers of its own."""
+    sentences = [ids[mask].tolist() for ids, mask in zip(encoding.source.ids, encoding.source.mask, strict=True)]
+    dice = [np.random.default_rng([search.seed, n, *ids]) for ids in sentences for n in range(search.n_best)]
+
+    def choose(scores: Tensor, numbers: list[int]) -> Tensor:
+        cumulated = narrowed(search, scores).double().softmax(dim=-1).cumsum(dim=-1)  # (B, V)
+        thrown = torch.tensor([[dice[number].random()] for number in numbers], dtype=torch.float64)
+        drawn = torch.searchsorted(cumulated, thrown.to(scores.device) * cumulated[:, -1:], right=True)
+        return drawn.squeeze(1).clamp_max(scores.shape[1] - 1)
+
+    own = None if prefixes is None else [prefix for prefix in prefixes for _ in range(search.n_best)]
+    walked = walk(model, encoding.repeat(search.n_best), search.rules, choose, own, watch)
+    groups = [walked[i : i + search.n_best] for i in range(0, len(walked), search.n_best)]
+    whole = [[hypothesis for hypothesis in group if hypothesis] for group in groups]
+    return [sorted(group, key=lambda h: -h.score) if len(group) == search.n_best else [] for group in whole]
+
+
+def narrowed(search: Sampling, scores: Tensor) -> Tensor:
+    """Log-probabilities with everything outside top-k and nucleus at -inf.  (B, V) -> (B, V)"""
+    scores = scores / search.temperature
+    if search.top_k:
+        least = scores.topk(min(search.top_k, scores.shape[-1]), dim=-1).values[:, -1:]
+        scores = scores.masked_fill(scores < least, float("-inf"))
+    if search.top_p < 1:
+        ordered, order = scores.softmax(dim=-1).sort(dim=-1, descending=True)
+        before = ordered.cumsum(dim=-1) - ordered  # the word that crosses top_p still belongs to the nucleus
+        outside = torch.zeros_like(order, dtype=torch.bool).scatter(1, order, before >= max(search.top_p, 1e-9))
+        scores = scores.masked_fill(outside, float("-inf"))
+    return scores
 
 
 @torch.no_grad()
@@ -39,9 +89,9 @@ def walk(
     decoder = model.decoder
     lengths = encoding.source.lengths
     openings = prefixes or [NO_PREFIX] * len(lengths)
-    longest = [p.longest(most) for p, most in zip(openings, rules.longest(lengths).tolist(), strict=True)]
+    limits = [rules.limit(n, prefix) for n, prefix in zip(lengths.tolist(), openings, strict=True)]
     state, memory = decoder.start(encoding), decoder.remember(encoding)
-    numbers = list(range(len(longest)))  # the sentence of each row still walking
+    numbers = list(range(len(limits)))  # the sentence of each row still walking
     said: list[list[int]] = [[] for _ in numbers]
     token_scores: list[list[float]] = [[] for _ in numbers]
     done: list[Hypothesis | None] = [None] * len(numbers)
@@ -50,7 +100,7 @@ def walk(
     step = 0
     while numbers:
         logits, state = decoder.step(previous, state, memory)
-        scores = rules.log_probabilities(logits, step, [openings[number] for number in numbers])
+        scores = log_probabilities(rules, logits, step, [openings[number] for number in numbers])
         lost = scores.amax(dim=-1).isnan().tolist()
         previous = choose(scores, numbers)
         chosen_scores = scores.gather(1, previous.unsqueeze(1)).squeeze(1).tolist()
@@ -61,7 +111,7 @@ def walk(
                 continue
             said[number].append(word)
             token_scores[number].append(chosen_scores[row])
-            if word != EOS and step < longest[number]:
+            if word != EOS and step < limits[number]:
                 staying.append(row)
                 continue
             heads = state.past[row, ..., : int(lengths[number])]

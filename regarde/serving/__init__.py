@@ -1,6 +1,6 @@
 """The HTTP server: models in a process of their own, and what stands between them and whoever asks.
 
-catalogue                    which models there are, by name: nothing else can be asked for
+catalog                    which models there are, by name: nothing else can be asked for
 frames                       messages between the server and the process of the models: JSON and numbers, never pickle
 worker, verbs                that process, and what it can be asked
 link, jobs                   the server's end of the line to it: text -> tokens, and answers -> text

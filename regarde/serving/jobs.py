@@ -17,7 +17,7 @@ from regarde.engines.records import Streams, read
 from regarde.errors import DataError
 from regarde.scribe import Scribe, Sentence
 from regarde.search import Search, adjusted
-from regarde.search.prefix import NO_PREFIX, Prefix
+from regarde.search.settings import NO_PREFIX, Prefix
 from regarde.serving import sizes
 from regarde.serving.frames import LONG, as_json, as_large_json
 from regarde.serving.sizes import Sizes

@@ -15,7 +15,7 @@ from typing import Any, TypeVar
 
 from regarde import process
 from regarde.errors import DataError, RegardeError, UsageError
-from regarde.loading import load_scribe
+from regarde.folder.loading import load_scribe
 from regarde.scribe import Scribe
 from regarde.serving.frames import LONG, Frame, Kind, Unpacker, as_json
 from regarde.serving.jobs import MOST_NUMBERS, Job, Reading

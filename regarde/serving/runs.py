@@ -15,9 +15,9 @@ from typing import Any
 
 from regarde.engines.native import longest as most_tokens
 from regarde.errors import DataError, RegardeError
-from regarde.loading import load
-from regarde.manifest import CONFIG, MANIFEST
-from regarde.search.prefix import NO_PREFIX
+from regarde.folder.loading import load
+from regarde.folder.manifest import CONFIG, MANIFEST
+from regarde.search.settings import NO_PREFIX
 from regarde.serving.frames import as_large_json
 from regarde.serving.limits import Limits
 from regarde.serving.sizes import Sizes, check, longest

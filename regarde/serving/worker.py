@@ -26,10 +26,10 @@ import numpy as np
 from regarde import config
 from regarde.engines.continuous import Part
 from regarde.errors import RegardeError, RegardeWarning, missing_extra, warn_in_one_line
-from regarde.loading import Frame as Stated
-from regarde.loading import load
-from regarde.manifest import CONFIG
+from regarde.folder.loading import load
+from regarde.folder.manifest import CONFIG
 from regarde.native import library
+from regarde.scribe import ScribeConfig
 from regarde.search import adjusted
 from regarde.serving.frames import Frame, Kind, Unpacker, as_json, as_large_json
 from regarde.serving.jobs import packed, prefixes
@@ -184,7 +184,9 @@ class Worker:
 def _described(name: str, folder: Path, model: Model) -> dict[str, Any]:
     states = model.translator.engine.states([EOS])
     tables = config.read(folder / CONFIG)
-    stated = config.parse(Stated, {key: tables[key] for key in tables.keys() & Stated.__dataclass_fields__.keys()})
+    stated = config.parse(
+        ScribeConfig, {key: tables[key] for key in tables.keys() & ScribeConfig.__dataclass_fields__.keys()}
+    )
     return {
         "name": name,
         "kind": tables["model"]["kind"],

@@ -1,7 +1,7 @@
-"""The studio's Step and Align as one file, for slides and notebooks: the page, its script and a trace inside it.
+"""The studio's Step and Align views as one HTML file with the page, its script and a trace, for slides and notebooks.
 
-It asks nobody for anything, and its policy lets it do nothing else: script and style are named by their hash. The trace
-is data, never code: no `<` of it reaches the file as such.
+The file makes no requests. Its security policy allows its own script and style only, by their hash. The trace is data,
+never code: every `<` in it is escaped.
 """
 
 from __future__ import annotations
@@ -17,11 +17,11 @@ from typing import Any
 from regarde.errors import DiskError
 from regarde.search.trace import Trace
 from regarde.studio import STATIC
-from regarde.visualise.labels import visible
+from regarde.visualize.labels import visible
 
 
 def page(model: Mapping[str, Any], trace: Trace) -> str:
-    """A whole page; `model` is what GET /v1/models says of it: at least `name` and `settings`."""
+    """The page; `model` is the model's entry of GET /v1/models, with at least `name` and `settings`."""
     style = (STATIC / "studio.css").read_text(encoding="utf-8")
     script = (STATIC / "studio.js").read_text(encoding="utf-8")
     assert "</style" not in style
@@ -53,7 +53,7 @@ def save(path: Path, model: Mapping[str, Any], trace: Trace) -> None:
 
 
 def _data(value: object) -> str:
-    """JSON in ASCII that no HTML parser takes for a tag."""
+    """JSON in ASCII without `<`."""
     return json.dumps(value, allow_nan=False, separators=(",", ":")).replace("<", "\\u003c")
 
 

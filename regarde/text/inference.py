@@ -12,9 +12,9 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from regarde.errors import DataError
-from regarde.text.schemes import CharactersConfig, FieldsConfig, Words, WordsConfig
 from regarde.text.sentencepieces import SentencepieceConfig
 from regarde.text.sides import TokenizerConfig
+from regarde.text.tokenizers import CharactersConfig, FieldsConfig, Words, WordsConfig
 
 CLOSED_TYPES = 200  # a closed set has no more symbols …
 CLOSED_NEW = 0.02  # … of which the second half of the texts brings no larger share …

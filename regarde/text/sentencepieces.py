@@ -1,6 +1,6 @@
 """Subwords learned from the corpus (Kudo and Richardson 2018), unigram or byte-pair encoding.
 
-Nothing is lost on the way: text is not normalised here, spaces are kept as they are, and the few characters that
+Nothing is lost on the way: text is not normalized here, spaces are kept as they are, and the few characters that
 sentencepiece reserves for itself are swapped with private ones on the way in and swapped back on the way out.
 (Text that holds those six private code points itself meets UNK there, unless byte fallback spells them.)
 """
@@ -18,9 +18,19 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Literal
 
 from regarde.errors import ConfigError, DataError, DiskError, FolderError, unreadable
-from regarde.text.schemes import VocabularySize
-from regarde.text.tokenizers import NO_WORD, SILENT, UNKNOWN, Tokenizer, printable
-from regarde.text.vocabulary import BOS, CONTROLS, EOS, PAD, UNK
+from regarde.text.tokenizers import (
+    BOS,
+    CONTROLS,
+    EOS,
+    NO_WORD,
+    PAD,
+    SILENT,
+    UNK,
+    UNKNOWN,
+    Tokenizer,
+    VocabularySize,
+    printable,
+)
 
 if TYPE_CHECKING:
     from sentencepiece import SentencePieceProcessor

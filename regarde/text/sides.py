@@ -1,4 +1,4 @@
-"""Both sides of a corpus: a tokenizer for the source, one for the target, one normalisation for both."""
+"""Both sides of a corpus: a tokenizer for the source, one for the target, one normalization for both."""
 
 from __future__ import annotations
 
@@ -9,13 +9,12 @@ from typing import Literal
 
 from regarde import config as configs
 from regarde.errors import ConfigError, DataError, FolderError, unreadable
-from regarde.text.normalisation import normalised
-from regarde.text.schemes import CharactersConfig, FieldsConfig, WordsConfig
+from regarde.text.normalization import normalized
 from regarde.text.sentencepieces import SentencepieceConfig
-from regarde.text.tokenizers import Tokenizer
+from regarde.text.tokenizers import CharactersConfig, FieldsConfig, Tokenizer, WordsConfig
 
 TokenizerConfig = CharactersConfig | WordsConfig | SentencepieceConfig | FieldsConfig
-Normalisation = Literal["NFC", "NFKC", "none"]
+Normalization = Literal["NFC", "NFKC", "none"]
 
 
 @dataclass(frozen=True)
@@ -24,7 +23,7 @@ class TextConfig:
 
     source: TokenizerConfig = field(default_factory=CharactersConfig)
     target: TokenizerConfig = field(default_factory=CharactersConfig)
-    normalise: Normalisation = "NFC"
+    normalize: Normalization = "NFC"
     shared: bool = False  # one vocabulary, trained on both sides
 
     def __post_init__(self) -> None:
@@ -42,15 +41,15 @@ class TextConfig:
             )
 
     def train(self, pairs: Iterable[tuple[str, str]]) -> Text:
-        prepared = [(prepare(source, self.normalise), prepare(target, self.normalise)) for source, target in pairs]
+        prepared = [(prepare(source, self.normalize), prepare(target, self.normalize)) for source, target in pairs]
         if not prepared:
             raise DataError("The corpus holds no pair to build a vocabulary from. Give one that is not empty.")
         if self.shared:
             both = self.source.train(text for pair in prepared for text in pair)
-            return Text(both, both, self.normalise)
+            return Text(both, both, self.normalize)
         source = self.source.train(source for source, _ in prepared)
         target = self.target.train(target for _, target in prepared)
-        return Text(source, target, self.normalise)
+        return Text(source, target, self.normalize)
 
 
 @dataclass(frozen=True)
@@ -59,11 +58,11 @@ class Text:
 
     source: Tokenizer
     target: Tokenizer
-    normalise: Normalisation
+    normalize: Normalization
 
     def prepare(self, text: str) -> str:
         """What every text of either side goes through before it is encoded."""
-        return prepare(text, self.normalise)
+        return prepare(text, self.normalize)
 
     def save(self, folder: Path) -> list[Path]:
         """Write source.* and target.* (the same twice where they are shared)."""
@@ -74,7 +73,7 @@ def load_text(config: TextConfig, folder: Path) -> Text:
     """Read what `Text.save` wrote into a folder."""
     source = config.source.load(folder / "source")
     if not config.shared:
-        return Text(source, config.target.load(folder / "target"), config.normalise)
+        return Text(source, config.target.load(folder / "target"), config.normalize)
     names = [config.source.filename("source"), config.target.filename("target")]
     try:
         equal = (folder / names[0]).read_bytes() == (folder / names[1]).read_bytes()
@@ -82,12 +81,12 @@ def load_text(config: TextConfig, folder: Path) -> Text:
         raise FolderError(unreadable(error.filename, error, "Restore the file of the model.")) from None
     if not equal:
         raise FolderError(f"{folder}: {names[0]} and {names[1]} differ, expected one vocabulary. Restore the files.")
-    return Text(source, source, config.normalise)
+    return Text(source, source, config.normalize)
 
 
-def prepare(text: str, normalise: Normalisation) -> str:
+def prepare(text: str, normalize: Normalization) -> str:
     """One form for text that looks the same: é is é, typed as one code point or as two."""
-    return text if normalise == "none" else normalised(text, normalise)
+    return text if normalize == "none" else normalized(text, normalize)
 
 
 def _in_words(tokenizer: TokenizerConfig) -> str:

@@ -1,22 +1,33 @@
-"""Text -> tokens, and back: what every tokenizer does, and the one kind that looks symbols up in a vocabulary.
+"""Text -> tokens, and back: what every tokenizer does, and the tokenizers that look symbols up in a vocabulary.
 
-How text is cut into symbols is a `Scheme` (schemes.py); learned subwords are in sentencepieces.py.
+characters   code points; lossless for known characters
+words        split at runs of spaces; each run comes back as one space
+fields       TAB-separated columns: the first as characters, the others as whole features
+
+Learned subwords are in sentencepieces.py. The first four ids are controls. They are printed as in `CONTROLS`, but never
+matched against text and never stored with the symbols: a user who types `</s>` gets the text `</s>`.
 """
 
 from __future__ import annotations
 
 import itertools
 from abc import ABC, abstractmethod
+from collections import Counter
 from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
 from pathlib import Path
-from typing import Protocol
+from typing import Annotated, ClassVar, Literal, Protocol
 
-from regarde.errors import DataError
-from regarde.text.vocabulary import BOS, CONTROLS, EOS, PAD, UNK, Vocabulary
+from regarde.config import Bound, Checked
+from regarde.errors import DataError, DiskError, FolderError, unreadable
 
+PAD, UNK, BOS, EOS = 0, 1, 2, 3
+CONTROLS = ("<pad>", "<unk>", "<s>", "</s>")
 UNKNOWN = "⁇"  # what decoding writes where the id is UNK
 SILENT = frozenset({PAD, BOS, EOS})  # ids that stand for no text
 NO_WORD = -1
+LARGEST_FILE = 256 * 2**20  # bytes; a larger file is no vocabulary and is not read
+VocabularySize = Annotated[int, Bound(5, 1_000_000)]  # the most ids a tokenizer may use, controls included
 
 
 class Tokenizer(ABC):
@@ -73,6 +84,61 @@ class Scheme(Protocol):
     def show(self, symbol: str) -> str: ...
 
 
+class Vocabulary:
+    """Symbols in order; the id of the first one is `len(CONTROLS)`."""
+
+    def __init__(self, symbols: Sequence[str]) -> None:
+        self.symbols = tuple(symbols)
+        self._ids = {symbol: number for number, symbol in enumerate(self.symbols, start=len(CONTROLS))}
+        assert len(self._ids) == len(self.symbols), "a symbol occurs twice"
+
+    @classmethod
+    def build(cls, stream: Iterable[str], size: int) -> Vocabulary:
+        """The `size` most frequent symbols of a stream, ties in the order of the symbols themselves."""
+        counts = Counter(stream)
+        symbols = sorted(
+            (symbol for symbol in counts if _storable(symbol)), key=lambda symbol: (-counts[symbol], symbol)
+        )
+        return cls(symbols[:size])
+
+    @classmethod
+    def load(cls, path: Path) -> Vocabulary:
+        """Read what `save` wrote; anything that would shift ids is refused with its line number."""
+        first: dict[str, int] = {}
+        for number, raw in enumerate(_lines(path), start=1):
+            try:
+                symbol = raw.decode("utf-8")
+            except UnicodeDecodeError:
+                raise FolderError(f"{path}, line {number}: not valid UTF-8. Restore the file of the model.") from None
+            if not symbol:
+                raise FolderError(f"{path}, line {number}: blank, expected a symbol. Restore the file of the model.")
+            if symbol in first:
+                seen = f"{symbol!r} is also on line {first[symbol]}"
+                raise FolderError(f"{path}, line {number}: {seen}, expected it once. Restore the file of the model.")
+            first[symbol] = number
+        return cls(tuple(first))
+
+    def save(self, path: Path) -> None:
+        """One symbol a line in UTF-8; lines end at \\n only, controls are left out."""
+        try:
+            path.write_bytes("".join(f"{symbol}\n" for symbol in self.symbols).encode("utf-8"))
+        except OSError as error:
+            raise DiskError(
+                f"{path}: not written ({error.strerror}). Free some space or choose another folder."
+            ) from None
+
+    def id(self, symbol: str) -> int:
+        """The id of a symbol, `UNK` where it is unknown."""
+        return self._ids.get(symbol, UNK)
+
+    def symbol(self, number: int) -> str:
+        """The symbol of an id; a control is shown by its name."""
+        return CONTROLS[number] if number < len(CONTROLS) else self.symbols[number - len(CONTROLS)]
+
+    def __len__(self) -> int:
+        return len(CONTROLS) + len(self.symbols)
+
+
 class SymbolTokenizer(Tokenizer):
     """Cut by a scheme, look up in a vocabulary."""
 
@@ -89,13 +155,8 @@ class SymbolTokenizer(Tokenizer):
             raise DataError("The texts hold no symbol to build a vocabulary from. Give a corpus that is not empty.")
         return cls(scheme, vocabulary)
 
-    @classmethod
-    def load(cls, scheme: Scheme, path: Path) -> SymbolTokenizer:
-        return cls(scheme, Vocabulary.load(path))
-
     def encode(self, text: str) -> list[int]:
-        number = self.vocabulary.id
-        return [number(symbol) for symbol in self.scheme.split(text)]
+        return [self.vocabulary.id(symbol) for symbol in self.scheme.split(text)]
 
     def decode(self, ids: Sequence[int], unknown: Sequence[str] | None = None) -> str:
         return self.scheme.join(self._symbols(ids, unknown))
@@ -133,6 +194,123 @@ class SymbolTokenizer(Tokenizer):
         return [next(written) if i == UNK else symbol(i) for i in ids if i not in SILENT]
 
 
+class Characters:
+    """Code points."""
+
+    def split(self, text: str) -> list[str]:
+        return list(text)
+
+    def join(self, symbols: Sequence[str]) -> str:
+        return "".join(symbols)
+
+    def words(self, symbols: Sequence[str]) -> list[int]:
+        """Words are what spaces separate; a space is part of none."""
+        words: list[int] = []
+        word, inside = -1, False
+        for symbol in symbols:
+            starts = symbol != " " and not inside
+            word += starts
+            inside = symbol != " "
+            words.append(word if inside else NO_WORD)
+        return words
+
+    def show(self, symbol: str) -> str:
+        return printable(symbol)
+
+
+class Words:
+    """Whatever stands between runs of spaces."""
+
+    def split(self, text: str) -> list[str]:
+        return [word for word in text.split(" ") if word]
+
+    def join(self, symbols: Sequence[str]) -> str:
+        return " ".join(symbols)
+
+    def words(self, symbols: Sequence[str]) -> list[int]:
+        return list(range(len(symbols)))
+
+    def show(self, symbol: str) -> str:
+        return printable(symbol)
+
+
+class Fields:
+    """`lemma TAB V;PST;3`: the letters of the first column, then each feature whole.
+
+    A feature carries a leading TAB, which no letter of the first column can be: the feature V is not the letter V.
+    Columns after the second are read as more features and come back in the second.
+    """
+
+    def split(self, text: str) -> list[str]:
+        first, *others = text.split("\t")
+        features = (feature for column in others for feature in column.replace(";", " ").split(" "))
+        return [*first, *(f"\t{feature}" for feature in features if feature)]
+
+    def join(self, symbols: Sequence[str]) -> str:
+        letters = "".join(symbol for symbol in symbols if not symbol.startswith("\t"))
+        features = ";".join(symbol[1:] for symbol in symbols if symbol.startswith("\t"))
+        return f"{letters}\t{features}" if features else letters
+
+    def words(self, symbols: Sequence[str]) -> list[int]:
+        """The words of the first column, then each feature by itself."""
+        words = Characters().words([symbol for symbol in symbols if not symbol.startswith("\t")])
+        letters, following = iter(words), max(words, default=NO_WORD)
+        merged = []
+        for symbol in symbols:
+            if symbol.startswith("\t"):
+                following += 1
+                merged.append(following)
+            else:
+                merged.append(next(letters))
+        return merged
+
+    def show(self, symbol: str) -> str:
+        return printable(symbol.removeprefix("\t"))
+
+
+class _SymbolConfig(Checked):
+    """What the three configurations share."""
+
+    scheme: ClassVar[type[Scheme]]
+    size: int
+
+    def train(self, texts: Iterable[str]) -> Tokenizer:
+        return SymbolTokenizer.train(self.scheme(), texts, self.size)
+
+    def load(self, path_stem: Path) -> Tokenizer:
+        return SymbolTokenizer(self.scheme(), Vocabulary.load(vocabulary_path(path_stem)))
+
+    def filename(self, stem: str) -> str:
+        return f"{stem}.vocab"
+
+
+@dataclass(frozen=True)
+class CharactersConfig(_SymbolConfig):
+    """Each code point is a token."""
+
+    scheme = Characters
+    kind: Literal["characters"] = "characters"
+    size: VocabularySize = 10_000
+
+
+@dataclass(frozen=True)
+class WordsConfig(_SymbolConfig):
+    """Each space-separated word is a token."""
+
+    scheme = Words
+    kind: Literal["words"] = "words"
+    size: VocabularySize = 30_000
+
+
+@dataclass(frozen=True)
+class FieldsConfig(_SymbolConfig):
+    """The first TAB-separated column as characters, the others as whole features."""
+
+    scheme = Fields
+    kind: Literal["fields"] = "fields"
+    size: VocabularySize = 10_000
+
+
 def vocabulary_path(path_stem: Path) -> Path:
     return path_stem.with_name(f"{path_stem.name}.vocab")
 
@@ -142,3 +320,22 @@ def printable(symbol: str) -> str:
     if symbol.isprintable() and " " not in symbol:
         return symbol
     return "".join("␣" if c == " " else c if c.isprintable() else f"U+{ord(c):04X}" for c in symbol)
+
+
+def _storable(symbol: str) -> bool:
+    """Whether a symbol survives a file of one symbol a line in UTF-8."""
+    return symbol != "" and "\n" not in symbol and not any("\ud800" <= character <= "\udfff" for character in symbol)
+
+
+def _lines(path: Path) -> list[bytes]:
+    try:
+        if path.stat().st_size > LARGEST_FILE:
+            raise FolderError(
+                f"{path}: larger than {LARGEST_FILE:,} bytes, no vocabulary. Restore the file of the model."
+            )
+        content = path.read_bytes()
+    except OSError as error:
+        raise FolderError(unreadable(path, error, "Restore the file of the model.")) from None
+    if not content:
+        raise FolderError(f"{path}: empty, expected one symbol a line. Restore the file of the model.")
+    return content.removesuffix(b"\n").split(b"\n")

@@ -5,12 +5,13 @@ from __future__ import annotations
 from collections.abc import Sequence
 from pathlib import Path
 
-from regarde import config, folder, precision
 from regarde.config import Table
 from regarde.errors import UsageError
-from regarde.manifest import STATE
+from regarde.folder import model as folder
+from regarde.folder.loading import read_config
+from regarde.folder.manifest import STATE
 from regarde.training.checkpoint import read
-from regarde.training.differences import differences
+from regarde.training.resume import differences
 from regarde.training.run import refuse_existing
 from regarde.translate import first_difference
 
@@ -25,13 +26,13 @@ def average(folders: Sequence[Path], out: Path) -> None:
     refuse_existing(out)
     first, *others = folders
     translator = folder.load(first)
-    tables = config.read(first / folder.CONFIG)
-    if precision.taken(tables) == "int8":
+    tables, stored = read_config(first)
+    if stored == "int8":
         raise UsageError(f"{first}: its matrices are in bytes. Average the models that such were made from.")
     sums = {name: tensor.double() for name, tensor in translator.model.state_dict().items()}  # single ones would round
     for path in others:
         other = folder.load(path)
-        difference = _difference(tables, config.read(path / folder.CONFIG))
+        difference = _difference(tables, read_config(path)[0])
         if difference := difference or first_difference(translator.text, other.text):
             raise UsageError(f"{path}: {difference} Average checkpoints of one run.")
         for name, tensor in other.model.state_dict().items():

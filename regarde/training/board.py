@@ -8,37 +8,37 @@ from typing import TYPE_CHECKING, Any
 from regarde.errors import missing_extra
 
 if TYPE_CHECKING:
-    from regarde.training.trainer import Progress, Validation, Watcher
+    from regarde.training.run import Progress, TrainingObserver, Validation
 
 FOLDER = "tensorboard"
 
 
 def writer_class() -> Any:
-    """TensorBoard's writer; one line says how to get it where it is missing."""
+    """TensorBoard's writer; if it is not installed, the error says how to get it."""
     try:
-        from torch.utils.tensorboard import SummaryWriter  # only who asks for it waits for it
+        from torch.utils.tensorboard import SummaryWriter  # slow to import
     except ModuleNotFoundError as error:
         raise missing_extra(error) from None
     return SummaryWriter
 
 
 class Board:
-    """Passes on what it is told, and writes it down. What an earlier attempt wrote after `step` is void."""
+    """Writes the progress and passes it on to another observer; records after `step` are discarded."""
 
-    def __init__(self, run: Path, step: int, watcher: Watcher) -> None:
+    def __init__(self, run: Path, step: int, observer: TrainingObserver) -> None:
         self.writer = writer_class()(str(run / FOLDER), purge_step=step + 1)
-        self.watcher = watcher
+        self.observer = observer
 
     def progressed(self, progress: Progress) -> None:
         self._write(progress.step, "training", loss=progress.loss, rate=progress.rate, norm=progress.norm)
         self._write(progress.step, "speed", tokens_per_second=progress.tokens_per_second)
-        self.watcher.progressed(progress)
+        self.observer.progressed(progress)
 
     def validated(self, validation: Validation) -> None:
         self._write(validation.step, "validation", loss=validation.loss)
         self.writer.add_scalar(f"validation/{validation.metric.name}", validation.value, validation.step)
         self.writer.flush()
-        self.watcher.validated(validation)
+        self.observer.validated(validation)
 
     def _write(self, step: int, group: str, **numbers: float) -> None:
         for name, number in numbers.items():

@@ -1,12 +1,12 @@
-"""A checkpoint: a model folder that also holds where its training stands, so that it can go on exactly from there.
+"""A checkpoint: a model folder with the state of its training, so that the training can be resumed exactly.
 
-checkpoints/step-N/        a new folder each time, there as a whole or not at all (see regarde.manifest)
+checkpoints/step-N/        a new folder each time, complete or absent (see regarde.folder.manifest)
     …                      the files of a model folder
-    training.json          State, and the circumstances it was made under
-    optimiser.safetensors  the optimiser's tensors, named PARAMETER/WHAT
+    training.json          TrainingTrainingState, and the circumstances of the run
+    optimizer.safetensors  the optimizer's tensors, named PARAMETER/WHAT
 
-Nothing random is stored, because nothing random has a state: dropout is a function of (seed, batch), the order of
-batches one of (seed, epoch). The seed stands in config.toml, the step here.
+No random state is stored, because there is none: dropout is a function of (seed, batch), the order of batches one of
+(seed, epoch). The seed is in config.toml, the step here.
 """
 
 from __future__ import annotations
@@ -24,23 +24,24 @@ from torch import Tensor
 from torch.nn import Parameter
 from torch.optim import Optimizer
 
-from regarde import config, folder, manifest
+from regarde import config
 from regarde.config import Count, Table
 from regarde.errors import ConfigError, DiskError, FolderError, RegardeError, unreadable
-from regarde.folder import OPTIMISER
-from regarde.manifest import STATE, Entry
+from regarde.folder import manifest
+from regarde.folder import model as folder
+from regarde.folder.manifest import CHECKPOINTS, OPTIMISER, OPTIMIZER, STATE, Entry
 from regarde.models.interface import Model
 from regarde.text import Text
 from regarde.training.distributed import World
 
 Circumstances = Mapping[str, str | int]
 _STEP = re.compile(r"step-(\d{1,12})")
-_MOST = 4  # tensors an optimiser keeps for a parameter, each as large as it
+_MOST = 4  # tensors an optimizer keeps for a parameter, each as large as it
 
 
 @dataclass(frozen=True)
-class Judged:
-    """What a validation found."""
+class ValidationResult:
+    """The figures of a validation."""
 
     step: Count
     loss: float
@@ -49,8 +50,8 @@ class Judged:
 
 
 @dataclass(frozen=True)
-class State:
-    """Where a training stands between two updates."""
+class TrainingState:
+    """The state of a training between two updates."""
 
     step: Count = 0
     epoch: Count = 0  # of the next batch
@@ -62,30 +63,30 @@ class State:
     seconds: float = 0.0  # since the first step, validations included
     recorded: Count = 0  # bytes of metrics.jsonl
     without_better: Count = 0  # validations in a row
-    best: Judged | None = None
-    last: Judged | None = None
+    best: ValidationResult | None = None
+    last: ValidationResult | None = None
 
 
 @dataclass(frozen=True)
 class Snapshot:
-    """All that a checkpoint is made of."""
+    """The content of a checkpoint to write."""
 
     tables: Table
     text: Text
     model: Model
     card: str
-    optimiser: Optimizer
-    state: State
+    optimizer: Optimizer
+    state: TrainingState
     circumstances: Circumstances
 
 
 @dataclass(frozen=True)
 class Checkpoint:
-    """One that was found whole, here or by another process."""
+    """A checkpoint that was verified, here or by another process."""
 
     path: Path
     tables: Table
-    state: State
+    state: TrainingState
     circumstances: Circumstances
     files: Mapping[str, Entry] = field(default_factory=dict)  # none where another process has them
 
@@ -97,15 +98,16 @@ class Checkpoint:
     def text(self) -> Text:
         return folder.load_tokenizers(self.path)
 
-    def restore(self, model: Model, optimiser: Optimizer, world: World) -> None:
-        """Give a model its weights and an optimiser its memory, in every process."""
+    def restore(self, model: Model, optimizer: Optimizer, world: World) -> None:
+        """Give a model its weights and an optimizer its memory, in every process."""
         if world.writes:
             folder.load_weights(self.path, self.files, model)
-            _restore(self.path / OPTIMISER, self.files, model, optimiser)
-        spread(model, optimiser, world)
+            name = OPTIMISER if OPTIMISER in self.files else OPTIMIZER
+            _restore(self.path / name, self.files, model, optimizer)
+        spread(model, optimizer, world)
 
-    def told(self) -> Table:
-        """What another process needs to know of it."""
+    def as_message(self) -> Table:
+        """What the other processes need to know of it."""
         return {
             "path": str(self.path),
             "tables": self.tables,
@@ -114,13 +116,14 @@ class Checkpoint:
         }
 
     @classmethod
-    def heard(cls, path: Path, told: Table) -> Checkpoint:
-        return cls(path, told["tables"], config.parse(State, told["state"]), told["circumstances"])
+    def from_message(cls, message: Table) -> Checkpoint:
+        state = config.parse(TrainingState, message["state"])
+        return cls(Path(message["path"]), message["tables"], state, message["circumstances"])
 
 
 def remedy(run: Path) -> str:
-    """What to do once there is no room on the disk: to go on takes a checkpoint."""
-    if any(_STEP.fullmatch(path.name) for path in (run / "checkpoints").glob("*")):
+    """Advice for a full disk: a run can be resumed if it has a checkpoint."""
+    if any(_STEP.fullmatch(path.name) for path in (run / CHECKPOINTS).glob("*")):
         return "Free some space, then go on with --resume: the checkpoints before it are whole."
     return f"Nothing was saved yet. Free some space, remove {run} and train again, or give another --out."
 
@@ -136,10 +139,10 @@ class Checkpoints:
         for name, tensor in snapshot.model.state_dict().items():
             if not tensor.isfinite().all():
                 given = f"{name} holds NaN or infinite values after step {snapshot.state.step:,}"
-                raise RegardeError(f"{given}: not saved. Lower training.optimiser.rate or training.clip.")
+                raise RegardeError(f"{given}: not saved. Lower training.optimizer.rate or training.clip.")
         path = self.path / f"step-{snapshot.state.step}"
         try:
-            if path.exists():  # resuming has passed over it
+            if path.exists():  # a damaged one that was skipped by resuming
                 path.replace(_free(path))
             with manifest.new_folder(path) as inside:
                 _write(inside, snapshot)
@@ -149,7 +152,7 @@ class Checkpoints:
         return path
 
     def newest(self, skipped: list[str]) -> Checkpoint | None:
-        """The newest one that is whole; `skipped` is told of each that is not, and why."""
+        """The newest undamaged one; each damaged one is added to `skipped` with its error."""
         for path in self._paths():
             try:
                 return read(path)
@@ -158,7 +161,7 @@ class Checkpoints:
         return None
 
     def prune(self, keep: int, known: Path) -> None:
-        """Remove what is older than the newest `keep` whole ones; `known` is one, what is damaged does not count."""
+        """Remove all older than the newest `keep` undamaged ones; `known` is known to be undamaged."""
         whole = 0
         try:
             manifest.remove_unfinished(self.path)
@@ -177,11 +180,11 @@ class Checkpoints:
 
 
 def read(path: Path) -> Checkpoint:
-    """A checkpoint, every byte of it held against its manifest."""
+    """A checkpoint, every byte of it checked against its manifest."""
     files = verify(path)
     try:
         content = json.loads((path / STATE).read_bytes())
-        state = config.parse(State, content["state"])
+        state = config.parse(TrainingState, content["state"])
         circumstances = {str(key): value for key, value in content["circumstances"].items()}
     except OSError as error:
         raise FolderError(unreadable(error.filename, error, "Restore it.")) from None
@@ -191,7 +194,7 @@ def read(path: Path) -> Checkpoint:
 
 
 def verify(path: Path) -> Mapping[str, Entry]:
-    """Hold every file of a checkpoint against its manifest, the large ones too."""
+    """Check every file of a checkpoint against its manifest, the large ones too."""
     files = folder.verify(path)
     try:
         for name in folder.BULKY:
@@ -202,62 +205,62 @@ def verify(path: Path) -> Mapping[str, Entry]:
     return files
 
 
-def spread(model: Model, optimiser: Optimizer, world: World) -> None:
-    """Make weights and optimiser of every process those of rank 0."""
+def spread(model: Model, optimizer: Optimizer, world: World) -> None:
+    """Copy weights and optimizer of rank 0 to every process."""
     if world.size == 1:
         return
-    shapes = world.share([(name, what, list(value.shape)) for name, what, value in _memory(model, optimiser)])
+    shapes = world.share([(name, what, list(value.shape)) for name, what, value in _memory(model, optimizer)])
     if not world.writes:
         parameters = dict(model.named_parameters())
-        optimiser.state.clear()
+        optimizer.state.clear()
         for name, what, shape in shapes:
-            there = _place(parameters[name], len(shape), optimiser)
-            optimiser.state.setdefault(parameters[name], {})[what] = torch.zeros(shape, device=there)
-    world.spread([*model.state_dict().values(), *(value for _, _, value in _memory(model, optimiser))])
+            there = _place(parameters[name], len(shape), optimizer)
+            optimizer.state.setdefault(parameters[name], {})[what] = torch.zeros(shape, device=there)
+    world.spread([*model.state_dict().values(), *(value for _, _, value in _memory(model, optimizer))])
 
 
 def _write(inside: Path, snapshot: Snapshot) -> None:
     folder.write(inside, snapshot.tables, snapshot.text, snapshot.model, snapshot.card)
     tensors = {
-        f"{name}/{what}": tensor.contiguous() for name, what, tensor in _memory(snapshot.model, snapshot.optimiser)
+        f"{name}/{what}": tensor.contiguous() for name, what, tensor in _memory(snapshot.model, snapshot.optimizer)
     }
-    (inside / OPTIMISER).write_bytes(safetensors.torch.save(tensors))
+    (inside / OPTIMIZER).write_bytes(safetensors.torch.save(tensors))
     content = {"state": config.as_table(snapshot.state), "circumstances": dict(snapshot.circumstances)}
     (inside / STATE).write_text(json.dumps(content, indent=2) + "\n", encoding="utf-8")
 
 
-def _memory(model: Model, optimiser: Optimizer) -> Iterator[tuple[str, str, Tensor]]:
+def _memory(model: Model, optimizer: Optimizer) -> Iterator[tuple[str, str, Tensor]]:
     for name, parameter in model.named_parameters():
-        for what, value in optimiser.state.get(parameter, {}).items():
+        for what, value in optimizer.state.get(parameter, {}).items():
             if value is not None:  # SGD without momentum
                 yield name, what, value
 
 
-def _restore(path: Path, files: Mapping[str, Entry], model: Model, optimiser: Optimizer) -> None:
+def _restore(path: Path, files: Mapping[str, Entry], model: Model, optimizer: Optimizer) -> None:
     parameters: dict[str, Parameter] = dict(model.named_parameters())
     most = _MOST * sum(parameter.numel() * parameter.element_size() for parameter in parameters.values())
-    if OPTIMISER not in files:
+    if path.name not in files:
         raise FolderError(f"{path}: missing, so this is a model without its training. It can be used, not resumed.")
     state: dict[Tensor, dict[str, Any]] = {}
     with path.open("rb") as file:
-        tensors = folder.read_tensors(file, files[OPTIMISER], 0, most)
+        tensors = folder.read_tensors(file, files[path.name], 0, most)
     for key, tensor in tensors.items():
         name, _, what = key.rpartition("/")
         if name not in parameters or tensor.shape not in (parameters[name].shape, ()):
             raise FolderError(f"{path}: {key[:80]} fits no parameter of the model. Restore it.")
-        state.setdefault(parameters[name], {})[what] = tensor.to(_place(parameters[name], tensor.ndim, optimiser))
-    optimiser.state.clear()
-    optimiser.state.update(state)
+        state.setdefault(parameters[name], {})[what] = tensor.to(_place(parameters[name], tensor.ndim, optimizer))
+    optimizer.state.clear()
+    optimizer.state.update(state)
 
 
-def _place(parameter: Parameter, axes: int, optimiser: Optimizer) -> torch.device:
-    """Beside the weights, but for the count of updates, which only fused and capturable optimisers want there."""
-    beside = any(group.get("fused") or group.get("capturable") for group in optimiser.param_groups)
+def _place(parameter: Parameter, axes: int, optimizer: Optimizer) -> torch.device:
+    """The device of an optimizer's tensor: the weights'; the step count is there in fused and capturable ones only."""
+    beside = any(group.get("fused") or group.get("capturable") for group in optimizer.param_groups)
     return parameter.device if axes or beside else torch.device("cpu")
 
 
 def is_whole(path: Path) -> bool:
-    """Whether every file of a model folder is as its manifest says."""
+    """Whether every file of a model folder matches its manifest."""
     try:
         verify(path)
     except FolderError:
@@ -266,6 +269,6 @@ def is_whole(path: Path) -> bool:
 
 
 def _free(path: Path) -> Path:
-    """A name for a damaged checkpoint that no other has."""
+    """An unused name for a damaged checkpoint."""
     candidates = (path.with_name(f"{path.name}.damaged{'' if n == 1 else f'-{n}'}") for n in range(1, 10**6))
     return next(candidate for candidate in candidates if not candidate.exists())

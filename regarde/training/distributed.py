@@ -2,7 +2,7 @@
 
     torchrun --nproc-per-node 2 -m regarde train my.tsv --out runs/mine
 
-Rank 0 alone writes, and tells the others what it read. An update takes as many batches as there are processes (times
+Only rank 0 writes; it sends what it read to the others. An update takes as many batches as there are processes (times
 training.accumulate); rank r computes every `size`-th of them. Gradients of a sum over tokens, divided by the tokens of
 all of them, are added up in one all-reduce, so n processes do what one does with training.accumulate = n.
 
@@ -25,12 +25,12 @@ from torch import Tensor
 
 from regarde.errors import RegardeError, is_out_of_memory
 
-PATIENCE = timedelta(minutes=30)  # with a process that neither answers nor dies; a dead one is noticed at once
+PATIENCE = timedelta(minutes=30)  # with a process that hangs; a dead one is noticed at once
 
 
 @dataclass(frozen=True)
 class World:
-    """This process among all that train together; alone unless it is told otherwise."""
+    """This process among all that train together."""
 
     rank: int = 0
     size: int = 1
@@ -39,11 +39,11 @@ class World:
 
     @property
     def writes(self) -> bool:
-        """Exactly one process does."""
+        """Whether this process writes the run; exactly one does."""
         return self.rank == 0
 
     def add(self, tensors: Sequence[Tensor]) -> None:
-        """Make each tensor the sum of what all processes hold: the same bits everywhere."""
+        """Replace each tensor by its sum over all processes: the same bits everywhere."""
         if self.size == 1:
             return
         flat = torch.cat([tensor.reshape(-1) for tensor in tensors])
@@ -53,18 +53,18 @@ class World:
             tensor.copy_(total.view_as(tensor))
 
     def spread(self, tensors: Sequence[Tensor]) -> None:
-        """Make each tensor what rank 0 holds."""
+        """Replace each tensor by that of rank 0."""
         if self.size > 1:
             with _in_touch():
                 for tensor in tensors:
                     dist.broadcast(tensor, src=0)
 
     def share(self, value: Any) -> Any:
-        """What rank 0 has, for everyone."""
+        """The value of rank 0, in every process."""
         return value if self.size == 1 else self.gather(value if self.writes else None)[0]
 
     def gather(self, value: Any) -> list[Any]:
-        """What each has, by rank."""
+        """The values of all processes, by rank."""
         if self.size == 1:
             return [value]
         content = torch.frombuffer(bytearray(json.dumps(value).encode()), dtype=torch.uint8).to(self.device)
@@ -78,7 +78,7 @@ class World:
         return [json.loads(bytes(f[: int(n)].tolist())) for f, n in zip(found, sizes, strict=True)]
 
     def agree(self, what: str, value: Any) -> None:
-        """Refuse to train where processes differ in something that must be the same."""
+        """Refuse to train if processes have different values."""
         found = self.gather(value)
         for rank, other in enumerate(found):
             if other != found[0]:
@@ -91,7 +91,7 @@ ALONE = World()
 
 @contextmanager
 def joined(device: str) -> Iterator[World]:
-    """The world that torchrun has put this process into, if it has."""
+    """The processes that torchrun started, or this process alone."""
     restarted = int(os.environ.get("TORCHELASTIC_RESTART_COUNT", "0")) > 0
     if int(os.environ.get("WORLD_SIZE", "1")) == 1:
         yield World(device=device, restarted=restarted)
@@ -101,12 +101,12 @@ def joined(device: str) -> Iterator[World]:
     with _in_touch():
         dist.init_process_group("nccl" if device == "cuda" else "gloo", timeout=PATIENCE)
     yield World(dist.get_rank(), dist.get_world_size(), device, restarted)
-    dist.destroy_process_group()  # not after an error: who waits for a lost process waits long
+    dist.destroy_process_group()  # not after an error: it would wait for a lost process
 
 
 @contextmanager
 def _in_touch() -> Iterator[None]:
-    """What is said where the others cannot be reached; torch has no error of its own for it."""
+    """Report a lost connection in one line; torch raises a RuntimeError for it."""
     try:
         yield
     except RuntimeError as error:

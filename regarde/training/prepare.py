@@ -1,27 +1,27 @@
-"""From what the user gave to what the trainer needs: read, infer what was not said, and say what was inferred."""
+"""From what the user gave to what the trainer needs: read the data, infer open settings, encode, order batches."""
 
 from __future__ import annotations
 
 import hashlib
 import math
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, NamedTuple
 
 import numpy as np
+import torch
 from numpy.typing import NDArray
 
 from regarde.config import Table
 from regarde.data import sampling
+from regarde.data.batch import EncodedPairs
 from regarde.data.corpus import Report, read_pairs, read_parallel
-from regarde.data.datasets import DATASETS
-from regarde.data.encoded import EncodedPairs
+from regarde.data.datasets import DATASETS, Split
 from regarde.data.formats import Pair
 from regarde.data.lines import File
-from regarde.errors import DataError, UsageError
+from regarde.errors import DataError, UsageError, counted
 from regarde.evaluation.metrics import MetricName
-from regarde.models import parameter_count
 from regarde.text import Text, TokenizerConfig, infer
 from regarde.training import recipe as recipes
 from regarde.training.guided import Guide, digest, read_guide
@@ -29,23 +29,25 @@ from regarde.training.recipe import DataConfig, Recipe, length
 
 FEWEST_PAIRS = 2
 SHOWN = 5  # pairs of a batch in a message
-SAMPLE = 20_000  # pairs looked at to choose tokenizers
-FEWEST_STEPS, MOST_STEPS = 5_000, 20_000  # of a run whose length was left to us
+SAMPLE = 20_000  # pairs read to choose tokenizers
+FEWEST_STEPS, MOST_STEPS = 5_000, 20_000  # of a run whose length is not given
 LARGEST_RATIO = 1000.0  # the bound of search.rules.max_ratio: one odd pair must not make an unreadable configuration
+
+Rows = NDArray[np.int64]
 
 
 @dataclass(frozen=True)
 class Prepared:
-    """A resolved recipe, its tokens, and a line for each thing that was inferred."""
+    """A resolved recipe, its tokens, and a note for each setting that was inferred."""
 
     recipe: Recipe
     text: Text
     train: EncodedPairs
     valid: EncodedPairs
     valid_pairs: list[Pair]
-    numbers: NDArray[np.int64]  # of the pair in the data that each training row is, counted from 1
+    numbers: NDArray[np.int64]  # of the pair in the data behind each training row, from 1
     notes: list[str]
-    guide: Guide | None = None  # links that attention is taught by
+    guide: Guide | None = None  # links that attention learns from
 
     def tokens_digest(self) -> str:
         """The SHA-256 of all tokens in their order."""
@@ -57,7 +59,7 @@ class Prepared:
         return sha.hexdigest()
 
     def named(self, rows: Sequence[int]) -> str:
-        """Pairs of the data in words; pair n is line n, unless lines were skipped."""
+        """Rows as pairs of the data, for messages; pair n is line n, unless lines were skipped."""
         data = self.recipe.data
         shown = ", ".join(f"{self.numbers[row]:,}" for row in rows[:SHOWN])
         more = f" and {len(rows) - SHOWN:,} more" if len(rows) > SHOWN else ""
@@ -65,14 +67,15 @@ class Prepared:
 
     @property
     def parameters(self) -> int:
-        """Of the model that will be trained."""
-        return parameter_count(self.recipe.model, len(self.text.source), len(self.text.target))
+        """How many the model has."""
+        with torch.device("meta"):  # counted, never allocated
+            return self.recipe.model.build(len(self.text.source), len(self.text.target)).parameter_count()
 
 
 def prepare(tables: Table, *, text: Text | None = None, processes: int = 1) -> Prepared:
-    """Read the data a recipe names and fill in what it leaves open; tokenizers are trained unless they are there."""
+    """Read the data a recipe names and infer the settings it leaves open; tokenizers are trained unless given."""
     notes: list[str] = []
-    recipe = recipes.parse(tables)  # mistakes in what was given are said before any data is read
+    recipe = recipes.parse(tables)  # mistakes are reported before any data is read
     data = recipe.data
     pairs, train_pairs, valid_pairs = read(data, recipe.training.seed, notes)
     recipe = _infer(recipe, tables, train_pairs, notes)
@@ -83,8 +86,8 @@ def prepare(tables: Table, *, text: Text | None = None, processes: int = 1) -> P
     notes.append(f"vocabularies: {len(text.source):,} source, {len(text.target):,} target")
     digest = digest_of(train_pairs)
     if data.sha256 not in ("", digest):
-        notes.append("warning: these are not the training pairs that the recipe's data.sha256 speaks of")
-    # how it was read is recorded, so that a run that goes on reads in the same way and asks nothing
+        notes.append("warning: the training pairs differ from those of the recipe (data.sha256)")
+    # recorded so that a resumed run reads the data in the same way and asks nothing
     data = replace(data, sha256=digest, header=bool(data.header), quotes=bool(data.quotes))
     recipe = replace(recipe, data=data)
     numbers = _numbers(pairs, train_pairs)[train.kept]
@@ -95,16 +98,16 @@ def prepare(tables: Table, *, text: Text | None = None, processes: int = 1) -> P
 def _guided(
     recipe: Recipe, pairs: Sequence[Pair], numbers: NDArray[np.int64], text: Text, notes: list[str]
 ) -> tuple[Recipe, Guide | None]:
-    """The links that attention is taught by, if any, and the recipe with their digest."""
+    """The links that attention learns from, if any, and the recipe with their digest."""
     guided = recipe.training.guided_alignment
     if not guided.links:
         return recipe, None
     sha256 = digest(Path(guided.links))
     if guided.sha256 not in ("", sha256):
-        notes.append("warning: these are not the links that training.guided_alignment.sha256 speaks of")
+        notes.append("warning: the links differ from those of the recipe (training.guided_alignment.sha256)")
     guided = replace(guided, sha256=sha256)
     guide = read_guide(guided, pairs, (numbers - 1).tolist(), text)
-    notes.append(f"attention is taught by {len(guide.links):,} links between tokens, weight {guided.weight:g}")
+    notes.append(f"attention learns from {counted(len(guide.links), 'link')} between tokens, weight {guided.weight:g}")
     return replace(recipe, training=replace(recipe.training, guided_alignment=guided)), guide
 
 
@@ -117,7 +120,7 @@ def digest_of(pairs: Sequence[Pair]) -> str:
 
 
 class Pairs(NamedTuple):
-    """All pairs of the data, and which of them to learn from; pairs to validate on."""
+    """All pairs of the data, those to learn from, and those to validate on."""
 
     pairs: list[Pair]
     train: list[Pair]
@@ -125,77 +128,73 @@ class Pairs(NamedTuple):
 
 
 def read(data: DataConfig, seed: int, notes: list[str]) -> Pairs:
-    """The data that a recipe names; what is to say of it is added to the notes."""
-    report = Report()
-    embedded = data.name in DATASETS and not data.source
-    pairs = list(_training_pairs(data, report))
-    notes.append(f"data: {data.name}, {len(pairs):,} pairs" if embedded else f"data: {report.summary()}")
-    notes += filter(None, [report.warning()])
+    """The data that a recipe names; remarks about it are added to the notes."""
+    embedded = data.name in DATASETS and not (data.source or data.target)
+    pairs = (
+        _embedded(data.name, "train", notes) if embedded else _read_files(_training_files(data), data, "data", notes)
+    )
     if len(pairs) < FEWEST_PAIRS:
         raise DataError(f"{len(pairs)} pair in the data: training needs at least {FEWEST_PAIRS}. Give more data.")
     if len({pair.target for pair in pairs}) == 1:
         notes.append("warning: all targets are equal, so there is nothing to learn but that one answer")
     if data.valid:
-        held_report = Report()
-        valid = list(_read_files(data.valid, data, held_report))
-        notes.append(f"validation: {held_report.summary()}")
-        notes += filter(None, [held_report.warning()])
-        return Pairs(pairs, pairs, valid)
+        return Pairs(pairs, pairs, _read_files(data.valid, data, "validation", notes))
     if embedded:
-        valid = [Pair(e.source, e.target) for e in DATASETS[data.name].split("valid")]
-        notes.append(f"validation: {len(valid):,} pairs of their own")
-        return Pairs(pairs, pairs, valid)
+        return Pairs(pairs, pairs, _embedded(data.name, "valid", notes))
     train, valid = sampling.split(pairs, seed=seed)
-    notes.append(f"validation: {len(valid):,} pairs held out, {len(train):,} left to learn from")
+    notes.append(f"validation: {counted(len(valid), 'pair')} held out, {len(train):,} left to learn from")
     return Pairs(pairs, train, valid)
 
 
+def _embedded(name: str, split: Split, notes: list[str]) -> list[Pair]:
+    pairs = [Pair(example.source, example.target) for example in DATASETS[name].split(split)]
+    count = f"{len(pairs):,} pairs"
+    notes.append(f"data: {name}, {count}" if split == "train" else f"validation: {count} of their own")
+    return pairs
+
+
 def _numbers(pairs: Sequence[Pair], chosen: Sequence[Pair]) -> NDArray[np.int64]:
-    """Where pairs that were chosen in their order stand among all, counted from 1."""
+    """The numbers of the chosen pairs among all, from 1; both are in the same order."""
     if len(chosen) == len(pairs):
         return np.arange(1, len(pairs) + 1)
     walk = enumerate(pairs, start=1)
     return np.fromiter((next(n for n, pair in walk if pair is wanted) for wanted in chosen), np.int64, len(chosen))
 
 
-def _training_pairs(data: DataConfig, report: Report) -> Iterator[Pair]:
+def _training_files(data: DataConfig) -> list[str]:
     if data.source or data.target:
         if not (data.source and data.target) or data.name:
             raise UsageError("Expected DATA, or both --source and --target. Give one or the other.")
-        return _read_files([data.source, data.target], data, report)
-    if data.name in DATASETS:
-        return (Pair(e.source, e.target) for e in DATASETS[data.name].split("train"))
+        return [data.source, data.target]
     if not data.name:
         raise UsageError(f"No data given. Give a file, --source and --target, or one of: {', '.join(DATASETS)}.")
     if data.name != "-" and not Path(data.name).exists():
         raise DataError(f"{data.name}: no such file or data set. Embedded: {', '.join(DATASETS)}.")
-    return _read_files([data.name], data, report)
+    return [data.name]
 
 
-def _read_files(names: Sequence[str], data: DataConfig, report: Report) -> Iterator[Pair]:
+def _read_files(names: Sequence[str], data: DataConfig, purpose: str, notes: list[str]) -> list[Pair]:
+    report = Report()
+    header, quotes, on_error = data.header, data.quotes, data.on_error
     if len(names) == 2:
         source, target = map(Path, names)
-        return read_parallel(
-            source, target, header=data.header, quotes=data.quotes, on_error=data.on_error, report=report
-        )
-    files: list[File] = ["-" if name == "-" else Path(name) for name in names]
-    return read_pairs(
-        files,
-        columns=data.columns or None,
-        header=data.header,
-        quotes=data.quotes,
-        on_error=data.on_error,
-        report=report,
-    )
+        pairs = read_parallel(source, target, header=header, quotes=quotes, on_error=on_error, report=report)
+    else:
+        files: list[File] = ["-" if name == "-" else Path(name) for name in names]
+        columns = data.columns or None
+        pairs = read_pairs(files, columns=columns, header=header, quotes=quotes, on_error=on_error, report=report)
+    found = list(pairs)
+    notes += [f"{purpose}: {report.summary()}", *filter(None, [report.warning()])]
+    return found
 
 
 def _infer(recipe: Recipe, tables: Table, pairs: Sequence[Pair], notes: list[str]) -> Recipe:
-    """Tokenizers, by looking at each side; the metric, by the target's tokenizer. What the tables say stays."""
+    """Choose tokenizers by each side's text and the metric by the target's tokenizer, unless the tables have them."""
     sources, targets = [pair.source for pair in pairs[:SAMPLE]], [pair.target for pair in pairs[:SAMPLE]]
-    source = recipe.text.source if _says(tables, "text", "source") else _tokenizer("source", sources, notes)
-    target = recipe.text.target if _says(tables, "text", "target") else _tokenizer("target", targets, notes)
+    source = recipe.text.source if _has(tables, "text", "source") else _tokenizer("source", sources, notes)
+    target = recipe.text.target if _has(tables, "text", "target") else _tokenizer("target", targets, notes)
     recipe = replace(recipe, text=replace(recipe.text, source=source, target=target))
-    if not _says(tables, "training", "metric"):
+    if not _has(tables, "training", "metric"):
         metric: MetricName = "bleu" if recipe.text.target.kind == "sentencepiece" else "exact_match"
         recipe = replace(recipe, training=replace(recipe.training, metric=metric))
     return recipe
@@ -207,8 +206,8 @@ def _tokenizer(side: str, texts: Sequence[str], notes: list[str]) -> TokenizerCo
     return guess.config
 
 
-def _says(tables: Table, *keys: str) -> bool:
-    """Whether the tables hold that key themselves, rather than leave it to its default."""
+def _has(tables: Table, *keys: str) -> bool:
+    """Whether the tables have that key, so that its default is not used."""
     inner: Any = tables
     for key in keys:
         if key not in inner:
@@ -223,25 +222,27 @@ def _encode(pairs: Sequence[Pair], text: Text, data: DataConfig, purpose: str, n
     if not len(encoded):
         raise DataError(f"All {len(pairs):,} {purpose} pairs are over the length limits ({limits}). Raise the limits.")
     if encoded.dropped:
-        notes.append(f"{purpose}: {len(encoded):,} pairs kept, {encoded.dropped:,} over the length limits ({limits})")
+        notes.append(
+            f"{purpose}: {counted(len(encoded), 'pair')} kept, {encoded.dropped:,} over the length limits ({limits})"
+        )
     return encoded
 
 
 def _lengths(recipe: Recipe, tables: Table, train: EncodedPairs, processes: int, notes: list[str]) -> Recipe:
-    """How long a translation may grow and how long to train, from the data."""
-    if not _says(tables, "search", "rules", "max_ratio"):
+    """Infer the length limit of translations and the length of training from the data."""
+    if not _has(tables, "search", "rules", "max_ratio"):
         ratio = float(np.max(train.targets.lengths / train.sources.lengths))
         rules = replace(recipe.search.rules, max_ratio=min(max(2.0, math.ceil(ratio * 1.2)), LARGEST_RATIO))
         recipe = replace(recipe, search=replace(recipe.search, rules=rules))
     training = recipe.training
-    batches = len(epoch(recipe, train, 0))
+    batches = len(epoch_batches(recipe, train, 0))
     at_once = training.accumulate * processes
     if not training.steps and (training.tokens or training.minutes):
         notes.append(f"training: {length(training)}, epochs of {batches:,} batches")
         return recipe
     if not training.steps:
         steps = -(-training.epochs * batches // at_once)
-        if not _says(tables, "training", "epochs"):
+        if not _has(tables, "training", "epochs"):
             steps = min(max(steps, FEWEST_STEPS), MOST_STEPS)
         recipe = replace(recipe, training=replace(training, steps=max(1, steps)))
     steps = recipe.training.steps
@@ -250,14 +251,36 @@ def _lengths(recipe: Recipe, tables: Table, train: EncodedPairs, processes: int,
     return recipe
 
 
-def epoch(recipe: Recipe, train: EncodedPairs, number: int) -> list[NDArray[np.int64]]:
+class Order:
+    """Takes batches one after the other; `epoch` is that of the last one taken, `position` counts those taken of it."""
+
+    def __init__(self, recipe: Recipe, train: EncodedPairs, epoch: int = 0, position: int = 0) -> None:
+        self.recipe = recipe
+        self.train = train
+        self.epoch = epoch
+        self.position = position
+        self._batches = epoch_batches(recipe, train, epoch)
+
+    def take(self, count: int) -> list[Rows]:
+        """The rows of the next batches."""
+        return [self._next() for _ in range(count)]
+
+    def _next(self) -> Rows:
+        if self.position >= len(self._batches):
+            self.epoch, self.position = self.epoch + 1, 0
+            self._batches = epoch_batches(self.recipe, self.train, self.epoch)
+        self.position += 1
+        return self._batches[self.position - 1]
+
+
+def epoch_batches(recipe: Recipe, train: EncodedPairs, epoch: int) -> list[Rows]:
     """The batches of one epoch, as rows."""
     training = recipe.training
     return sampling.batches(
         train.sources.lengths,
         train.targets.lengths,
         seed=training.seed,
-        epoch=number,
+        epoch=epoch,
         pairs=training.batch_pairs,
         tokens=training.batch_tokens,
     )

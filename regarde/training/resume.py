@@ -1,28 +1,28 @@
-"""What must be the same for a run to go on, and what may differ at the price of exactness.
+"""What must be the same to resume a run, and what may differ if the result need not be exact.
 
-    the data            must be the same pairs, wherever they lie
-    the settings        must be the same, but for those that change no number
-    training.steps      may differ, like tokens and minutes; a schedule that ends with them is then another one
-    the circumstances   may differ; the last bits of the numbers may then differ too
+    the data            must be the same pairs, in any file
+    the settings        must be the same, except those that change no number
+    training.steps      may differ, like tokens and minutes; the schedule changes with them
+    the circumstances   may differ; the last bits of the numbers may differ then
 
-Under `exact` nothing may differ that could change a number.
+With `exact`, nothing that could change a number may differ.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterator
+from dataclasses import dataclass
 from pathlib import Path
 
 from regarde import config
+from regarde.config import Table
 from regarde.errors import DataError, FolderError, UsageError
-from regarde.manifest import LOCK
+from regarde.folder.manifest import CHECKPOINTS, LOCK
 from regarde.training.checkpoint import Checkpoint, Circumstances
-from regarde.training.circumstances import DATA
-from regarde.training.differences import differences
 from regarde.training.recipe import Recipe
-from regarde.training.run import LOG, METRICS, RunFolder, refuse_existing
+from regarde.training.run import DATA, LOG_FILE, METRICS_FILE, RunFolder, refuse_existing
 
-# where the pairs lie is no matter, they are held against their SHA-256
+# the pairs are compared by their SHA-256, whatever their files
 _HARMLESS = {
     *("data.name", "data.source", "data.target", "data.valid", "data.sha256"),
     *("data.columns", "data.header", "data.quotes", "data.on_error"),
@@ -32,25 +32,25 @@ _LENGTH = {"training.steps", "training.epochs", "training.tokens", "training.min
 
 
 def last_checkpoint(run: RunFolder, notes: list[str]) -> Checkpoint | None:
-    """The newest whole checkpoint of a run, or None where it had not come to its first."""
+    """The newest undamaged checkpoint of a run, or None if it has none yet."""
     skipped: list[str] = []
     checkpoint = run.checkpoints.newest(skipped)
     notes += [f"warning: {note}" for note in skipped]
     if checkpoint:
         notes.append(f"going on from {checkpoint.path.name} of {run.path}")
     elif skipped:
-        raise FolderError(f"{run.path}: none of {len(skipped)} checkpoints is whole. {skipped[0]}")
+        raise FolderError(f"{run.path}: all checkpoints are damaged ({len(skipped)}). {skipped[0]}")
     else:
-        refuse_existing(run.path, but=(LOCK, METRICS, LOG, "checkpoints"))
+        refuse_existing(run.path, but=(LOCK, METRICS_FILE, LOG_FILE, CHECKPOINTS))
         run.rewind(0)
     return checkpoint
 
 
 def check(checkpoint: Checkpoint, recipe: Recipe, now: Circumstances, *, exact: bool) -> list[str]:
-    """Refuse what cannot go on; gives a line for each thing that makes it inexact."""
+    """Refuse a run that cannot be resumed; returns a warning for each difference that makes it inexact."""
     run = checkpoint.path.parent.parent
     _check_data(run, checkpoint.circumstances, now)
-    remarks = [*_settings(run, checkpoint, recipe), *_domain(checkpoint.circumstances, now)]
+    remarks = [*_changed_settings(run, checkpoint, recipe), *_changed_circumstances(checkpoint.circumstances, now)]
     if remarks and exact:
         raise UsageError(f"{run}: cannot go on exactly: {'; '.join(remarks)}. Leave out --exact, or restore that.")
     return [f"warning: going on, but not bit for bit: {remark}" for remark in remarks]
@@ -63,7 +63,7 @@ def _check_data(run: Path, before: Circumstances, now: Circumstances) -> None:
             raise DataError(f"{run}: the {purpose} pairs have changed ({given}). Give the same data, or train anew.")
 
 
-def _settings(run: Path, checkpoint: Checkpoint, recipe: Recipe) -> Iterator[str]:
+def _changed_settings(run: Path, checkpoint: Checkpoint, recipe: Recipe) -> Iterator[str]:
     if recipe.training.minutes:
         yield "how many steps training.minutes allow depends on the machine"
     if 0 < recipe.training.steps < checkpoint.state.step:
@@ -77,7 +77,32 @@ def _settings(run: Path, checkpoint: Checkpoint, recipe: Recipe) -> Iterator[str
             raise UsageError(f"{run}: {given}. A run keeps its settings: leave that out, or train anew.")
 
 
-def _domain(before: Circumstances, now: Circumstances) -> Iterator[str]:
+def _changed_circumstances(before: Circumstances, now: Circumstances) -> Iterator[str]:
     for key in now:
         if key not in (*DATA, "seed") and now[key] != before.get(key):
             yield f"{key} was {before.get(key)}, is {now[key]}"
+
+
+@dataclass(frozen=True)
+class ChangedSetting:
+    """A setting by its dotted key, as expected and as given."""
+
+    key: str
+    expected: object
+    given: object
+
+
+def differences(expected: Table, given: Table) -> Iterator[ChangedSetting]:
+    """The settings in which two configurations differ, in the order of their keys."""
+    ours, theirs = dict(_settings(expected)), dict(_settings(given))
+    for key in sorted(ours.keys() | theirs.keys()):
+        if ours.get(key) != theirs.get(key):
+            yield ChangedSetting(key, ours.get(key), theirs.get(key))
+
+
+def _settings(table: Table, where: str = "") -> Iterator[tuple[str, object]]:
+    for key, value in table.items():
+        if isinstance(value, dict):
+            yield from _settings(value, f"{where}{key}.")
+        else:
+            yield f"{where}{key}", value

@@ -1,32 +1,45 @@
-"""A run folder: the model, with the story of its training beside it.
+"""A run folder: the model, with the record of its training beside it.
 
 runs/NAME/   the best model so far (see regarde.folder)
     checkpoints/step-N/   the model and its training after step N, the last ones kept (training.keep)
     metrics.jsonl         one JSON object a line: training and validation
-    train.log             what was said
+    train.log             inferred settings, versions, validations, warnings
     .lock                 held by the process that trains
 """
 
 from __future__ import annotations
 
+import importlib.metadata
 import json
 import os
+import platform
 from contextlib import ExitStack
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Protocol, Self
 
-from regarde import folder
+import torch
+
+import regarde
+from regarde.data.datasets import DATASETS
 from regarde.errors import DiskError, UsageError
-from regarde.manifest import LOCK, locked
-from regarde.training.checkpoint import Checkpoints, Snapshot, is_whole, remedy
+from regarde.evaluation.metrics import METRICS, Metric
+from regarde.folder import model as folder
+from regarde.folder.manifest import CHECKPOINTS, LOCK, locked
+from regarde.models.interface import Model
+from regarde.native import library
+from regarde.training.checkpoint import Checkpoints, Circumstances, Snapshot, TrainingState, is_whole, remedy
+from regarde.training.prepare import Prepared, digest_of
+from regarde.training.recipe import Recipe, length
 
 Record = dict[str, float | int | str]
-METRICS = "metrics.jsonl"
-LOG = "train.log"
+METRICS_FILE = "metrics.jsonl"
+LOG_FILE = "train.log"
+DATA = {"data_sha256": "training", "valid_sha256": "validation"}  # the circumstances that are not of the machine
 
 
 def refuse_existing(path: Path, *, but: tuple[str, ...] = ()) -> None:
-    """An old run, or anything else that is there, is never overwritten; an empty folder is nothing."""
+    """Refuse a path where anything exists except the names in `but`; an empty folder is accepted."""
     try:
         taken = path.is_symlink() or path.exists()
         if taken and path.is_dir():
@@ -38,75 +51,106 @@ def refuse_existing(path: Path, *, but: tuple[str, ...] = ()) -> None:
         raise UsageError(f"{path}: exists already and is never overwritten. {remedy}")
 
 
-class Story(Protocol):
-    """Where a training leaves what it did."""
-
-    path: Path
-
-    def record(self, record: Record) -> None: ...
-
-    def log(self, line: str) -> None: ...
-
-    def recorded(self) -> int: ...
-
-    def rewind(self, recorded: int) -> bool: ...
-
-    def save(self, snapshot: Snapshot, keep: int) -> None: ...
-
-    def publish(self, snapshot: Snapshot) -> None: ...
-
-    def has_model(self) -> bool: ...
-
-    def tidy(self, checkpoint: Path, keep: int) -> None: ...
-
-
-class Elsewhere:
-    """Another process writes the story."""
+class RunWriter:
+    """Where a training writes its metrics, log, checkpoints and best model: nowhere, if another process writes them."""
 
     def __init__(self, path: Path) -> None:
         self.path = path
 
-    def record(self, record: Record) -> None: ...
+    def record(self, record: Record) -> None:
+        """Add a line to metrics.jsonl."""
 
-    def log(self, line: str) -> None: ...
+    def log(self, line: str) -> None:
+        """Add a line to train.log."""
 
     def recorded(self) -> int:
+        """The size of metrics.jsonl in bytes, all of them on the disk."""
         return 0
 
     def rewind(self, recorded: int) -> bool:
+        """Cut metrics.jsonl back to an earlier size; whether it had that size."""
         return True
 
-    def save(self, snapshot: Snapshot, keep: int) -> None: ...
+    def save(self, snapshot: Snapshot, keep: int) -> None:
+        """Save a checkpoint and remove the oldest."""
 
-    def publish(self, snapshot: Snapshot) -> None: ...
+    def publish(self, snapshot: Snapshot) -> None:
+        """Make this the model of the run."""
 
     def has_model(self) -> bool:
+        """Whether a model was published and is undamaged."""
         return True
 
-    def tidy(self, checkpoint: Path, keep: int) -> None: ...
+    def tidy(self, checkpoint: Path, keep: int) -> None:
+        """Remove what a killed process left, once an undamaged checkpoint was found."""
 
 
-class RunFolder:
-    """The folder of a run, locked for this process. A new one must be free; an old one is opened to go on with it."""
+@dataclass(frozen=True)
+class Progress:
+    """The progress of a training since the last report."""
+
+    step: int
+    share: float  # of the budget
+    epoch: int
+    loss: float
+    rate: float
+    norm: float
+    tokens_per_second: float
+    seconds: float
+
+
+@dataclass(frozen=True)
+class Validation:
+    """The figures of a validation, and whether it is the best so far."""
+
+    step: int
+    loss: float
+    metric: Metric
+    value: float
+    best: bool
+    seconds: float
+
+
+class TrainingObserver(Protocol):
+    """Gets the progress of a training."""
+
+    def progressed(self, progress: Progress) -> None: ...
+
+    def validated(self, validation: Validation) -> None: ...
+
+
+@dataclass(frozen=True)
+class Outcome:
+    """A finished training."""
+
+    run: RunWriter
+    best: Validation
+    last: Validation
+    parameters: int
+    seconds: float
+
+
+class RunFolder(RunWriter):
+    """The folder of a run, locked for this process: a new one, or an old one to resume."""
 
     def __init__(self, path: Path, *, old: bool = False) -> None:
-        if not old or not (path / "checkpoints").is_dir():
-            refuse_existing(path, but=(LOCK, METRICS, LOG) if old else ())
-        self.path = path
+        if not old or not (path / CHECKPOINTS).is_dir():
+            refuse_existing(path, but=(LOCK, METRICS_FILE, LOG_FILE) if old else ())
+        super().__init__(path)
         try:
             path.mkdir(parents=True, exist_ok=True)
             with ExitStack() as undo:
                 self._lock = locked(path)
                 undo.callback(os.close, self._lock)
                 if not old:
-                    refuse_existing(path, but=(LOCK,))  # somebody may have been here since
-                (path / "checkpoints").mkdir(exist_ok=True)
-                self._metrics = _Lines(path / METRICS)
-                self._log = _Lines(path / LOG)
+                    refuse_existing(path, but=(LOCK,))  # another process may have written here since
+                (path / CHECKPOINTS).mkdir(exist_ok=True)
+                self._metrics = _LineFile(path / METRICS_FILE)
+                self._log = _LineFile(path / LOG_FILE)
                 undo.pop_all()
         except OSError as error:
             raise DiskError(f"{path}: cannot be made ({error.strerror}). Give another --out.") from None
-        self.checkpoints = Checkpoints(path / "checkpoints")
+        self.checkpoints = Checkpoints(path / CHECKPOINTS)
 
     def __enter__(self) -> Self:
         return self
@@ -117,40 +161,32 @@ class RunFolder:
         os.close(self._lock)
 
     def record(self, record: Record) -> None:
-        """One line of metrics.jsonl."""
         self._metrics.write(json.dumps(record))
 
     def log(self, line: str) -> None:
-        """One line of train.log."""
         self._log.write(line)
 
     def recorded(self) -> int:
-        """How many bytes of metrics.jsonl there are, all of them on the disk."""
         return self._metrics.settled()
 
     def rewind(self, recorded: int) -> bool:
-        """Cut metrics.jsonl back to what it was; whether all of that was there."""
         return self._metrics.cut(recorded)
 
     def save(self, snapshot: Snapshot, keep: int) -> None:
-        """A checkpoint, in the place of the oldest one."""
         self.checkpoints.save(snapshot, keep)
 
     def publish(self, snapshot: Snapshot) -> None:
-        """The model of the run is now this one."""
         folder.save(self.path, snapshot.tables, snapshot.text, snapshot.model, snapshot.card)
 
     def has_model(self) -> bool:
-        """Whether a model was published and is whole."""
         return is_whole(self.path)
 
     def tidy(self, checkpoint: Path, keep: int) -> None:
-        """Clear away what somebody who was killed has left, once a whole checkpoint was found."""
         self.checkpoints.prune(keep, checkpoint)
 
 
-class _Lines:
-    """A file of lines, each written at once. One that was cut off by a crash is removed."""
+class _LineFile:
+    """A file of lines, each written at once. An incomplete last line is removed."""
 
     def __init__(self, path: Path) -> None:
         self.path = path
@@ -188,3 +224,59 @@ class _Lines:
 
 def _not_written(path: Path, error: OSError) -> DiskError:
     return DiskError(f"{path}: not written ({error.strerror}). {remedy(path.parent)}")
+
+
+def model_card(recipe: Recipe, model: Model, state: TrainingState) -> str:
+    """Markdown for the folder's README.md."""
+    data = recipe.data
+    found = "none yet"
+    if state.last:
+        metric = METRICS[recipe.training.metric].show(state.last.value)
+        found = f"loss {state.last.loss:.4f}, {metric}, after {state.last.step:,} steps"
+    name = data.name or f"{data.source} and {data.target}"
+    languages = f"{recipe.source_language or 'not stated'} -> {recipe.target_language or 'not stated'}"
+    return f"""# A {recipe.model.kind} model trained with Regarde
+
+| | |
+|---|---|
+| model | {recipe.model.kind}, {model.parameter_count():,} parameters |
+| languages | {languages} |
+| source tokens | {recipe.text.source.kind} |
+| target tokens | {recipe.text.target.kind} |
+| data | {name} (SHA-256 of the training pairs {data.sha256[:16]}…) |
+| trained | {state.step:,} steps, of {length(recipe.training)}; seed {recipe.training.seed} |
+| validation | {found} |
+
+    regarde translate THIS_FOLDER < sentences.txt
+    regarde show THIS_FOLDER "a sentence"
+
+config.toml holds every setting; manifest.json the SHA-256 of each file.
+"""
+
+
+def circumstances(prepared: Prepared, device: torch.device | str, processes: int = 1) -> Circumstances:
+    """Versions, device, threads, seed and data of a run: where all are the same, results are the same bit for bit."""
+    recipe = prepared.recipe
+    embedded = recipe.data.name in DATASETS
+    packages = ["numpy", "sentencepiece", *(["babel"] if embedded else [])]  # the dates depend on babel's version
+    return {
+        "regarde": regarde.__version__,
+        "python": platform.python_version(),
+        "torch": torch.__version__,
+        **{name: _version(name) for name in packages},
+        "device": str(device),
+        "processor": f"{platform.machine()} {torch.backends.cpu.get_cpu_capability()}",
+        "native": library.simd() if library.available() else "none",
+        "threads": torch.get_num_threads(),
+        "processes": processes,
+        "seed": recipe.training.seed,
+        "data_sha256": recipe.data.sha256,
+        "valid_sha256": digest_of(prepared.valid_pairs),
+    }
+
+
+def _version(package: str) -> str:
+    try:
+        return importlib.metadata.version(package)
+    except importlib.metadata.PackageNotFoundError:
+        return "not installed"

@@ -17,7 +17,7 @@ from torch import Tensor
 
 from regarde.data.batch import Batched
 from regarde.models.interface import Decoder, Encoding, State
-from regarde.text.vocabulary import BOS, EOS, PAD
+from regarde.text.tokenizers import BOS, EOS, PAD
 
 
 @dataclass(frozen=True, eq=False)

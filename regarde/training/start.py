@@ -1,43 +1,88 @@
-"""From a name to a trained model: what `regarde train` and `regarde.train` both do."""
+"""From a request to a trained model: what `regarde train` and `regarde.train` both do."""
 
 from __future__ import annotations
 
+import itertools
 import warnings
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from contextlib import ExitStack, closing, contextmanager
+from dataclasses import dataclass
 from pathlib import Path
 
 from regarde import config
 from regarde.config import Table
 from regarde.data.corpus import OnError
 from regarde.data.datasets import DATASETS
+from regarde.engines.devices import settled_threads
+from regarde.engines.native import NativeEngine, TensorKind, Unfit
 from regarde.errors import RegardeWarning, UsageError
+from regarde.folder import model as folder
+from regarde.folder.loading import slower
+from regarde.folder.manifest import CHECKPOINTS
+from regarde.models import Model
+from regarde.native import library
+from regarde.native.settings import flattened
 from regarde.training import presets
-from regarde.training.job import Request, Run, Silence, default_folder, free_folder, named_folder, ready
-from regarde.training.prepare import Prepared
-from regarde.training.run import RunFolder
-from regarde.training.trainer import Trainer, Watcher
-
-__all__ = ["Run", "Silence", "compose", "default_folder", "free_folder", "ready", "request", "start", "train"]
+from regarde.training.board import Board, writer_class
+from regarde.training.checkpoint import Checkpoint
+from regarde.training.distributed import ALONE, World
+from regarde.training.prepare import Prepared, prepare
+from regarde.training.resume import check, last_checkpoint
+from regarde.training.run import Outcome, Progress, RunFolder, RunWriter, TrainingObserver, Validation
+from regarde.training.trainer import Trainer
+from regarde.translate import Translator
 
 PRESET = "rnnsearch-small"
-DROPOUT = 0.3  # for people's own pairs, which are mostly few and read many times
+DROPOUT = 0.3  # for the user's own pairs, which are mostly few and read many times
 
 
-def compose(
-    data: Table, *, preset: str | None = None, recipe: Path | None = None, settings: Sequence[str] = ()
-) -> Table:
-    """The tables of a run. Each of these is laid over the one before it: preset, recipe, data, settings.
+class Silence:
+    """An observer that reports nothing."""
 
-    Without a recipe, the preset is rnnsearch-small unless it is said, with more dropout for pairs of one's own;
-    a recipe stands alone unless a preset is said.
-    """
-    below = presets.preset(preset or PRESET).recipe if preset or recipe is None else {}
-    if _own(data, preset, recipe):
-        below = config.merge(below, {"model": {"dropout": DROPOUT}})
-    above = config.read(recipe) if recipe else {}
-    above.pop("about", None)  # the file of a preset is a recipe too, and what it tells of itself is not trained
-    given = {"data": _stated(data)}
-    return config.override(config.merge(config.merge(below, above), given), settings)
+    def progressed(self, progress: Progress) -> None: ...
+
+    def validated(self, validation: Validation) -> None: ...
+
+
+@dataclass(frozen=True)
+class Run:
+    """A finished run and its folder."""
+
+    folder: Path
+    outcome: Outcome
+
+    def load(self) -> Translator:
+        return folder.load(self.folder)
+
+
+@dataclass(frozen=True)
+class TrainingRequest:
+    """What to train, and where."""
+
+    tables: Table | None  # None: as the run to resume has them
+    path: Path | None  # None: a free folder named after the data
+    settings: Sequence[str] = ()
+    resume: bool = False
+    exact: bool = False
+    device: str = "cpu"
+    threads: int = 0
+    notes: Sequence[str] = ()  # defaults that were chosen
+
+
+@dataclass(frozen=True)
+class TrainingJob:
+    """A training that is ready to begin or to go on, and a note for each setting that was inferred."""
+
+    trainer: Trainer
+    run: RunWriter
+    checkpoint: Checkpoint | None
+    notes: list[str]
+
+    def train(self, observer: TrainingObserver) -> Run:
+        if not (self.trainer.recipe.training.tensorboard and self.trainer.world.writes):
+            return Run(self.run.path, self.trainer.train(self.run, observer, self.checkpoint))
+        with closing(Board(self.run.path, self.checkpoint.state.step if self.checkpoint else 0, observer)) as board:
+            return Run(self.run.path, self.trainer.train(self.run, board, self.checkpoint))
 
 
 def train(
@@ -59,16 +104,15 @@ def train(
     device: str = "cpu",
     threads: int = 0,
 ) -> Run:
-    """Train on a data set or a file of pairs; what is not said is inferred.
+    """Train on a data set or a file of pairs; settings that are not given are inferred.
 
     run = regarde.train("my.tsv", preset="rnnsearch-small", settings=["training.steps=500"])
     run = regarde.train("runs/my", resume=True)
 
     The string "dates" is the embedded data set, Path("dates") always a file. `header` says whether the first row names
     the columns, `quotes` whether double quotes enclose fields; where the data seem to have either, they must be given.
-    With `resume`, a run that was stopped goes
-    on exactly where it was; `exact` refuses where that cannot be. `threads` are for this run alone; 0 chooses by the
-    model's size.
+    With `resume`, a stopped run goes on exactly where it was; `exact` refuses to go on inexactly. `threads` apply to
+    this run alone; 0 chooses by the model's size.
     """
     name = f"./{data}" if isinstance(data, Path) and str(data) in ("-", *DATASETS) else str(data or "")
     given = {
@@ -81,7 +125,7 @@ def train(
         "quotes": quotes,
         "on_error": on_error,
     }
-    order = request(
+    wanted = request(
         given,
         preset=preset,
         recipe=Path(recipe) if recipe else None,
@@ -92,11 +136,28 @@ def train(
         device=device,
         threads=threads,
     )
-    with ready(order) as job:
+    with ready(wanted) as job:
         for note in job.notes:
             if note.startswith("warning: "):
                 warnings.warn(note.removeprefix("warning: "), RegardeWarning, stacklevel=2)
         return job.train(Silence())
+
+
+def compose(
+    data: Table, *, preset: str | None = None, recipe: Path | None = None, settings: Sequence[str] = ()
+) -> Table:
+    """The tables of a run: preset, recipe, data, settings, each laid over the one before it.
+
+    Without a preset and a recipe, the preset is rnnsearch-small, with more dropout for the user's own pairs. A recipe
+    is laid over a preset only if one is given.
+    """
+    below = presets.preset(preset or PRESET).recipe if preset or recipe is None else {}
+    if _is_default(data, preset, recipe):
+        below = config.merge(below, {"model": {"dropout": DROPOUT}})
+    above = config.read(recipe) if recipe else {}
+    above.pop("about", None)  # a preset's file is a recipe too; its description is not trained
+    given = {"data": _stated(data)}
+    return config.override(config.merge(config.merge(below, above), given), settings)
 
 
 def request(
@@ -110,8 +171,8 @@ def request(
     exact: bool = False,
     device: str = "cpu",
     threads: int = 0,
-) -> Request:
-    """The request behind a command or a call. To resume, data may also be the run folder itself, or be left out."""
+) -> TrainingRequest:
+    """The request of a command or a call. To resume, data may also be the run folder itself, or be left out."""
     given = _stated(data)
     path: Path | None
     tables: Table | None
@@ -128,24 +189,96 @@ def request(
     else:
         tables = compose(data, preset=preset, recipe=recipe, settings=settings)
         where = tables["data"]
-        if _own(data, preset, recipe) and tables["model"].get("dropout") == DROPOUT:  # which --set may have changed
+        if _is_default(data, preset, recipe) and tables["model"].get("dropout") == DROPOUT:  # unless --set changed it
             notes = [f"model: {PRESET}, with dropout {DROPOUT} for pairs of your own"]
         path = out or (named_folder(where.get("name") or where.get("source", "")) if resume else None)
-    return Request(tables, path, settings, resume, exact, device, threads, notes)
+    return TrainingRequest(tables, path, settings, resume, exact, device, threads, notes)
 
 
-def _stated(data: Table) -> Table:
-    """What is not left to the recipe or to its defaults; False is an answer."""
-    return {key: value for key, value in data.items() if value or value is False}
+@contextmanager
+def ready(request: TrainingRequest, world: World = ALONE) -> Iterator[TrainingJob]:
+    """Do everything that comes before the first step, and hold the run folder's lock."""
+    if world.size > 1 and request.path is None:
+        raise UsageError("Several processes train one run: give it a place by --out, which a restart will find again.")
+    again = request.resume or (world.restarted and request.path is not None)
+    notes: list[str] = []
+    with ExitStack() as held:
+        run: RunWriter | None = None
+        found: Checkpoint | None = None
+        if again and world.writes and request.path and (request.path / CHECKPOINTS).is_dir():
+            run = old = held.enter_context(RunFolder(request.path, old=True))
+            found = last_checkpoint(old, notes)
+        text = found.text if found else None
+        message = world.share(found.as_message() if found else None)
+        if message and not found:
+            found = Checkpoint.from_message(message)
+        prepared = prepare(_tables(request, found), text=text, processes=world.size)
+        if prepared.recipe.training.tensorboard:
+            writer_class()  # fails before a folder is made
+        threads = request.threads or (found.threads if found else 0)
+        held.enter_context(settled_threads(threads, prepared.parameters))
+        trainer = Trainer(prepared, request.device, world)  # a model that cannot be built leaves no folder behind
+        if found:
+            notes += check(found, trainer.recipe, trainer.circumstances, exact=request.exact)
+        if run is None:
+            data = prepared.recipe.data
+            path = request.path or free_folder(named_folder(data.name or data.source))
+            run = held.enter_context(RunFolder(path, old=again)) if world.writes else RunWriter(path)
+        slow = _unsupported(prepared, trainer.model)
+        yield TrainingJob(trainer, run, found, [*request.notes, *prepared.notes, *slow, *notes])
 
 
-def _own(data: Table, preset: str | None, recipe: Path | None) -> bool:
-    """Whether the model is left to us, for pairs that are not embedded."""
-    return preset is None and recipe is None and data.get("name") not in DATASETS
-
-
-def start(prepared: Prepared, path: Path, watcher: Watcher, *, device: str = "cpu") -> Run:
+def start(prepared: Prepared, path: Path, observer: TrainingObserver, *, device: str = "cpu") -> Run:
     """Train what was prepared into a new run folder."""
     trainer = Trainer(prepared, device)
     with RunFolder(path) as run:
-        return Run(path, trainer.train(run, watcher))
+        return Run(path, trainer.train(run, observer))
+
+
+def named_folder(data: str) -> Path:
+    """runs/NAME, whether it exists or not."""
+    name = "stdin" if data == "-" else Path(data).name.split(".")[0]
+    return Path("runs") / (name or "run")
+
+
+def free_folder(path: Path) -> Path:
+    """The path itself, or the first of its siblings PATH-2, -3, … that does not exist."""
+    siblings = (path.with_name(f"{path.name}-{n}") for n in itertools.count(2))
+    return next(candidate for candidate in itertools.chain([path], siblings) if not candidate.exists())
+
+
+def _stated(data: Table) -> Table:
+    """The keys that were given; False is a value."""
+    return {key: value for key, value in data.items() if value or value is False}
+
+
+def _is_default(data: Table, preset: str | None, recipe: Path | None) -> bool:
+    """Whether the user gives pairs of their own and chooses no model."""
+    return preset is None and recipe is None and data.get("name") not in DATASETS
+
+
+def _unsupported(prepared: Prepared, model: Model) -> list[str]:
+    """A note if the native engine does not support the model, before it is trained rather than after."""
+    sizes = {"source": len(prepared.text.source), "target": len(prepared.text.target)}
+    settings = flattened({"model": prepared.recipe.model, "vocabulary": sizes})
+    kinds = {name: TensorKind(tuple(tensor.shape), in_bytes=False) for name, tensor in model.state_dict().items()}
+    try:
+        if library.available():
+            NativeEngine.check(settings, kinds)
+    except Unfit as reason:
+        return [slower(str(reason))]
+    return []
+
+
+def _tables(request: TrainingRequest, found: Checkpoint | None) -> Table:
+    """The settings as they are given, or as the run has them."""
+    if request.tables is not None:
+        return request.tables
+    if found:
+        # a run that does not record header and quotes was read without either
+        plain = {"data": {"header": False, "quotes": False}}
+        return config.override(config.merge(plain, found.tables), request.settings)
+    assert request.path is not None
+    if not request.path.is_dir():
+        raise UsageError(f"{request.path}: no such run. Give the folder of one, or data to begin one with.")
+    raise UsageError(f"{request.path}: no checkpoint to go on from. Give its data again, together with --resume.")

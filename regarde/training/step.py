@@ -14,32 +14,31 @@ from regarde.data.batch import Batch
 from regarde.errors import RegardeError
 from regarde.models.interface import Model
 from regarde.native.library import keep_memory
-from regarde.training import truncated
 from regarde.training.distributed import ALONE, World
 from regarde.training.guided import Guide
-from regarde.training.loss import word_loss
+from regarde.training.loss import truncated_backward, word_loss
 from regarde.training.recipe import TrainingConfig
 from regarde.training.scheduled import SampledDecoder
 
 
 @dataclass(frozen=True)
-class Part:
+class NumberedBatch:
     """One of the batches of an update, and its number among all batches of the training."""
 
     batch: Batch
     number: int
-    gold: Tensor | None = None  # (B, T, S) where attention should look, if it is taught
+    gold: Tensor | None = None  # (B, T, S) where attention should look, if it is guided
 
 
 @dataclass(frozen=True)
 class StepResult:
-    """What one update saw."""
+    """The figures of one update."""
 
-    loss: float  # per target token, smoothing and the teaching of attention included
+    loss: float  # per target token, label smoothing and guided alignment included
     tokens: int  # of the target, EOS included
     norm: float  # of the gradient before clipping
     rate: float
-    stop: bool = False  # whether any process was asked to
+    stop: bool = False  # whether any process received a signal
 
 
 class NotFiniteError(RegardeError):
@@ -51,7 +50,7 @@ class NotFiniteError(RegardeError):
 
 
 class Stepper:
-    """A model, its optimiser and its schedule."""
+    """A model, its optimizer and its schedule."""
 
     def __init__(
         self, model: Model, config: TrainingConfig, total: int, world: World = ALONE, guide: Guide | None = None
@@ -62,68 +61,68 @@ class Stepper:
         self.world = world
         self.guide = guide
         self.parameters = [parameter for parameter in model.parameters() if parameter.requires_grad]
-        self.optimiser = config.optimiser.build(self.parameters)
+        self.optimizer = config.optimizer.build(self.parameters)
         keep_memory()
 
     def __call__(self, batch: Batch, step: int) -> StepResult:
         """Update number `step`, counted from 0, on one batch."""
-        return self.update([Part(batch, step)], step, tokens=int(batch.target_mask.sum()))
+        return self.update([NumberedBatch(batch, step)], step, tokens=int(batch.target_mask.sum()))
 
-    def update(self, parts: Sequence[Part], step: int, *, tokens: int, stop: bool = False) -> StepResult:
-        """The same on this process's share of several batches that hold `tokens` target tokens in all processes.
+    def update(self, batches: Sequence[NumberedBatch], step: int, *, tokens: int, stop: bool = False) -> StepResult:
+        """The same on this process's share of several batches, which hold `tokens` target tokens in all processes.
 
-        A loss or gradient that is not finite stops before the update.
+        A loss or gradient that is not finite raises an error before the update.
         """
-        rate = self.config.optimiser.rate * self.config.schedule.at(step, self.total)
-        for group in self.optimiser.param_groups:
+        rate = self.config.optimizer.rate * self.config.schedule.at(step, self.total)
+        for group in self.optimizer.param_groups:
             group["lr"] = rate
         self.model.train()
-        self.optimiser.zero_grad(set_to_none=True)
+        self.optimizer.zero_grad(set_to_none=True)
         losses = []
-        for part in parts:
-            with seeded(self.config.seed, part.number), self._precision(part.batch):
-                losses.append(self._backward(part, step, tokens))
-        told = self._add_up(losses, stop)
+        for one in batches:
+            with seeded(self.config.seed, one.number), self._precision(one.batch):
+                losses.append(self._backward(one, step, tokens))
+        total = self._add_up(losses, stop)
         gradients = [parameter.grad for parameter in self.parameters if parameter.grad is not None]
         length = torch.nn.utils.get_total_norm(gradients)
         norm = float(length)
-        if not math.isfinite(told.loss) or not math.isfinite(norm):
-            given = f"Step {step + 1}: loss {told.loss}, gradient norm {norm}"
-            remedy = "Lower training.optimiser.rate or training.clip."
-            bad = [part.number for part, loss in zip(parts, losses, strict=True) if not loss.isfinite()]
+        if not math.isfinite(total.loss) or not math.isfinite(norm):
+            given = f"Step {step + 1}: loss {total.loss}, gradient norm {norm}"
+            remedy = "Lower training.optimizer.rate or training.clip."
+            bad = [one.number for one, loss in zip(batches, losses, strict=True) if not loss.isfinite()]
             raise NotFiniteError(f"{given}: not finite. {remedy}", bad)
-        if self.config.clip and norm > self.config.clip:  # shorter ones are left alone, not multiplied by one
+        if self.config.clip and norm > self.config.clip:  # shorter ones are not multiplied by one
             torch.nn.utils.clip_grads_with_norm_(self.parameters, self.config.clip, length)
-        self.optimiser.step()
-        return StepResult(loss=told.loss, tokens=tokens, norm=norm, rate=rate, stop=told.stop)
+        self.optimizer.step()
+        return StepResult(loss=total.loss, tokens=tokens, norm=norm, rate=rate, stop=total.stop)
 
-    def _backward(self, part: Part, step: int, tokens: int) -> Tensor:
-        """Add the gradients of the loss per token, which it gives."""
-        model, batch, smoothing = self.model, part.batch, self.config.label_smoothing
+    def _backward(self, one: NumberedBatch, step: int, tokens: int) -> Tensor:
+        """Add the gradients of the loss per token to the parameters'; returns that loss."""
+        model, batch, smoothing = self.model, one.batch, self.config.label_smoothing
         if probability := self.config.sampling * step / self.total:
             model = Model(model.encoder, SampledDecoder(model.decoder, probability))
         if self.config.truncate:
-            return truncated.backward(model, batch, words=self.config.truncate, tokens=tokens, smoothing=smoothing)
-        if self.guide and part.gold is not None:
+            return truncated_backward(model, batch, words=self.config.truncate, tokens=tokens, smoothing=smoothing)
+        if self.guide and one.gold is not None:
             decoded = model(batch)
-            looked = self.guide.loss(decoded.attention, part.gold, model.decoder.offset) / tokens
-            loss = looked + word_loss(decoded.logits, batch.target_ids, smoothing=smoothing, scale=1 / tokens)
+            guided = self.guide.loss(decoded.attention, one.gold, model.decoder.offset) / tokens
+            loss = guided + word_loss(decoded.logits, batch.target_ids, smoothing=smoothing, scale=1 / tokens)
         else:
             loss = word_loss(model.logits(batch), batch.target_ids, smoothing=smoothing, scale=1 / tokens)
         loss.backward()  # type: ignore[no-untyped-call]
         return loss.detach()
 
-    def _add_up(self, losses: Sequence[Tensor], stop: bool) -> _Told:
-        """Loss, gradients and the wish to stop, of all batches and all processes."""
+    def _add_up(self, losses: Sequence[Tensor], stop: bool) -> _Total:
+        """Add up loss, gradients and stop requests of all batches and all processes."""
         loss = losses[0] if len(losses) == 1 else torch.stack(list(losses)).sum()
         if self.world.size == 1:
-            return _Told(loss.item(), stop)
-        told = torch.stack([loss.float(), torch.full_like(loss, stop, dtype=torch.float32)])
+            return _Total(loss.item(), stop)
+        shared = torch.stack([loss.float(), torch.full_like(loss, stop, dtype=torch.float32)])
         for parameter in self.parameters:
-            if parameter.grad is None:  # not needed here, but perhaps elsewhere
+            if parameter.grad is None:  # unused here, but perhaps used in another process
                 parameter.grad = torch.zeros_like(parameter)
-        self.world.add([told, *(parameter.grad for parameter in self.parameters if parameter.grad is not None)])
-        return _Told(told[0].item(), told[1].item() > 0)
+        self.world.add([shared, *(parameter.grad for parameter in self.parameters if parameter.grad is not None)])
+        return _Total(shared[0].item(), shared[1].item() > 0)
 
     def _precision(self, batch: Batch) -> AbstractContextManager[object]:
         if self.config.precision == "fp32":
@@ -132,15 +131,17 @@ class Stepper:
 
 
 @dataclass(frozen=True)
-class _Told:
+class _Total:
+    """Of all batches and all processes."""
+
     loss: float
     stop: bool
 
 
 @contextmanager
 def seeded(seed: int, number: int = 0) -> Iterator[None]:
-    """Inside, torch's random numbers depend on (seed, number) alone; outside, nobody's are touched."""
-    devices = range(torch.cuda.device_count())  # a seed is every device's
+    """Inside, torch's random numbers depend on (seed, number) alone; outside, the global generator is unchanged."""
+    devices = range(torch.cuda.device_count())  # manual_seed seeds every device
     with torch.random.fork_rng(devices=devices):
         torch.manual_seed((seed * 1_000_003 + number) % 2**63)
         yield

@@ -1,84 +1,48 @@
 """The training loop: batches in an order that (seed, epoch) fixes, an update each, a validation now and then.
 
-The best model by the metric is the run's model; the last checkpoints lie beside it. Where a training stands between two
-updates is one frozen State, so that it can be saved there and go on from there.
+The best model by the metric is the run's model; the last checkpoints lie beside it. The state of a training between two
+updates is one frozen TrainingState, so that it can be saved and resumed there. Ctrl-C and SIGTERM stop it there too.
 """
 
 from __future__ import annotations
 
+import contextlib
 import hashlib
 import json
 import signal
+import threading
 import time
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
-from typing import Protocol
+from dataclasses import replace
+from types import FrameType
+from typing import Any, Self
 
 import torch
 
 from regarde import config
-from regarde.errors import ConfigError, RegardeError, Stopped, is_out_of_memory
-from regarde.evaluation.metrics import METRICS, Metric
+from regarde.errors import ConfigError, RegardeError, Stopped, counted, is_out_of_memory
+from regarde.evaluation.metrics import METRICS
+from regarde.folder.manifest import CHECKPOINTS
 from regarde.models.interface import Model
-from regarde.training.budget import Budget
-from regarde.training.card import model_card
-from regarde.training.checkpoint import Checkpoint, Judged, Snapshot, State, spread
-from regarde.training.circumstances import circumstances
+from regarde.training.checkpoint import Checkpoint, Snapshot, TrainingState, ValidationResult, spread
 from regarde.training.distributed import ALONE, World
-from regarde.training.order import Order, Rows
-from regarde.training.prepare import Prepared
-from regarde.training.run import Record, Story
-from regarde.training.signals import Signals
-from regarde.training.step import NotFiniteError, Part, Stepper, StepResult, seeded
-from regarde.training.validate import Validator
+from regarde.training.prepare import Order, Prepared, Rows
+from regarde.training.recipe import Budget
+from regarde.training.run import (
+    Outcome,
+    Progress,
+    Record,
+    RunWriter,
+    TrainingObserver,
+    Validation,
+    circumstances,
+    model_card,
+)
+from regarde.training.step import NotFiniteError, NumberedBatch, Stepper, StepResult, seeded
+from regarde.training.validate import validation_loss, validation_metric
 
 RECORD_EVERY = 50  # steps
-SAVE_EVERY = 600.0  # seconds, where training.save_every says nothing
-
-
-@dataclass(frozen=True)
-class Progress:
-    """Where training stands, since the last time it was told."""
-
-    step: int
-    share: float  # of all there is to do
-    epoch: int
-    loss: float
-    rate: float
-    norm: float
-    tokens_per_second: float
-    seconds: float
-
-
-@dataclass(frozen=True)
-class Validation:
-    """How good the model is now."""
-
-    step: int
-    loss: float
-    metric: Metric
-    value: float
-    best: bool
-    seconds: float
-
-
-class Watcher(Protocol):
-    """Who is told how training goes."""
-
-    def progressed(self, progress: Progress) -> None: ...
-
-    def validated(self, validation: Validation) -> None: ...
-
-
-@dataclass(frozen=True)
-class Outcome:
-    """A finished training."""
-
-    run: Story
-    best: Validation
-    last: Validation
-    parameters: int
-    seconds: float
+SAVE_EVERY = 600.0  # seconds, if training.save_every is 0
 
 
 class Trainer:
@@ -97,55 +61,55 @@ class Trainer:
         if self.budget.minutes and world.size > 1:
             given = f"training.minutes = {self.budget.minutes:g} with {world.size} processes, whose clocks differ"
             raise ConfigError(f"{given}. Say how long by training.steps or training.tokens.")
-        self.stepper = Stepper(self.model, self.recipe.training, self.budget.total(State()), world, prepared.guide)
-        self.validator = Validator(prepared, self.model, device, world)
+        self.stepper = Stepper(
+            self.model, self.recipe.training, self.budget.total(TrainingState()), world, prepared.guide
+        )
         self.circumstances = circumstances(prepared, device, world.size)
         if world.size > 1:
             world.agree("Data and vocabularies", prepared.tokens_digest())
             settings = config.as_text(config.as_table(self.recipe))
             world.agree("Settings", hashlib.sha256(settings.encode()).hexdigest())
 
-    def train(self, run: Story, watcher: Watcher, checkpoint: Checkpoint | None = None) -> Outcome:
-        """To the last step, or until patience is at its end, or until somebody wants it to stop."""
+    def train(self, run: RunWriter, observer: TrainingObserver, checkpoint: Checkpoint | None = None) -> Outcome:
+        """Train to the last step, or until training.patience or a signal ends it."""
         for note in self.prepared.notes:
             run.log(note)
         run.log(json.dumps(self.circumstances))
         state = self._restored(run, checkpoint) if checkpoint else self._begun(run)
         with Signals() as signals:
-            return _Loop(self, run, watcher, signals).go_on(state)
+            return _Loop(self, run, observer, signals).go_on(state)
 
-    def snapshot(self, state: State) -> Snapshot:
+    def snapshot(self, state: TrainingState) -> Snapshot:
         return Snapshot(
             tables=config.as_table(self.recipe),
             text=self.prepared.text,
             model=self.model,
             card=model_card(self.recipe, self.model, state),
-            optimiser=self.stepper.optimiser,
+            optimizer=self.stepper.optimizer,
             state=state,
             circumstances=self.circumstances,
         )
 
-    def validation(self, judged: Judged, best: bool) -> Validation:
+    def validation(self, judged: ValidationResult, best: bool) -> Validation:
         return Validation(judged.step, judged.loss, self.metric, judged.value, best, judged.seconds)
 
-    def _begun(self, run: Story) -> State:
-        """A checkpoint before the first step: from here on a run can always be resumed."""
-        state = State()
-        spread(self.model, self.stepper.optimiser, self.world)
+    def _begun(self, run: RunWriter) -> TrainingState:
+        """Save a checkpoint before the first step, so that a run can always be resumed."""
+        state = TrainingState()
+        spread(self.model, self.stepper.optimizer, self.world)
         run.save(self.snapshot(state), self.recipe.training.keep)
         return state
 
-    def _restored(self, run: Story, checkpoint: Checkpoint) -> State:
+    def _restored(self, run: RunWriter, checkpoint: Checkpoint) -> TrainingState:
         state = checkpoint.state
-        checkpoint.restore(self.model, self.stepper.optimiser, self.world)
+        checkpoint.restore(self.model, self.stepper.optimizer, self.world)
         if not run.rewind(state.recorded):
             run.log("warning: metrics.jsonl is shorter than it was; lines are missing")
-        if state.best and state.best.step == state.step:  # it may not have come to that before
+        if state.best and state.best.step == state.step:  # the run may have been killed before it was published
             run.publish(self.snapshot(state))
         elif state.best and not run.has_model():
-            run.log(
-                f"warning: the best model, of step {state.best.step}, is damaged; that of step {state.step} stands in"
-            )
+            best = f"the best model, of step {state.best.step}, is damaged"
+            run.log(f"warning: {best} and replaced by that of step {state.step}")
             run.publish(self.snapshot(state))
         run.tidy(checkpoint.path, self.recipe.training.keep)
         run.log(f"going on from step {state.step}")
@@ -153,19 +117,19 @@ class Trainer:
 
 
 class _Loop:
-    """The loop while it runs."""
+    """The loop while it runs, with its clocks."""
 
-    def __init__(self, trainer: Trainer, run: Story, watcher: Watcher, signals: Signals) -> None:
+    def __init__(self, trainer: Trainer, run: RunWriter, observer: TrainingObserver, signals: Signals) -> None:
         self.trainer = trainer
         self.training = trainer.recipe.training
         self.budget = trainer.budget
         self.run = run
-        self.watcher = watcher
+        self.observer = observer
         self.signals = signals
         self.at_once = trainer.world.size * self.training.accumulate  # batches of an update
         self.began = self.marked = self.saved = time.perf_counter()
 
-    def go_on(self, state: State) -> Outcome:
+    def go_on(self, state: TrainingState) -> Outcome:
         self.began -= state.seconds
         prepared = self.trainer.prepared
         order = Order(prepared.recipe, prepared.train, state.epoch, state.position)
@@ -184,7 +148,7 @@ class _Loop:
                 trained=state.trained + time.perf_counter() - began,
             )
             last = self.budget.share(state) >= 1
-            # what several processes do, they have agreed on in the update
+            # several processes agree in the update
             stop = result.stop if self.trainer.world.size > 1 else bool(self.signals.received)
             if last or state.step % RECORD_EVERY == 0:
                 state = self._record(state, result)
@@ -204,19 +168,19 @@ class _Loop:
             seconds=time.perf_counter() - self.began,
         )
 
-    def _finished(self, state: State) -> bool:
+    def _finished(self, state: TrainingState) -> bool:
         impatient = self.training.patience and state.without_better >= self.training.patience
         return bool(impatient) or self.budget.share(state) >= 1
 
     def _update(self, taken: Sequence[Rows], step: int) -> StepResult:
-        """An update on this process's share of the batches; what goes wrong is told with the batch it went wrong on."""
+        """An update on this process's share of the batches; an error names the batch."""
         train, world = self.trainer.prepared.train, self.trainer.world
         first = step * self.at_once
         mine = [(first + i, rows) for i, rows in enumerate(taken) if i % world.size == world.rank]
         tokens = sum(train.targets.count(rows) for rows in taken)
         try:
-            parts = [self._part(number, rows.tolist()) for number, rows in mine]
-            return self.trainer.stepper.update(parts, step, tokens=tokens, stop=bool(self.signals.received))
+            batches = [self._batch(number, rows.tolist()) for number, rows in mine]
+            return self.trainer.stepper.update(batches, step, tokens=tokens, stop=bool(self.signals.received))
         except NotFiniteError as error:
             bad = sorted(number for numbers in world.gather(error.numbers) for number in numbers)
             rows = [row for number in bad or range(first, first + self.at_once) for row in taken[number - first]]
@@ -226,12 +190,12 @@ class _Loop:
                 raise
             raise RegardeError(self._out_of_memory(step, [rows for _, rows in mine])) from None
 
-    def _part(self, number: int, rows: Sequence[int]) -> Part:
+    def _batch(self, number: int, rows: Sequence[int]) -> NumberedBatch:
         prepared = self.trainer.prepared
         batch = prepared.train.batch(rows).to(self.trainer.device)
-        return Part(batch, number, prepared.guide.gold(rows, batch) if prepared.guide else None)
+        return NumberedBatch(batch, number, prepared.guide.gold(rows, batch) if prepared.guide else None)
 
-    def _record(self, state: State, result: StepResult) -> State:
+    def _record(self, state: TrainingState, result: StepResult) -> TrainingState:
         now = time.perf_counter()
         progress = Progress(
             step=state.step,
@@ -255,16 +219,17 @@ class _Loop:
                 "trained": round(state.trained, 3),
             }
         )
-        self.watcher.progressed(progress)
+        self.observer.progressed(progress)
         self.marked = now
         return replace(state, loss=0.0, tokens=0)
 
-    def _validate(self, state: State) -> State:
-        """A validation, a checkpoint of it, and, if it is the best so far, the run's model."""
+    def _validate(self, state: TrainingState) -> TrainingState:
+        """Validate, save a checkpoint, and publish the model if it is the best so far."""
         paused = time.perf_counter()
-        metric, validator = self.trainer.metric, self.trainer.validator
-        value, loss = validator.value(), validator.loss()
-        judged = Judged(state.step, loss, value, paused - self.began)
+        trainer, metric = self.trainer, self.trainer.metric
+        value = validation_metric(trainer.prepared, trainer.model, trainer.world)
+        loss = validation_loss(trainer.prepared, trainer.model, trainer.device, trainer.world)
+        judged = ValidationResult(state.step, loss, value, paused - self.began)
         better = state.best is None or (
             value > state.best.value if metric.higher_is_better else value < state.best.value
         )
@@ -280,11 +245,11 @@ class _Loop:
         self._save(state)
         if better:
             self.run.publish(self.trainer.snapshot(state))
-        self.watcher.validated(self.trainer.validation(judged, better))
+        self.observer.validated(self.trainer.validation(judged, better))
         if self.training.patience and state.without_better >= self.training.patience:
-            waited = f"no better {metric.label} in {state.without_better} validations"
+            waited = f"no better {metric.label} in {counted(state.without_better, 'validation')}"
             self.run.log(f"step {state.step}: {waited}, stopped")
-        self.marked += time.perf_counter() - paused  # a validation does not count as slow training
+        self.marked += time.perf_counter() - paused  # validations do not count as training time
         return state
 
     def _save_is_due(self, step: int) -> bool:
@@ -292,19 +257,19 @@ class _Loop:
             return step % self.training.save_every == 0
         return time.perf_counter() - self.saved > SAVE_EVERY
 
-    def _save(self, state: State) -> None:
+    def _save(self, state: TrainingState) -> None:
         self.saved = time.perf_counter()
         state = replace(state, recorded=self.run.recorded(), seconds=self.saved - self.began)
         self.run.save(self.trainer.snapshot(state), self.training.keep)
 
-    def _stopped(self, state: State) -> Stopped:
-        number = self.signals.received or signal.SIGTERM  # or another process has got it
+    def _stopped(self, state: TrainingState) -> Stopped:
+        number = self.signals.received or signal.SIGTERM  # or another process received it
         self.run.log(f"step {state.step}: stopped by {number.name}")
         how = f"Go on with: regarde train --resume {self.run.path}"
         return Stopped(f"stopped by {number.name} after step {state.step:,}, and saved. {how}", number)
 
     def _out_of_memory(self, step: int, batches: Sequence[Rows]) -> str:
-        """With half of the positions that were too many."""
+        """Advise half of the positions that were too many."""
         train = self.trainer.prepared.train
         sides = (train.sources.lengths, train.targets.lengths)
         positions = max(len(rows) * sum(int(side[rows].max()) for side in sides) for rows in batches)
@@ -313,4 +278,28 @@ class _Loop:
         return f"{given}. Train anew with {setting}, and training.accumulate=2 for updates of the same size."
 
     def _kept(self) -> str:
-        return f"The checkpoints before it are in {self.run.path / 'checkpoints'}."
+        return f"The checkpoints before it are in {self.run.path / CHECKPOINTS}."
+
+
+class Signals:
+    """Inside, SIGINT and SIGTERM are noted in `received`; a second SIGINT interrupts at once."""
+
+    def __init__(self) -> None:
+        self.received: signal.Signals | None = None
+        self._before: dict[signal.Signals, Any] = {}
+
+    def __enter__(self) -> Self:
+        if threading.current_thread() is threading.main_thread():  # other threads may not set handlers
+            for number in (signal.SIGINT, signal.SIGTERM):
+                self._before[number] = signal.signal(number, self._note)
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        for number, handler in self._before.items():
+            with contextlib.suppress(TypeError):  # a handler that Python did not set cannot be restored
+                signal.signal(number, handler)
+
+    def _note(self, number: int, frame: FrameType | None) -> None:
+        if number == signal.SIGINT and self.received == signal.SIGINT:
+            raise KeyboardInterrupt
+        self.received = self.received or signal.Signals(number)

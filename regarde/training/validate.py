@@ -1,4 +1,7 @@
-"""How good a model is while it trains: the loss over all held-out pairs, the metric over some."""
+"""How good a model is while it trains: the loss over all held-out pairs, the metric over some of them.
+
+All processes share the work, and each gets the same result.
+"""
 
 from __future__ import annotations
 
@@ -16,41 +19,33 @@ from regarde.training.prepare import Prepared
 from regarde.translate import Translator
 
 
-class Validator:
-    """Shares the work among all processes and gives each the same answer."""
+@torch.no_grad()
+def validation_loss(prepared: Prepared, model: Model, device: torch.device | str, world: World) -> float:
+    """Per target token, without smoothing."""
+    model.eval()
+    valid = prepared.valid
+    total, tokens = 0.0, 0
+    batches = ordered(np.maximum(valid.sources.lengths, valid.targets.lengths), pairs=256, tokens=8192)
+    for rows in batches[world.rank :: world.size]:
+        batch = valid.batch(rows.tolist()).to(device)
+        total += float(word_loss(model.logits(batch), batch.target_ids))
+        tokens += int(batch.target_mask.sum())
+    shares = world.gather([total, tokens])
+    return float(sum(loss for loss, _ in shares) / sum(count for _, count in shares))
 
-    def __init__(self, prepared: Prepared, model: Model, device: torch.device | str, world: World) -> None:
-        self.prepared = prepared
-        self.model = model
-        self.device = device
-        self.world = world
 
-    @torch.no_grad()
-    def loss(self) -> float:
-        """Per target token, without smoothing."""
-        self.model.eval()
-        valid, world = self.prepared.valid, self.world
-        total, tokens = 0.0, 0
-        batches = ordered(np.maximum(valid.sources.lengths, valid.targets.lengths), pairs=256, tokens=8192)
-        for rows in batches[world.rank :: world.size]:
-            batch = valid.batch(rows.tolist()).to(self.device)
-            total += float(word_loss(self.model.logits(batch), batch.target_ids))
-            tokens += int(batch.target_mask.sum())
-        shares = world.gather([total, tokens])
-        return float(sum(loss for loss, _ in shares) / sum(count for _, count in shares))
-
-    def value(self) -> float:
-        """The metric of greedy translations."""
-        recipe, text, world = self.prepared.recipe, self.prepared.text, self.world
-        chosen = self.prepared.valid_pairs[: recipe.training.valid_pairs]
-        translator = Translator(
-            text=text,
-            engine=TorchEngine(self.model),
-            search=Greedy(rules=recipe.search.rules),
-            offset=self.model.decoder.offset,
-            longest=10**9,
-        )
-        mine = chosen[world.rank :: world.size]
-        shares = world.gather([found.text for found in translator.translate([pair.source for pair in mine])])
-        texts = [shares[i % world.size][i // world.size] for i in range(len(chosen))]
-        return measure(recipe.training.metric, texts, [text.prepare(pair.target) for pair in chosen])
+def validation_metric(prepared: Prepared, model: Model, world: World) -> float:
+    """The run's metric of greedy translations."""
+    recipe, text = prepared.recipe, prepared.text
+    chosen = prepared.valid_pairs[: recipe.training.valid_pairs]
+    translator = Translator(
+        text=text,
+        engine=TorchEngine(model),
+        search=Greedy(rules=recipe.search.rules),
+        offset=model.decoder.offset,
+        longest=10**9,
+    )
+    mine = chosen[world.rank :: world.size]
+    shares = world.gather([found.text for found in translator.translate([pair.source for pair in mine])])
+    texts = [shares[i % world.size][i // world.size] for i in range(len(chosen))]
+    return measure(recipe.training.metric, texts, [text.prepare(pair.target) for pair in chosen])

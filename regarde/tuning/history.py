@@ -30,7 +30,7 @@ _ENDED: dict[str, Ended] = {"COMPLETE": "complete", "PRUNED": "pruned", "FAIL": 
 
 
 @dataclass(frozen=True)
-class Finding:
+class EndedTrial:
     """A trial that has ended."""
 
     number: int  # from 1
@@ -63,11 +63,11 @@ class History:
         self._optuna = library()
         self._study = self._opened()
 
-    def findings(self) -> list[Finding]:
+    def findings(self) -> list[EndedTrial]:
         """Every trial, in the order they were made."""
         return [self._finding(trial) for trial in self._study.get_trials(deepcopy=False)]
 
-    def add(self, finding: Finding) -> None:
+    def add(self, finding: EndedTrial) -> None:
         states = self._optuna.trial.TrialState
         state = {"complete": states.COMPLETE, "pruned": states.PRUNED, "failed": states.FAIL}[finding.ended]
         trial = self._optuna.trial.create_trial(
@@ -90,7 +90,7 @@ class History:
                 f"{self.path}: trial {finding.number} not written. Free some space; the same command goes on."
             ) from None
 
-    def next(self, seed: int, first: Mapping[str, Value] | None) -> Candidate:
+    def next(self, seed: int, first: Mapping[str, Value] | None) -> ProposedTrial:
         """What to try next: a function of the seed and the trials so far; `first` is what to begin with, if known."""
         samplers, pruners = self._optuna.samplers, self._optuna.pruners
         past = self._study.get_trials(deepcopy=False)
@@ -104,7 +104,7 @@ class History:
         if not past and first is not None:
             study.enqueue_trial(dict(first))
         trial = study.ask(self.space.distributions())
-        return Candidate(trial.number + 1, self.space.rounded(trial.params), trial)
+        return ProposedTrial(trial.number + 1, self.space.rounded(trial.params), trial)
 
     def importance(self) -> dict[str, float]:
         """How much of what makes a trial good is owed to each setting (PED-ANOVA, Watanabe et al. 2023)."""
@@ -117,14 +117,14 @@ class History:
             found = evaluate.get_param_importances(self._study, evaluator=evaluate.PedAnovaImportanceEvaluator())
         return {key: float(share) for key, share in found.items()}
 
-    def _finding(self, trial: FrozenTrial) -> Finding:
+    def _finding(self, trial: FrozenTrial) -> EndedTrial:
         told = trial.user_attrs
         if (
             trial.params.keys() != self.space.parameters.keys()
             or not {"value", "step", "seconds", "told"} <= told.keys()
         ):
             raise FolderError(f"{self.path}: trial {trial.number + 1} is not as it was written. Give another --out.")
-        return Finding(
+        return EndedTrial(
             number=trial.number + 1,
             ended=_ENDED[trial.state.name],
             value=told["value"],
@@ -160,7 +160,7 @@ class History:
 
 
 @dataclass(frozen=True)
-class Candidate:
+class ProposedTrial:
     """A trial that is to be made, and whether it is still worth it."""
 
     number: int  # from 1
@@ -175,7 +175,7 @@ class Candidate:
         return self.trial.should_prune()
 
 
-def best(findings: Sequence[Finding], *, higher_is_better: bool) -> Finding | None:
+def best(findings: Sequence[EndedTrial], *, higher_is_better: bool) -> EndedTrial | None:
     """The best of the trials that were not given up; of equals the first."""
     done = [finding for finding in findings if finding.ended == "complete" and finding.value is not None]
     sign = 1 if higher_is_better else -1

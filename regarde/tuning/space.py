@@ -1,6 +1,6 @@
 """A space of settings to search, as TOML declares it: a table for each dotted key of a recipe.
 
-[space."training.optimiser.rate"]      a number between two; with log, evenly over orders of magnitude
+[space."training.optimizer.rate"]      a number between two; with log, evenly over orders of magnitude
 low = 1e-4
 high = 1e-2
 log = true
@@ -52,7 +52,7 @@ class Parameter(Protocol):
 
 
 @dataclass(frozen=True)
-class Span:
+class NumberRange:
     """A number between two, both allowed."""
 
     low: float
@@ -194,7 +194,7 @@ def read(path: Path) -> Space:
             raise ConfigError(f"{path}: {config.unknown(name, name, ['space'], 'table')}")
     declared = tables.get("space")
     if not isinstance(declared, dict) or not declared:
-        raise ConfigError(f'{path}: nothing to search. Expected tables such as [space."training.optimiser.rate"].')
+        raise ConfigError(f'{path}: nothing to search. Expected tables such as [space."training.optimizer.rate"].')
     return Space({key: _parameter(f'{path}: space."{key}"', key, table) for key, table in _flat(declared).items()})
 
 
@@ -210,7 +210,7 @@ def _flat(tables: Table, where: str = "") -> dict[str, Any]:
 
 def _parameter(where: str, key: str, table: Any) -> Parameter:
     if not _KEY.fullmatch(key):
-        raise ConfigError(f"{where}: no key of a recipe. Expected a dotted one, such as training.optimiser.rate.")
+        raise ConfigError(f"{where}: no key of a recipe. Expected a dotted one, such as training.optimizer.rate.")
     if key.startswith(_JUDGED):
         raise ConfigError(f"{where}: trials could not be compared if it changed. Leave it out.")
     if not isinstance(table, dict):
@@ -227,7 +227,7 @@ def _parameter(where: str, key: str, table: Any) -> Parameter:
             raise ConfigError("expected low and high, or choices.")
         if type(table.get("log", False)) is not bool:
             raise ConfigError(f"log = {table['log']!r}: expected true or false.")
-        return Span(**table)
+        return NumberRange(**table)
     except ConfigError as error:
         raise ConfigError(f"{where}: {error}") from None
 

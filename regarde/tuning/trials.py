@@ -20,14 +20,13 @@ from regarde import config
 from regarde.config import Table
 from regarde.errors import ConfigError, DataError, DiskError, RegardeError, Stopped, UsageError
 from regarde.evaluation.metrics import METRICS, Metric
-from regarde.manifest import LOCK, alone, remove_folder, replace_file
-from regarde.training.differences import differences
-from regarde.training.job import Request, ready
+from regarde.folder.manifest import CHECKPOINTS, LOCK, alone, remove_folder, replace_file
 from regarde.training.prepare import prepare
-from regarde.training.run import METRICS as METRICS_FILE
-from regarde.training.run import refuse_existing
-from regarde.training.trainer import Progress, Validation
-from regarde.tuning.history import Candidate, Ended, Finding, History, best, library
+from regarde.training.resume import differences
+from regarde.training.run import METRICS_FILE as METRICS_FILE
+from regarde.training.run import Progress, Validation, refuse_existing
+from regarde.training.start import TrainingRequest, ready
+from regarde.tuning.history import Ended, EndedTrial, History, ProposedTrial, best, library
 from regarde.tuning.space import Space
 
 SETTINGS = "search.toml"
@@ -35,7 +34,7 @@ _FEWEST_VALIDATIONS = 2  # before a trial may be given up: the first one says li
 _KEPT = ("metrics.jsonl", "train.log")  # of a trial that is not the best
 
 
-class Watcher(Protocol):
+class SearchObserver(Protocol):
     """Who is told how the search goes."""
 
     def noted(self, note: str) -> None: ...
@@ -44,11 +43,11 @@ class Watcher(Protocol):
 
     def progressed(self, progress: Progress) -> None: ...
 
-    def ended(self, finding: Finding, best: Finding | None, metric: Metric) -> None: ...
+    def ended(self, finding: EndedTrial, best: EndedTrial | None, metric: Metric) -> None: ...
 
 
 @dataclass(frozen=True)
-class Plan:
+class SearchPlan:
     """What is searched: from which recipe, in which space, and by which seed."""
 
     tables: Table
@@ -60,20 +59,20 @@ class Plan:
 
 
 @dataclass(frozen=True)
-class Result:
+class SearchResult:
     """All trials of a search."""
 
     folder: Path
     metric: Metric
-    findings: list[Finding]
+    findings: list[EndedTrial]
     importance: dict[str, float]
 
     @property
-    def best(self) -> Finding | None:
+    def best(self) -> EndedTrial | None:
         return best(self.findings, higher_is_better=self.metric.higher_is_better)
 
 
-def search(plan: Plan, folder: Path, trials: int, watcher: Watcher) -> Result:
+def search(plan: SearchPlan, folder: Path, trials: int, watcher: SearchObserver) -> SearchResult:
     """Make trials until there are so many; those that are there already count."""
     library()
     plan.space.check(plan.tables)
@@ -98,7 +97,7 @@ def _disk(folder: Path) -> Iterator[None]:
 class _Search:
     """A search while its folder is held."""
 
-    def __init__(self, plan: Plan, folder: Path, watcher: Watcher) -> None:
+    def __init__(self, plan: SearchPlan, folder: Path, watcher: SearchObserver) -> None:
         self.folder = folder
         self.watcher = watcher
         self.plan = plan
@@ -109,7 +108,7 @@ class _Search:
         self.tables = config.merge(plan.tables, judged)
         self.history = History(folder, plan.space, higher_is_better=self.metric.higher_is_better)
 
-    def until(self, trials: int) -> Result:
+    def until(self, trials: int) -> SearchResult:
         self._tidy()
         first = self.plan.space.there(self.tables)
         while len(self.history.findings()) < trials:
@@ -145,7 +144,7 @@ class _Search:
         replace_file(path, config.as_text(settings).encode())
         return settings
 
-    def _made(self, candidate: Candidate) -> Finding:
+    def _made(self, candidate: ProposedTrial) -> EndedTrial:
         """A trial from its first step, or from where it was left, to its end."""
         watched = _Watched(candidate, self.watcher, self.plan.prune)
         path = self._run(candidate.number)
@@ -164,7 +163,7 @@ class _Search:
         except RegardeError as error:  # settings that do not go together, or do not learn: that too is an answer
             told, ended = str(error), "failed"
         step = watched.best(self.metric)
-        return Finding(
+        return EndedTrial(
             number=candidate.number,
             ended=ended,
             value=watched.validations.get(step),
@@ -175,9 +174,9 @@ class _Search:
             told=told,
         )
 
-    def _train(self, candidate: Candidate, path: Path, watched: _Watched) -> None:
+    def _train(self, candidate: ProposedTrial, path: Path, watched: _Watched) -> None:
         tables = self.plan.space.laid(candidate.values, self.tables)
-        request = Request(tables, path, resume=True, device=self.plan.device, threads=self.plan.threads)
+        request = TrainingRequest(tables, path, resume=True, device=self.plan.device, threads=self.plan.threads)
         with ready(request) as job:
             if job.trainer.recipe.data.sha256 != self.sha256:
                 told = f"{self.folder}: the training pairs have changed"
@@ -194,8 +193,8 @@ class _Search:
         for finding in findings:
             path = self._run(finding.number)
             if finding is winner:
-                if (path / "checkpoints").is_dir():
-                    remove_folder(path / "checkpoints")
+                if (path / CHECKPOINTS).is_dir():
+                    remove_folder(path / CHECKPOINTS)
             elif path.is_dir():
                 for item in sorted(path.iterdir()):
                     if item.is_dir():
@@ -203,9 +202,9 @@ class _Search:
                     elif item.name not in _KEPT:
                         item.unlink()
 
-    def _report(self) -> Result:
+    def _report(self) -> SearchResult:
         """The files that tell of the trials, written anew."""
-        found = Result(self.folder, self.metric, self.history.findings(), self.history.importance())
+        found = SearchResult(self.folder, self.metric, self.history.findings(), self.history.importance())
         keys = list(self.plan.space.parameters)
         head = ["trial", "ended", self.metric.name, "step", "seconds", *keys, "told"]
         rows: list[list[object]] = [
@@ -236,7 +235,7 @@ class _HopelessError(Exception):
 class _Watched:
     """A training that is given up once it is hopeless."""
 
-    def __init__(self, candidate: Candidate, watcher: Watcher, prune: bool) -> None:
+    def __init__(self, candidate: ProposedTrial, watcher: SearchObserver, prune: bool) -> None:
         self.candidate = candidate
         self.watcher = watcher
         self.prune = prune

@@ -1,4 +1,4 @@
-// The server, in the words of its own API. A page that was written to a file has none: its trace is inside it.
+// The server's API. A page that was written to a file has no server: it contains its trace.
 import type { Trace } from "./trace";
 
 export interface Model {
@@ -43,8 +43,15 @@ export interface Asked {
   n_best: number;
 }
 
-/** What went wrong, in one line. */
-export class Problem extends Error {}
+/** What went wrong, in one line; `status` is the server's, 0 without an answer. */
+export class Problem extends Error {
+  constructor(
+    message: string,
+    readonly status = 0,
+  ) {
+    super(message);
+  }
+}
 
 export async function get<T>(path: string, signal?: AbortSignal): Promise<T> {
   return answer<T>(await reach(path, { signal }));
@@ -67,7 +74,7 @@ async function reach(path: string, options: RequestInit): Promise<Response> {
 async function answer<T>(response: Response): Promise<T> {
   const body = await response.json().catch(() => null);
   if (response.ok) return body as T;
-  throw new Problem(body?.error ?? body?.detail ?? `The server answered ${response.status}.`);
+  throw new Problem(body?.error ?? body?.detail ?? `The server answered ${response.status}.`, response.status);
 }
 
 export const models = (): Promise<Model[]> => get<{ models: Model[] }>("v1/models").then((found) => found.models);
@@ -96,7 +103,7 @@ export async function followed(asked: Asked, signal: AbortSignal, so: (part: Par
     else if (name === "answer") return (data as Answer).translations[0];
     else throw new Problem((data as { error: string }).error);
   }
-  throw new Problem("The server stopped before it had answered.");
+  throw new Problem("The server closed the connection before the answer was complete.");
 }
 
 /** Server-sent events, each with its name and its data. */

@@ -2,7 +2,7 @@
 import type { JSX } from "preact";
 import { useEffect, useRef } from "preact/hooks";
 import { set } from "./address";
-import { beam, busy, enclosed, model, models, problem, text } from "./session";
+import { beam, beamKey, busy, enclosed, model, models, problem, text } from "./session";
 
 /** The whole question; `bare` is the sentence alone. */
 export function Ask({ bare = false }: { bare?: boolean }): JSX.Element {
@@ -14,7 +14,7 @@ export function Ask({ bare = false }: { bare?: boolean }): JSX.Element {
           <ModelChoice />
           <BeamChoice />
           <span class={busy.value ? "busy on" : "busy"} role="status">
-            {busy.value ? "thinking" : ""}
+            {busy.value ? "working" : ""}
           </span>
         </div>
       )}
@@ -44,7 +44,7 @@ export function Sentence(): JSX.Element {
       aria-label="Sentence to translate"
       placeholder="Type a sentence"
       value={text.value}
-      onInput={(event) => set({ text: event.currentTarget.value.replace(/\n/g, " "), step: null, rank: null })}
+      onInput={(event) => set({ text: event.currentTarget.value.replace(/\n/g, " "), step: null, rank: null, "beam.rank": null })}
     />
   );
 }
@@ -56,7 +56,7 @@ export function ModelChoice(): JSX.Element | null {
       <span>Model</span>
       <select
         value={model.value.name}
-        onChange={(event) => set({ model: event.currentTarget.value, layer: null, head: null, step: null, rank: null })}
+        onChange={(event) => set({ model: event.currentTarget.value, layer: null, head: null, step: null, rank: null, "beam.rank": null })}
       >
         {models.value.map(({ name }) => (
           <option key={name} value={name}>
@@ -74,7 +74,7 @@ export function BeamChoice(): JSX.Element {
       <span>Search</span>
       <select
         value={String(beam.value)}
-        onChange={(event) => set({ beam: event.currentTarget.value, step: null, rank: null })}
+        onChange={(event) => set({ [beamKey.value]: event.currentTarget.value, step: null, rank: null, "beam.rank": null })}
       >
         {[1, 2, 3, 4, 5, 8, 10].map((size) => (
           <option key={size} value={String(size)}>

@@ -1,4 +1,4 @@
-// An empty page offers something to begin with: sentences that suit the model, where it is known what suits it.
+// Example sentences on an empty page, where the data set of the model is known.
 import type { JSX } from "preact";
 import { set } from "./address";
 import { model, problem, text } from "./session";
@@ -10,7 +10,7 @@ export function Examples(): JSX.Element | null {
   const dates = model.value.data === "dates";
   return (
     <p class="empty">
-      Type a sentence, and watch what attention does with it.
+      Type a sentence to see what the model attends to.
       {dates ? " For example " : ""}
       {dates
         ? DATES.map((each, i) => (

@@ -1,4 +1,4 @@
-// What a model is, from the [model] table of its configuration: where its attention stands, and what it computes.
+// The architecture of a model, from the [model] table of its configuration: the place of attention, and formulas.
 import type { JSX } from "preact";
 import type { Formulas, Model, Settings } from "./api";
 import { latex, m } from "./components/math";
@@ -15,18 +15,18 @@ export interface Plan {
   phases: Phase[];
   score: string; // its kind
   mechanism: string;
-  normaliser: string;
+  normalizer: string;
   window: number;
   kind: string; // of the model
   formulas: Formulas;
 }
 
 const PLACES: Record<string, [Place, string, string]> = {
-  bahdanau: ["before", "Bahdanau et al. 2015", "Attention stands before the step: the last state asks, and what it finds enters the next one."],
-  conditional: ["inside", "Sennrich et al. 2017", "Attention stands inside the step, between its two transitions."],
-  luong: ["after", "Luong et al. 2015", "Attention stands after the step: the new state asks, and is mixed with what it finds."],
-  gnmt: ["bottom", "Wu et al. 2016", "The bottom layer asks, and what it finds enters every layer."],
-  transformer: ["layers", "Vaswani et al. 2017", "Every layer looks at the source, with several heads at once."],
+  bahdanau: ["before", "Bahdanau et al. 2015", "Attention before the step: the previous state is the query, and the context is an input of the next state."],
+  conditional: ["inside", "Sennrich et al. 2017", "Attention inside the step, between its two transitions."],
+  luong: ["after", "Luong et al. 2015", "Attention after the step: the new state is the query, and is combined with the context."],
+  gnmt: ["bottom", "Wu et al. 2016", "The bottom layer gives the query, and the context is an input of every layer."],
+  transformer: ["layers", "Vaswani et al. 2017", "Every layer attends to the source with several heads."],
   sutskever: ["none", "Sutskever et al. 2014", "No attention: all that the decoder knows of the source is the state it starts from."],
   cho: ["none", "Cho et al. 2014", "No attention: one summary of the source enters every step."],
 };
@@ -60,7 +60,7 @@ const table = (value: unknown): Record<string, unknown> =>
 /** A model that is not one of ours: whether it attends is known, but not where its attention stands. */
 function unlisted({ settings, layers }: Model): [Place, string, string] {
   if (layers ?? (settings.attention ? 1 : 0))
-    return ["somewhere", "", `A model of kind ${settings.kind}: its decoder asks, and uses what attention brings back.`];
+    return ["somewhere", "", `A model of kind ${settings.kind}: its decoder asks attention for a context.`];
   return ["none", "", `A model of kind ${settings.kind}, without attention.`];
 }
 
@@ -75,7 +75,7 @@ export function plan(model: Model): Plan {
     phases: PHASES[place],
     score: String(table(attention.score).kind ?? ""),
     mechanism: String(attention.kind ?? ""),
-    normaliser: String(attention.normaliser ?? ""),
+    normalizer: String(attention.normalizer ?? ""),
     window: Number(attention.window ?? 0),
     kind: settings.kind,
     formulas: model.formulas ?? {},
@@ -101,8 +101,14 @@ export function queryFormula({ place, formulas }: Plan): JSX.Element | null {
   }
 }
 
-/** The name of a recurrent cell. */
-const cell = ({ cell: kind }: Settings): string => (kind === "paper" || kind === undefined ? "GRU" : String(kind).toUpperCase());
+const CELLS: Record<string, string> = { paper: "GRU", gru: "GRU", "torch-gru": "GRU", lstm: "LSTM", simple: "RNN" };
+
+/** The name of a recurrent cell in a formula. */
+const cell = ({ cell: kind }: Settings): string => CELLS[String(kind ?? "paper")] ?? String(kind);
+
+/** What a formula does not say about the cell. */
+export const cellNote = ({ settings }: Model): string =>
+  settings.cell === "torch-gru" ? "The cell is a GRU (torch's form): its reset gate acts after the matrix product." : "";
 
 /** How the decoder's state comes about. */
 export function stateFormula({ settings, formulas }: Model): JSX.Element | null {

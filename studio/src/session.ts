@@ -1,5 +1,4 @@
-// What the page holds: the models there are, the sentence, and the answer to it. One question is open at a time; a
-// newer one takes its place.
+// The state of the page: the models, the sentence and its answer. One request is open at a time; a new one replaces it.
 import { computed, effect, signal } from "@preact/signals";
 import { number, set, view, word } from "./address";
 import * as api from "./api";
@@ -22,7 +21,11 @@ export const trace = signal<Trace | null>(enclosed?.trace ?? null);
 
 export const model = computed(() => models.value.find(({ name }) => name === word("model")) ?? models.value[0] ?? null);
 export const text = computed(() => word("text"));
-export const beam = computed(() => Math.min(number("beam") ?? 1, 20) || 1);
+
+/** The beam size is one choice for the views of one translation; the others have their own, and begin with that one. */
+const OWN = new Set(["beam", "whatif", "compare"]);
+export const beamKey = computed(() => (OWN.has(view.value) ? `${view.value}.beam` : "beam"));
+export const beam = computed(() => Math.min(number(beamKey.value) ?? number("beam") ?? 1, 20) || 1);
 
 /** Which hypothesis is looked at, and its steps. */
 export const chosen = computed(() => {
@@ -43,9 +46,9 @@ export const part = computed<Part>(() => {
 });
 
 const TRACED = new Set(["step", "align"]); // views that read the trace of the one sentence
-const PAUSE = 220; // ms without a key before a sentence is asked for
+const PAUSE = 220; // ms after the last key before the request
 
-/** Ask again whenever the question changes, a little after its last change; answers to old questions are dropped. */
+/** Ask again whenever the question changes, a little after its last change. A failure gives null: no old answer stays. */
 export function follow<Q, A>(
   asked: () => Q | null,
   ask: (question: Q, signal: AbortSignal) => Promise<A>,
@@ -55,6 +58,7 @@ export function follow<Q, A>(
   return effect(() => {
     const question: Q | null = JSON.parse(key.value);
     if (question === null) {
+      if (models.peek().length) problem.value = "";
       give(null);
       return undefined;
     }
@@ -105,6 +109,6 @@ export async function start(): Promise<void> {
     problem.value = (error as Error).message;
   }
   follow(() => (TRACED.has(view.value) ? question() : null), api.trace, (found) => {
-    if (found || !text.peek().trim()) trace.value = found;
+    if (found || TRACED.has(view.peek())) trace.value = found; // other views leave it as it is
   });
 }

@@ -1,10 +1,11 @@
-// The frame of the page: its name, its views, its footer. Views are links, so the browser's own keys work on them.
+// The frame of the page: its name and its views, which are links.
 import type { FunctionComponent, JSX } from "preact";
 import { useEffect } from "preact/hooks";
 import { go, link, VIEWS, type View, view } from "./address";
-import { choose, type Scheme, scheme } from "./colour";
+import { choose, type Scheme, scheme } from "./color";
+import { useScrollHint } from "./components/scrolling";
 import { typing } from "./keys";
-import { enclosed } from "./session";
+import { busy, enclosed } from "./session";
 import { Align } from "./views/align";
 import { Beam } from "./views/beam";
 import { Compare } from "./views/compare";
@@ -29,6 +30,7 @@ const offered: readonly View[] = enclosed ? ENCLOSED : VIEWS;
 export function Shell(): JSX.Element {
   const shown = offered.includes(view.value) ? view.value : offered[0];
   const Show = PAGES[shown].show;
+  const nav = useScrollHint<HTMLElement>();
   useEffect(() => {
     document.title = `${PAGES[shown].name} · Regarde`;
     document.querySelector("nav [aria-current]")?.scrollIntoView({ block: "nearest", inline: "center" });
@@ -49,7 +51,7 @@ export function Shell(): JSX.Element {
         <p class="name">
           <Mark /> Regarde
         </p>
-        <nav aria-label="Views">
+        <nav ref={nav} aria-label="Views">
           {offered.map((each) => (
             <a key={each} href={link(each)} aria-current={each === shown ? "page" : undefined} onClick={(event) => follow(event, each)}>
               {PAGES[each].name}
@@ -58,7 +60,7 @@ export function Shell(): JSX.Element {
         </nav>
         <SchemeChoice />
       </header>
-      <main id="main" tabIndex={-1} class={`view ${shown}`}>
+      <main id="main" tabIndex={-1} class={`view ${shown}${busy.value ? " waiting" : ""}`}>
         <h1 class="hidden">{PAGES[shown].name}</h1>
         <Show />
       </main>
@@ -66,7 +68,7 @@ export function Shell(): JSX.Element {
   );
 }
 
-/** Three lines that meet: what attention does. */
+/** The logo: three lines that meet. */
 const Mark = (): JSX.Element => (
   <svg class="mark" viewBox="0 0 24 24" width="22" height="22" aria-hidden="true">
     <path d="M3 4 C 12 4, 12 12, 20 12 M3 12 H 20 M3 20 C 12 20, 12 12, 20 12" fill="none" stroke="currentColor" stroke-linecap="round" />
@@ -81,8 +83,8 @@ function SchemeChoice(): JSX.Element {
     <button
       type="button"
       class="scheme"
-      aria-label={`Colours: ${scheme.value}. Change to ${next[scheme.value]}.`}
-      title={`Colours: ${scheme.value}`}
+      aria-label={`Colors: ${scheme.value}. Change to ${next[scheme.value]}.`}
+      title={`Colors: ${scheme.value}`}
       onClick={() => choose(next[scheme.value])}
     >
       {sign[scheme.value]}

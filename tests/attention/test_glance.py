@@ -68,14 +68,14 @@ def test_a_glance_and_its_gradients_are_those_of_a_look(
 def test_a_glance_at_products_computes_no_weights(score: ScoreConfig, query: Tensor, states: Tensor) -> None:
     attention = made(MultiHeadConfig(score=score, heads=2))
     memory = attention.remember(states, PADDED)
-    attention.normalise = None  # whoever computes weights calls it
+    attention.normalize = None  # whoever computes weights calls it
     attention.context(query, memory, nowhere(attention))
     with pytest.raises(TypeError):
         attention(query, memory)
 
 
-def test_a_glance_follows_the_normaliser(query: Tensor, states: Tensor) -> None:
-    attention = made(MultiHeadConfig(heads=2, normaliser="sparsemax"))
+def test_a_glance_follows_the_normalizer(query: Tensor, states: Tensor) -> None:
+    attention = made(MultiHeadConfig(heads=2, normalizer="sparsemax"))
     memory = attention.remember(states, PADDED)
     torch.testing.assert_close(attention.context(query, memory, nowhere(attention)), attention(query, memory)[0])
 

@@ -227,7 +227,7 @@ def test_a_training_shows_its_curves_and_its_samples(look: Look) -> None:
 def test_what_the_studio_does_not_know_is_shown_by_its_own_name_and_formula(
     look: Look, tiny: Path, tmp_path: Path
 ) -> None:
-    attention = {"kind": "sideways", "normaliser": "hardmax", "score": {"kind": "cosine"}}
+    attention = {"kind": "sideways", "normalizer": "hardmax", "score": {"kind": "cosine"}}
     stated = {"score": r"e_{t,j} = g \cos(q_t, W h_j)", "weights": r"\alpha_{t,j} = \unheard(e", "context": "c_t = _"}
     described = {"name": "own", "settings": {"kind": "bag", "attention": attention}, "layers": 1, "formulas": stated}
     file = tmp_path / "own.html"

@@ -10,7 +10,7 @@ import pytest
 
 import regarde as package
 from regarde.alignment.links import Link, parse_pharaoh
-from regarde.alignment.symmetrise import symmetrise, turned
+from regarde.alignment.symmetrize import symmetrize, turned
 
 
 @pytest.fixture(scope="module")
@@ -47,14 +47,14 @@ def test_pairs_of_fast_align_are_pairs_like_others(cli, tiny: Path, pairs: Path)
     assert cli("align", tiny, "--data", pairs.parent / "text.a-b").out == cli("align", tiny, "--data", pairs).out
 
 
-def test_both_directions_are_symmetrised(cli, tiny: Path, pairs: Path) -> None:
+def test_both_directions_are_symmetrized(cli, tiny: Path, pairs: Path) -> None:
     texts = [line.split("\t") for line in pairs.read_text().splitlines()]
     (pairs.parent / "turned.tsv").write_text("".join(f"{t}\t{s}\n" for s, t in texts))
     forward = lines(cli("align", tiny, "--data", pairs))
     backward = lines(cli("align", tiny, "--data", pairs.parent / "turned.tsv"))
     for method in ("intersection", "union", "grow-diag-final-and"):
-        both = lines(cli("align", tiny, "--data", pairs, "--reverse", tiny, "--symmetrise", method))
-        wanted = [symmetrise(f, turned(b), method) for f, b in zip(forward, backward, strict=True)]  # type: ignore[arg-type]
+        both = lines(cli("align", tiny, "--data", pairs, "--reverse", tiny, "--symmetrize", method))
+        wanted = [symmetrize(f, turned(b), method) for f, b in zip(forward, backward, strict=True)]  # type: ignore[arg-type]
         assert both == wanted
 
 
@@ -87,7 +87,7 @@ def test_pairs_are_answered_while_more_are_to_come(start, tiny: Path) -> None:
         (["--layer", "2"], 2, "--layer 2: this model has 1"),
         (["--threshold", "1.5"], 2, "--threshold"),
         (["--matrices", "soft.txt"], 2, "expected a name that ends in .npz"),
-        (["--symmetrise", "sum"], 2, "--symmetrise"),
+        (["--symmetrize", "sum"], 2, "--symmetrize"),
         (["--reverse", "nowhere"], 4, "nowhere: no such folder"),
     ],
 )
@@ -178,3 +178,8 @@ def test_what_makes_no_picture_is_said(
     monkeypatch.chdir(tmp_path)
     assert told in cli("align", tiny, "--data", pairs, *options).fails(code)
     assert not list(tmp_path.iterdir())
+
+
+def test_an_option_keeps_the_spelling_of_version_0_1(cli, tiny: Path, pairs: Path) -> None:
+    new, old = (cli("align", tiny, "--data", pairs, "--reverse", tiny, f"--symmetri{s}e=union") for s in "zs")
+    assert (new.code, new.out) == (0, old.out)

@@ -13,7 +13,7 @@ from typing import Any
 import pytest
 
 import regarde as package
-from regarde.evaluation.answers import normalised
+from regarde.evaluation.answers import normalized
 from regarde.native import library
 
 
@@ -114,7 +114,7 @@ def test_any_of_several_answers_is_right(cli, tiny: Path, tmp_path: Path) -> Non
 
 
 def test_text_that_looks_the_same_is_the_same() -> None:
-    assert normalised("cafe\u0301") == "café"
+    assert normalized("cafe\u0301") == "café"
 
 
 @pytest.mark.parametrize(

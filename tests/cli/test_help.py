@@ -106,5 +106,5 @@ def test_the_version_is_printed(cli) -> None:
     assert cli("--version").out == b"regarde 0.1.0\n"
 
 
-def test_help_has_no_colour_in_a_pipe(regarde) -> None:
+def test_help_has_no_color_in_a_pipe(regarde) -> None:
     assert b"\x1b[" not in regarde("train", "--help").out

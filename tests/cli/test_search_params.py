@@ -9,8 +9,8 @@ import pytest
 
 from regarde.cli.search_params import _tables
 from regarde.evaluation.metrics import METRICS, MetricName
-from regarde.tuning.history import Finding
-from regarde.tuning.trials import Result
+from regarde.tuning.history import EndedTrial
+from regarde.tuning.trials import SearchResult
 
 SETTINGS = [
     *("training.steps=6", "training.valid_every=3", "training.metric=cer", "model.hidden=6", "model.embedding=5"),
@@ -22,7 +22,7 @@ SETTINGS = [
 def here(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(tmp_path)
     Path("pairs.tsv").write_text("".join(f"{n:02}\t{n:02}\n" for n in range(40)))
-    Path("space.toml").write_text('[space."training.optimiser.rate"]\nlow = 1e-3\nhigh = 1e-1\nlog = true\n')
+    Path("space.toml").write_text('[space."training.optimizer.rate"]\nlow = 1e-3\nhigh = 1e-1\nlog = true\n')
 
 
 def test_trials_are_told_and_the_best_are_printed(cli) -> None:
@@ -30,11 +30,11 @@ def test_trials_are_told_and_the_best_are_printed(cli) -> None:
     done = cli("search-params", *given, *(word for setting in SETTINGS for word in ("--set", setting)))
     assert done.code == 0
     told = done.error.splitlines()
-    assert told[0].startswith("regarde: trial 1 of 2: training.optimiser.rate=")
+    assert told[0].startswith("regarde: trial 1 of 2: training.optimizer.rate=")
     assert told[1].startswith("regarde: trial 1: character error rate ")
     assert told[-1].endswith("Try: regarde train --recipe out/best.toml")
     head, *rows = done.out.decode().splitlines()
-    assert head.split() == ["trial", "character", "error", "rate", "training.optimiser.rate"]
+    assert head.split() == ["trial", "character", "error", "rate", "training.optimizer.rate"]
     assert {row.split()[0] for row in rows[:2]} == {"1", "2"}
     assert "2 trials complete, 0 given up, 0 failed" in rows
     assert cli("train", "--recipe", "out/best.toml", "--print-config").code == 0
@@ -43,9 +43,9 @@ def test_trials_are_told_and_the_best_are_printed(cli) -> None:
 @pytest.mark.parametrize(("metric", "best"), [("bleu", "2"), ("cer", "1")])
 def test_the_best_trial_is_printed_first_whichever_way_is_up(metric: MetricName, best: str) -> None:
     findings = [
-        Finding(n, "complete", value, 3, 1.0, {"model.hidden": n}) for n, value in ((1, 0.2), (2, 0.7), (3, 0.5))
+        EndedTrial(n, "complete", value, 3, 1.0, {"model.hidden": n}) for n, value in ((1, 0.2), (2, 0.7), (3, 0.5))
     ]
-    _, first, middle, *_ = _tables(Result(Path("out"), METRICS[metric], findings, {}))
+    _, first, middle, *_ = _tables(SearchResult(Path("out"), METRICS[metric], findings, {}))
     assert (first.split()[0], middle.split()[0]) == (best, "3")
 
 
@@ -84,4 +84,4 @@ def test_minutes_are_those_of_a_trial(cli) -> None:
 
 def test_the_help_says_how_a_space_is_written(cli, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("COLUMNS", "300")
-    assert 'space."training.optimiser.rate": low, high' in cli("search-params", "--help").out.decode()
+    assert 'space."training.optimizer.rate": low, high' in cli("search-params", "--help").out.decode()

@@ -10,8 +10,8 @@ from pathlib import Path
 import pytest
 
 from regarde import config as configs
-from regarde import folder
-from regarde.folder import Blueprint
+from regarde.folder import model as folder
+from regarde.folder.model import Blueprint
 from regarde.models import BahdanauConfig
 from regarde.native import library
 from regarde.text import TextConfig
@@ -37,7 +37,7 @@ def test_a_shortlist_is_learned_written_and_used(regarde, tiny: Path, run: Path)
     assert set(few) <= {"z"}  # the translation of z, and nothing else
 
 
-def test_pairs_are_normalised_as_the_model_is(regarde, tmp_path: Path) -> None:
+def test_pairs_are_normalized_as_the_model_is(regarde, tmp_path: Path) -> None:
     text = TextConfig().train([("é", "à")])
     config = BahdanauConfig(embedding=3, hidden=4, maxout=2)
     folder.save(tmp_path / "run", configs.as_table(Blueprint(model=config)), text, config.build(5, 5), "a card")

@@ -18,7 +18,7 @@ def test_the_translation_and_its_attention_are_drawn(cli, tiny: Path) -> None:
     assert text
     assert f"abc → {text}" in drawn
     assert "</s>" in drawn
-    assert "\x1b" not in drawn  # no terminal, no colour
+    assert "\x1b" not in drawn  # no terminal, no color
 
 
 def test_pictures_are_written(cli, tiny: Path, tmp_path: Path) -> None:
@@ -74,8 +74,8 @@ def test_bytes_that_are_no_text_are_replaced(cli, tiny: Path) -> None:
 TWICE = """
 import os, sys
 from regarde.cli.main import run
-for colour in ("", "1"):
-    os.environ["NO_COLOR"] = colour
+for color in ("", "1"):
+    os.environ["NO_COLOR"] = color
     try:
         run()
     except SystemExit as end:
@@ -83,7 +83,7 @@ for colour in ("", "1"):
 """
 
 
-def test_a_terminal_gets_colour_unless_it_wants_none(tiny: Path) -> None:
+def test_a_terminal_gets_color_unless_it_wants_none(tiny: Path) -> None:
     environment = os.environ | {"PYTHONPATH": ":".join(sys.path), "TERM": "xterm-256color"}
     ours, theirs = pty.openpty()
     command = [sys.executable, "-c", TWICE, "show", str(tiny), "abc"]
@@ -93,8 +93,8 @@ def test_a_terminal_gets_colour_unless_it_wants_none(tiny: Path) -> None:
     while chunk := _read(ours):
         drawn += chunk
     assert process.communicate()[1] == b""
-    coloured, without, _ = drawn.split(b"code 0")
-    assert b"\x1b[" in coloured
+    colored, without, _ = drawn.split(b"code 0")
+    assert b"\x1b[" in colored
     assert b"\x1b[" not in without
 
 
@@ -134,7 +134,7 @@ def test_a_picture_for_print_is_drawn_of_one_model_of_its_heads_or_of_several(
         (["--values"], "--values: says how a picture is drawn, but none is. Add --picture FILE."),
         (["--dpi", "300"], "--dpi 300: says how"),
         (["--beside", "other"], "--beside other: says what"),
-        (["--picture", "a.gif"], "Name it .svg, .pdf or .png."),
+        (["--picture", "a.gif"], "ends in .svg, .pdf or .png."),
         (["--picture", "a.svg", "--heads", "--beside", "other"], "Leave out one."),
     ],
 )

@@ -7,13 +7,14 @@ from pathlib import Path
 import pytest
 import torch
 
-from regarde import config, folder
-from regarde.cli.streams import tell, warn
-from regarde.folder import Blueprint
+from regarde import config
+from regarde.folder import model as folder
+from regarde.folder.model import Blueprint
 from regarde.models import BahdanauConfig
 from regarde.search import Greedy, Rules
+from regarde.streaming.streams import tell, warn
 from regarde.text import TextConfig
-from regarde.visualise.labels import seen
+from regarde.visualize.labels import seen
 
 HOSTILE = "\x1b]0;owned\x07\x9b31m\u202e\r\x7f"
 OBEYED = [c for c in HOSTILE if not c.isprintable()]
@@ -23,14 +24,14 @@ OBEYED = [c for c in HOSTILE if not c.isprintable()]
 def escaping(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A model that says ESC and nothing else."""
     model = BahdanauConfig(embedding=5, hidden=6, maxout=4)
-    text = TextConfig(normalise="none").train([("abc", HOSTILE)])
+    text = TextConfig(normalize="none").train([("abc", HOSTILE)])
     built = model.build(len(text.source), len(text.target))
     with torch.no_grad():
         for parameter in built.parameters():
             parameter.zero_()
         built.state_dict()["decoder.W_o.bias"][text.target.encode("\x1b")[0]] = 5.0
     search = Greedy(rules=Rules(max_ratio=0.0, max_extra=3))
-    blueprint = Blueprint(model=model, text=TextConfig(normalise="none"), search=search)
+    blueprint = Blueprint(model=model, text=TextConfig(normalize="none"), search=search)
     path = tmp_path_factory.mktemp("terminal") / "model"
     folder.save(path, config.as_table(blueprint), text, built, "a card")
     return path

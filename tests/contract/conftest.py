@@ -1,6 +1,6 @@
 """Every model the contract is held against.
 
-Placement, mechanism, score, normaliser, cell and encoder combine freely. All of them would be thousands; a covering set
+Placement, mechanism, score, normalizer, cell and encoder combine freely. All of them would be thousands; a covering set
 has every PAIR of choices in at least one model. A new choice that appears in a configuration's type is covered here
 without a new test. docs/combinations.md lists the set (a test keeps it current).
 
@@ -22,9 +22,9 @@ import torch
 import regarde
 from regarde import config as configs
 from regarde.attention.mechanisms import AttentionConfig, MultiHeadConfig
-from regarde.attention.normalisers import NORMALISERS
+from regarde.attention.normalizers import NORMALIZERS
 from regarde.attention.scores import ScoreConfig
-from regarde.engines.native import NativeEngine, Unfit, flattened
+from regarde.engines.native import NativeEngine, Unfit
 from regarde.engines.reference import TorchEngine
 from regarde.errors import ConfigError
 from regarde.layers.cells import CELLS
@@ -41,6 +41,7 @@ from regarde.models import (
 )
 from regarde.models.encoders import BidirectionalConfig, BottomBidirectionalConfig, EncoderConfig, UnidirectionalConfig
 from regarde.native import library
+from regarde.native.settings import flattened
 from regarde.training.step import seeded
 
 VOCABULARY = 13, 11  # source, target
@@ -76,7 +77,7 @@ FACTORS: dict[str, list[str]] = {
     "placement": list(PLACEMENTS),
     "mechanism": list(MECHANISMS),
     "score": list(SCORES),
-    "normaliser": list(NORMALISERS),
+    "normalizer": list(NORMALIZERS),
     "cell": [*CELLS, TRANSFORMER["cell"]],
     "encoder": [*ENCODERS, TRANSFORMER["encoder"]],
     "eos": ["attended", "not attended"],
@@ -86,9 +87,9 @@ Combination = tuple[str, ...]
 
 def configure(combination: Combination) -> ModelConfig:
     """The configuration of a combination; a ConfigError where it is impossible."""
-    placement, mechanism, score, normaliser, cell, encoder, eos = combination
+    placement, mechanism, score, normalizer, cell, encoder, eos = combination
     scored = _filled(SCORES[score], {})
-    options = {"score": scored, "normaliser": normaliser, "attend_eos": eos == "attended"}
+    options = {"score": scored, "normalizer": normalizer, "attend_eos": eos == "attended"}
     attention = _filled(MECHANISMS[mechanism], options)
     if placement == TRANSFORMER["placement"]:
         return PLACEMENTS[placement](attention=attention)
@@ -223,7 +224,7 @@ def native_words() -> frozenset[str]:
 def foreign(config: ModelConfig) -> list[str]:
     """The choices of a model that the native engine's sources do not name."""
     settings = flattened({"model": configs.as_table(config)})
-    chosen = [word for path, word in settings.items() if path.split(".")[-1] in ("kind", "cell", "normaliser")]
+    chosen = [word for path, word in settings.items() if path.split(".")[-1] in ("kind", "cell", "normalizer")]
     return [word for word in chosen if word not in native_words()]
 
 

@@ -6,8 +6,8 @@ import numpy as np
 import pytest
 import torch
 
-from regarde.alignment.forced import forced
 from regarde.data.batch import collate, collate_source
+from regarde.engines.forced import forced
 from regarde.engines.native import NativeEngine
 from regarde.models import Model
 from regarde.search import Beam, Greedy, Hypothesis, Rules, Sampling, Search
@@ -44,7 +44,7 @@ def test_the_native_engine_finds_what_torch_finds(
         assert_same(found, wanted)
 
 
-def test_neighbours_and_threads_change_nothing(native: NativeEngine, sources: list[list[int]]) -> None:
+def test_neighbors_and_threads_change_nothing(native: NativeEngine, sources: list[list[int]]) -> None:
     search = SEARCHES["beam"]
     native.threads, native.rows = 2, 7
     together = list(native.decode(sources * 3, search))

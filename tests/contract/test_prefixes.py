@@ -9,7 +9,7 @@ import torch
 from regarde.data.batch import collate_source
 from regarde.models import Model
 from regarde.search import Beam, Greedy, Hypothesis, Rules, Sampling, Search
-from regarde.search.prefix import NO_PREFIX, Prefix
+from regarde.search.settings import NO_PREFIX, Prefix
 from regarde.text import EOS
 from regarde.translate import Engine
 from tests.contract.conftest import SENTINELS

@@ -9,10 +9,10 @@ import pytest
 import torch
 
 from regarde import config as configs
-from regarde import folder
-from regarde.alignment.forced import forced
 from regarde.data.batch import collate, collate_source
-from regarde.folder import Blueprint
+from regarde.engines.forced import forced
+from regarde.folder import model as folder
+from regarde.folder.model import Blueprint
 from regarde.models import Model, ModelConfig
 from regarde.search import Beam, Greedy, Hypothesis, Rules, Sampling, Search
 from regarde.text import TextConfig

@@ -134,8 +134,8 @@ ENCODERS: dict[EncoderConfig, dict[str, Any]] = {
     BidirectionalConfig(layers=2, hidden=3): {"layers": 3, "hidden": 4, "residual_from": 2},
     BottomBidirectionalConfig(layers=3, hidden=H, residual_from=0): {"layers": 2, "hidden": 4, "residual_from": 3},
 }
-WEIGHING = {"score": AdditiveConfig(size=5), "normaliser": "sparsemax", "dropout": 0.5, "attend_eos": False}
-WALKING = {name: value for name, value in WEIGHING.items() if name != "normaliser"}
+WEIGHING = {"score": AdditiveConfig(size=5), "normalizer": "sparsemax", "dropout": 0.5, "attend_eos": False}
+WALKING = {name: value for name, value in WEIGHING.items() if name != "normalizer"}
 MECHANISMS: dict[AttentionConfig, dict[str, Any]] = {
     GENERAL: WEIGHING,
     LocalMConfig(score=GeneralConfig(), window=1): {**WEIGHING, "window": 2},
@@ -201,7 +201,7 @@ IN_TRAINING = {"dropout", "self_attention_dropout", "variational", "noise"}
 
 ATTENTIONS = {
     "global": GENERAL,
-    "sparsemax": GlobalConfig(score=GeneralConfig(), normaliser="sparsemax"),
+    "sparsemax": GlobalConfig(score=GeneralConfig(), normalizer="sparsemax"),
     "eos not attended": GlobalConfig(score=GeneralConfig(), attend_eos=False),
     "dropout": GlobalConfig(score=GeneralConfig(), dropout=0.5),
     "dot": GlobalConfig(score=DotConfig()),

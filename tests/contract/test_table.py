@@ -9,13 +9,14 @@ PAGE = Path(__file__).parents[2] / "docs" / "combinations.md"
 
 HEAD = """# Which combinations are tested
 
-Placement, mechanism, score, normaliser, cell and encoder combine freely through the configuration. The contract tests
-(tests/contract) run over the combinations below: every pair of choices that can go together occurs in at least one of
-them. The Transformer is a placement too, without a cell and with self-attention for its encoder. It is also held to the
-first promises with every mechanism and score there is (tests/models). Beside these the contract runs over Sutskever
-with each cell, forward, deep with residuals; the stacked bidirectional encoder; Cho with the paper's cells and with
-stacks of others; Bahdanau with either readout and the paper's own start; and the Transformer with each kind of norm,
-position and tying, and with other heads to the source than its own.
+Placement, mechanism, score, normalizer, cell and encoder can be combined freely in the configuration. The contract
+tests (tests/contract) run over the combinations below, in which every possible pair of choices occurs at least once.
+The Transformer counts as a placement, without a cell and with self-attention as its encoder. tests/models also checks
+its main properties with every mechanism and every score. In addition, the contract tests run over Sutskever with each
+cell, with the source not reversed, and deep with residual connections; the stacked bidirectional encoder; Cho with
+the paper's cells and with stacks of other cells; Bahdanau with both readouts and the paper's initialization; and the
+Transformer with each kind of norm, position and tying, and with a different number of heads for attention to the
+source.
 
 """
 

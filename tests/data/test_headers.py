@@ -2,7 +2,7 @@
 
 import pytest
 
-from regarde.data.headers import is_header
+from regarde.data.dialect import is_header
 
 BELOW = [["Un chat dort.", "A cat sleeps."]]
 

@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from regarde.data.quoting import QuoteCount, fields_of, unquoted
+from regarde.data.dialect import QuoteCount, fields_of, unquoted
 from regarde.errors import DataError
 
 FIELD = st.text(st.characters(codec="utf-8", exclude_characters="\r\n\0"), max_size=8) | st.text('"\ta', max_size=5)

@@ -9,8 +9,7 @@ from hypothesis import strategies as st
 
 from regarde.alignment.gold import read_gold
 from regarde.data.corpus import Report, read_pairs, read_parallel
-from regarde.data.lines import count_lines, lines_of
-from regarde.data.signatures import encoding_of, refuse_foreign
+from regarde.data.lines import count_lines, encoding_of, lines_of, refuse_foreign
 from regarde.errors import DataError
 
 WIDE = ["UTF-16", "UTF-16LE", "UTF-16BE", "UTF-32", "UTF-32LE", "UTF-32BE"]

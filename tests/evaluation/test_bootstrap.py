@@ -8,7 +8,7 @@ import sacrebleu
 from sacrebleu.significance import PairedTest
 
 from regarde.evaluation.bootstrap import Bootstrap, interval, p_value
-from regarde.evaluation.metrics import Counts, count
+from regarde.evaluation.metrics import MetricCounts, count
 
 WORDS = ["the", "cat", "sat", "on", "a", "mat", "and", "a", "dog", "came", "by", "to", "look", "at", "it"]
 
@@ -22,9 +22,9 @@ def sentences(number: int, wrong: float, seed: int = 3) -> tuple[list[str], list
     return [" ".join(words) for words in hypotheses], [" ".join(words) for words in references]
 
 
-def share(right: int, of: int) -> Counts:
+def share(right: int, of: int) -> MetricCounts:
     rows = np.array([[float(n < right), 1.0] for n in range(of)])
-    return Counts(rows, lambda sums: float(sums[0] / sums[1]))
+    return MetricCounts(rows, lambda sums: float(sums[0] / sums[1]))
 
 
 def test_a_seed_decides_the_samples() -> None:
@@ -80,7 +80,7 @@ def test_p_values_of_equal_systems_are_spread_evenly() -> None:
     for seed in range(200):
         generator = np.random.default_rng([9, seed])
         counts = [
-            Counts(np.column_stack([generator.random(60), np.ones(60)]), lambda sums: float(sums[0] / sums[1]))
+            MetricCounts(np.column_stack([generator.random(60), np.ones(60)]), lambda sums: float(sums[0] / sums[1]))
             for _ in range(2)
         ]
         values = Bootstrap(200, seed).values(counts)

@@ -10,7 +10,7 @@ import pytest
 
 from regarde.evaluation.diagnose import diagnose
 from regarde.evaluation.habits import Habits, HabitSums
-from regarde.evaluation.inspect import Inspection, Said, Unknown, _loops
+from regarde.evaluation.inspect import AnswerCounts, Inspection, Unknown, _loops
 from regarde.text import CharactersConfig, WordsConfig
 
 
@@ -60,7 +60,7 @@ def test_unknown_words_that_another_case_or_form_would_make_known_are_counted() 
     side.add(tokenizer, "The CAT sat １２ żółw")
     assert (side.tokens, side.unknown) == (5, 4)
     assert side.recased == Counter({"The": 1, "CAT": 1})
-    assert side.normalised == Counter({"１２": 1})
+    assert side.normalized == Counter({"１２": 1})
     assert side.words == Counter({"The": 1, "CAT": 1, "１２": 1, "żółw": 1})
 
 
@@ -83,7 +83,7 @@ WELL = Inspection(
     habits=habits(SHARP, np.eye(4)[[2, 1, 0]]),
     source=Unknown(tokens=1000),
     target=Unknown(tokens=1000),
-    said=Said(answers=100, tokens=900, unknown=0, all_unknown=0, empty=0, unfinished=0, looping=0),
+    said=AnswerCounts(answers=100, tokens=900, unknown=0, all_unknown=0, empty=0, unfinished=0, looping=0),
     uncertain=(),
     perplexity=2.0,
 )
@@ -106,7 +106,7 @@ def said(**changes: int) -> Inspection:
         ("loops", said(looping=30)),
         ("unfinished", said(unfinished=30)),
         ("case", replace(WELL, source=Unknown(1000, 9, Counter({"The": 9}), recased=Counter({"The": 9})))),
-        ("normalisation", replace(WELL, source=Unknown(1000, 9, Counter({"１": 9}), normalised=Counter({"１": 9})))),
+        ("normalization", replace(WELL, source=Unknown(1000, 9, Counter({"１": 9}), normalized=Counter({"１": 9})))),
         ("drift", replace(WELL, source=Unknown(1000, 90, Counter({"żółw": 90})))),
         ("uniform", replace(WELL, habits=habits(UNIFORM))),
         ("dead_heads", replace(WELL, habits=habits(SHARP, UNIFORM))),

@@ -14,7 +14,7 @@ from typing import Any
 
 import pytest
 
-from regarde import folder
+from regarde.folder import model as folder
 from regarde.training.checkpoint import verify
 
 HERE = Path(__file__).parent
@@ -24,7 +24,7 @@ OFTEN = [  # saving as often as it can
     *("training.steps=14", "training.valid_every=4", "training.valid_pairs=4", "training.save_every=3"),
     *("training.batch_pairs=16", "model.dropout=0.2"),
 ]
-SAME = ["weights.safetensors", "optimiser.safetensors", "config.toml", "source.vocab", "target.vocab"]
+SAME = ["weights.safetensors", "optimizer.safetensors", "config.toml", "source.vocab", "target.vocab"]
 MODELS = {
     "rnn": ["model.hidden=6", "model.embedding=5", "model.maxout=4", "model.attention.score.size=3"],
     "transformer": [

@@ -22,8 +22,9 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
-from regarde import folder, loading
 from regarde.errors import RegardeError
+from regarde.folder import loading
+from regarde.folder import model as folder
 from regarde.native import library
 from regarde.search import Greedy
 

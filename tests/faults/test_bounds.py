@@ -15,7 +15,7 @@ from typing import Any
 import pytest
 import tomli_w
 
-from regarde import config, folder
+from regarde import config
 from regarde.attention import (
     AdditiveConfig,
     ConcatConfig,
@@ -30,8 +30,9 @@ from regarde.attention import (
     MultiHeadConfig,
 )
 from regarde.errors import ConfigError, FolderError, RegardeError
-from regarde.folder import Blueprint
-from regarde.loading import EngineName, load
+from regarde.folder import model as folder
+from regarde.folder.loading import EngineName, load
+from regarde.folder.model import Blueprint
 from regarde.models import (
     BahdanauConfig,
     ChoConfig,

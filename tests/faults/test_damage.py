@@ -98,22 +98,22 @@ class Bomb:
         return (Path.touch, (self.trace,))
 
 
-def test_a_pickle_for_an_optimiser_is_never_loaded(run: Path, tmp_path: Path) -> None:
-    vouched(run, "optimiser.safetensors", pickle.dumps(Bomb(tmp_path / "trace")))
-    with pytest.raises(FolderError, match=r"optimiser\.safetensors: not a safetensors file"):
+def test_a_pickle_for_an_optimizer_is_never_loaded(run: Path, tmp_path: Path) -> None:
+    vouched(run, "optimizer.safetensors", pickle.dumps(Bomb(tmp_path / "trace")))
+    with pytest.raises(FolderError, match=r"optimizer\.safetensors: not a safetensors file"):
         regarde.train(run, resume=True)
     assert not (tmp_path / "trace").exists()
 
 
-def test_an_optimiser_whose_header_claims_160_gigabytes_is_refused(run: Path) -> None:
+def test_an_optimizer_whose_header_claims_160_gigabytes_is_refused(run: Path) -> None:
     header = json.dumps({"x/exp_avg": {"dtype": "F32", "shape": [4 * 10**10], "data_offsets": [0, 160 * 10**9]}})
-    vouched(run, "optimiser.safetensors", struct.pack("<Q", len(header)) + header.encode())
-    with pytest.raises(FolderError, match=r"optimiser\.safetensors: not a safetensors file"):
+    vouched(run, "optimizer.safetensors", struct.pack("<Q", len(header)) + header.encode())
+    with pytest.raises(FolderError, match=r"optimizer\.safetensors: not a safetensors file"):
         regarde.train(run, resume=True)
 
 
-def test_an_optimiser_of_another_model_is_refused(run: Path) -> None:
-    vouched(run, "optimiser.safetensors", safetensors.torch.save({"decoder.W_o.bias/exp_avg": torch.zeros(3, 3)}))
+def test_an_optimizer_of_another_model_is_refused(run: Path) -> None:
+    vouched(run, "optimizer.safetensors", safetensors.torch.save({"decoder.W_o.bias/exp_avg": torch.zeros(3, 3)}))
     with pytest.raises(FolderError, match=r"decoder\.W_o\.bias/exp_avg fits no parameter of the model"):
         regarde.train(run, resume=True)
 
@@ -121,8 +121,8 @@ def test_an_optimiser_of_another_model_is_refused(run: Path) -> None:
 def test_a_model_without_its_training_cannot_be_resumed(run: Path) -> None:
     checkpoint = run / "checkpoints" / "step-4"
     manifest = json.loads((checkpoint / "manifest.json").read_text())
-    del manifest["files"]["optimiser.safetensors"]
+    del manifest["files"]["optimizer.safetensors"]
     (checkpoint / "manifest.json").write_text(json.dumps(manifest))
-    (checkpoint / "optimiser.safetensors").unlink()
+    (checkpoint / "optimizer.safetensors").unlink()
     with pytest.raises(FolderError, match="a model without its training"):
         regarde.train(run, resume=True)

@@ -12,7 +12,7 @@ import pytest
 
 SHORT = [
     *("training.steps=4", "training.valid_every=2", "training.save_every=0", "training.metric=cer"),
-    "training.optimiser.rate=0.1",  # so that the last model is the best
+    "training.optimizer.rate=0.1",  # so that the last model is the best
 ]
 DISK, SIGKILL = 5, -9
 

@@ -10,12 +10,13 @@ from typing import Any
 
 import pytest
 
-from regarde import config, folder
+from regarde import config
 from regarde.attention.mechanisms import GlobalConfig
 from regarde.attention.scores import ConcatConfig
-from regarde.folder import Blueprint
+from regarde.folder import model as folder
+from regarde.folder.model import Blueprint
+from regarde.folder.quantize import quantize
 from regarde.models import BahdanauConfig, GNMTConfig, LuongConfig, ModelConfig, TransformerConfig
-from regarde.quantise import quantise
 from regarde.text import TextConfig
 from regarde.training.step import seeded
 
@@ -39,7 +40,7 @@ def models(tmp_path_factory: pytest.TempPathFactory) -> Path:
         with seeded(1):
             built = model.build(len(text.source), len(text.target))
         folder.save(path / name, config.as_table(Blueprint(model=model)), text, built, "a card")
-        quantise(path / name, path / f"{name}-int8")
+        quantize(path / name, path / f"{name}-int8")
     return path
 
 

@@ -12,14 +12,15 @@ from typing import Any
 import numpy as np
 import pytest
 
-from regarde import config, folder
+from regarde import config
 from regarde.errors import FolderError
-from regarde.folder import Blueprint
-from regarde.loading import EngineName, load
+from regarde.folder import model as folder
+from regarde.folder.loading import EngineName, load
+from regarde.folder.model import Blueprint
 from regarde.models import BahdanauConfig
 from regarde.native import library
 from regarde.search import Beam, Greedy, Rules, Sampling, Search
-from regarde.search.prefix import Prefix
+from regarde.search.settings import Prefix
 from regarde.text import TextConfig
 
 native = pytest.mark.skipif(not library.available(), reason="the native library was not built")
@@ -86,7 +87,7 @@ def test_where_nothing_is_left_to_say_the_answer_ends(engine: EngineName, search
 
 CHILD = """
 import resource, sys
-from regarde.loading import load
+from regarde.folder.loading import load
 from regarde.search import Beam, Rules
 from regarde.errors import OutOfMemoryError
 translator = load(sys.argv[1], engine="native", threads=1)

@@ -21,7 +21,7 @@ from pathlib import Path
 import pytest
 
 import regarde
-from regarde.manifest import add_file
+from regarde.folder.manifest import add_file
 from regarde.native import library
 from regarde.process import SAFE_PATH, environment
 
@@ -138,7 +138,7 @@ def planted(tiny: Path, tmp_path_factory: pytest.TempPathFactory) -> Planted:
     shutil.copytree(tiny, folder / "run")
     (folder / "pairs.tsv").write_text("".join(f"{a}{b}{a}\t{a}{b}{a}\n" for a in "abcdefgh" for b in "abcdefgh"))
     (folder / "links").write_text("0-0\n")
-    (folder / "space.toml").write_text('[space."training.optimiser.rate"]\nlow = 0.001\nhigh = 0.01\n')
+    (folder / "space.toml").write_text('[space."training.optimizer.rate"]\nlow = 0.001\nhigh = 0.01\n')
     script = tmp_path_factory.mktemp("bin") / "regarde.py"
     script.write_text(SCRIPT)
     return Planted(folder, script.rename(script.with_suffix("")))
@@ -195,8 +195,8 @@ def test_python_m_regarde_runs_no_module_of_the_working_directory(planted: Plant
 def test_a_picture_takes_no_settings_from_the_working_directory(planted: Planted) -> None:
     program = """
 import sys
-from regarde.visualise.picture import Canvas
-from regarde.visualise.style import LIGHT
+from regarde.visualize.picture import Canvas
+from regarde.visualize.style import LIGHT
 Canvas.empty(LIGHT, 1, 1)
 sys.exit(sys.modules["matplotlib"].rcParams["text.usetex"])
 """

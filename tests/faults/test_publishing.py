@@ -15,10 +15,11 @@ from pathlib import Path
 import pytest
 
 import regarde
-from regarde import config, folder
+from regarde import config
 from regarde.errors import DiskError, FolderError, unreadable
-from regarde.folder import Blueprint
-from regarde.loading import EngineName, load
+from regarde.folder import model as folder
+from regarde.folder.loading import EngineName, load
+from regarde.folder.model import Blueprint
 from regarde.models import BahdanauConfig
 from regarde.native import library
 from regarde.search import Beam
@@ -30,7 +31,7 @@ ENGINES = ["torch", pytest.param("native", marks=native)]
 PUBLISHER = """
 import itertools, shutil, sys, time
 from pathlib import Path
-from regarde import manifest
+from regarde.folder import manifest
 run, *generations = map(Path, sys.argv[1:])
 for generation in itertools.cycle(generations):
     staging = run / ".model.new"
@@ -81,7 +82,7 @@ def test_a_folder_left_between_two_manifests_is_loaded_all_the_same(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """By a process that was killed when it had said what it would do."""
-    from regarde import manifest
+    from regarde.folder import manifest
 
     monkeypatch.setattr(manifest, "PATIENCE", 0.05)
     run, other = saved(tmp_path / "run", 6, "xyz"), saved(tmp_path / "other", 6, "xyz")

@@ -116,7 +116,7 @@ def test_a_loss_that_is_not_finite_names_step_and_pairs_and_keeps_the_last_good(
     assert done.code == 1
     last = done.error.splitlines()[-1]
     assert last.startswith("regarde: Step 5: loss nan, gradient norm ")
-    assert "not finite. Lower training.optimiser.rate or training.clip. The batch: pairs " in last
+    assert "not finite. Lower training.optimizer.rate or training.clip. The batch: pairs " in last
     assert last.endswith("of my.tsv. The checkpoints before it are in run/checkpoints.")
     assert {path.name for path in Path("run/checkpoints").iterdir()} == {"step-0", "step-3"}
     package.load("run")
@@ -195,7 +195,7 @@ def test_too_little_memory_is_said_with_the_budget_to_try(lab, tmp_path: Path) -
 @pytest.mark.parametrize(
     "error", [MemoryError(), RuntimeError("DefaultCPUAllocator: can't allocate memory"), RuntimeError("std::bad_alloc")]
 )
-def test_no_memory_of_any_kind_is_recognised(monkeypatch, error: Exception) -> None:
+def test_no_memory_of_any_kind_is_recognized(monkeypatch, error: Exception) -> None:
     def broken(self, batch, step, tokens):
         raise error
 

@@ -15,9 +15,9 @@ from pathlib import Path
 
 import pytest
 
-from regarde.cli.forms import Plain
-from regarde.cli.output import to_file
 from regarde.errors import DiskError
+from regarde.streaming.forms import Plain
+from regarde.streaming.output import to_file
 
 FEW, MANY = 1_500, 100_000  # lines
 FORMS = {"plain": [], "json": ["--json"], "ranked": ["--n-best", "3"]}

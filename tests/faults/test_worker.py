@@ -77,7 +77,7 @@ def test_two_processes_go_on_bit_for_bit_where_they_were(lab) -> None:
     assert newest("cut") == 25
     trained(lab, "cut", "training.steps=30")
     assert story(Path("cut")) == story(whole)
-    for name in ("weights.safetensors", "optimiser.safetensors"):
+    for name in ("weights.safetensors", "optimizer.safetensors"):
         file = f"checkpoints/step-30/{name}"
         assert Path("cut", file).read_bytes() == (whole / file).read_bytes()
     alone = lab.train(Path("cut"), "rnn", *SETTINGS, "training.steps=30", table=Path("my.tsv"))
@@ -104,7 +104,7 @@ def test_processes_that_read_other_data_do_not_train_together(lab) -> None:
 
 
 def test_numbers_that_are_none_stop_all_and_name_the_batch_of_any(lab) -> None:
-    huge = ["training.optimiser.kind=sgd", "training.optimiser.rate=1e12", "training.clip=0", "training.steps=400"]
+    huge = ["training.optimizer.kind=sgd", "training.optimizer.rate=1e12", "training.clip=0", "training.steps=400"]
     done = lab.train(Path("run"), "rnn", *SETTINGS, *huge, table=Path("my.tsv"), processes=2)
     assert done.code == 1
     first, second = [line for line in done.error.splitlines() if "not finite" in line]
@@ -143,7 +143,7 @@ def recoveries(lab, kills: int, seed: int) -> list[float]:
     assert b"unexpected" not in error
     assert story(Path("run")) == story(expected)
     last = f"checkpoints/step-{each * (kills + 1)}"
-    for name in ("weights.safetensors", f"{last}/weights.safetensors", f"{last}/optimiser.safetensors"):
+    for name in ("weights.safetensors", f"{last}/weights.safetensors", f"{last}/optimizer.safetensors"):
         assert Path("run", name).read_bytes() == (expected / name).read_bytes()
     assert Path("run/train.log").read_text().count("going on from step") == kills
     return seconds

@@ -8,7 +8,7 @@ import sys
 
 import pytest
 
-from regarde.cli.lab_display import LabDisplay
+from regarde.display.lab import LabDisplay
 
 NAMES = ["sutskever-small", "mine"]
 
@@ -27,9 +27,9 @@ def watched() -> None:
         display.ended("sutskever-small", "train")
         display.ended("sutskever-small", "measure")
         display.began("mine", "train")
-        display.told("mine", {"value": "BLEU 20.1", "best": True})
-        display.told("mine", {"value": "BLEU 19.0", "best": False})
-        display.told("mine", {"share": 0.5, "loss": 1.23456, "seconds": 60.0})
+        display.received("mine", {"value": "BLEU 20.1", "best": True})
+        display.received("mine", {"value": "BLEU 19.0", "best": False})
+        display.received("mine", {"share": 0.5, "loss": 1.23456, "seconds": 60.0})
         display.bar.refresh()
         display.ended("mine", "train")
         display.began("mine", "measure")

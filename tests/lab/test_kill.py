@@ -15,7 +15,7 @@ from typing import Any
 import pytest
 
 from regarde.lab import plan as plans
-from regarde.lab.wish import Wish, hold_out, settle
+from regarde.lab.request import LabRequest, hold_out, planned
 from regarde.training.recipe import DataConfig
 
 TIMES = {"minutes", "training_speed", "translating_speed", "microseconds", "peak_memory", "size"}
@@ -71,11 +71,11 @@ def test_killed_while_training_and_while_measuring_it_ends_with_the_same_report(
 def test_a_process_of_a_lab_ends_with_whoever_started_it(made, tmp_path: Path) -> None:
     settings = ("model.hidden=6", "model.embedding=5", "training.save_every=5")
     data, test = DataConfig(name=str(made.home / "train.tsv")), (made.home / "test.tsv",)
-    wish = Wish(tmp_path, data, test, ("sutskever-small",), tokens=10**9, settings=settings)
-    plan = settle(wish)
-    hold_out(wish)
+    request = LabRequest(tmp_path, data, test, ("sutskever-small",), tokens=10**9, settings=settings)
+    plan = planned(request)
+    hold_out(request)
     plans.write(tmp_path, plan)
-    command = [sys.executable, "-m", "regarde.lab.part", "train", str(tmp_path), "sutskever-small"]
+    command = [sys.executable, "-m", "regarde.lab.worker", "train", str(tmp_path), "sutskever-small"]
     pipes = {"stdin": subprocess.PIPE, "stdout": subprocess.PIPE, "stderr": subprocess.PIPE}
     with subprocess.Popen(command, env=os.environ | {"PYTHONPATH": ":".join(sys.path)}, **pipes) as process:
         until((tmp_path / "runs" / "sutskever-small" / "checkpoints" / "step-5").exists, process)

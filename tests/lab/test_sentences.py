@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from regarde.data.corpus import Report
 from regarde.evaluation.testset import TestSet
-from regarde.lab.sentences import worth_drawing
+from regarde.lab.measure import worth_drawing
 
 
 def made(*pairs: tuple[str, str]) -> TestSet:

@@ -6,10 +6,10 @@ import numpy as np
 import pytest
 import torch
 
-from regarde.alignment.forced import forced
 from regarde.attention.mechanisms import GlobalConfig
 from regarde.attention.scores import AdditiveConfig, GeneralConfig
 from regarde.data.batch import collate, collate_source
+from regarde.engines.forced import forced
 from regarde.errors import UsageError
 from regarde.models import BahdanauConfig, LuongConfig, Model, SutskeverConfig
 from regarde.models.ensemble import Ensemble

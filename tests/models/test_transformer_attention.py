@@ -1,4 +1,4 @@
-"""The Transformer with every attention to the source there is: mechanism x score, normalisers by turns."""
+"""The Transformer with every attention to the source there is: mechanism x score, normalizers by turns."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ import torch
 
 from regarde import config as configs
 from regarde.attention import AttentionConfig, GlobalConfig, LocationConfig, MultiHeadConfig, ScoreConfig
-from regarde.attention.normalisers import NORMALISERS
+from regarde.attention.normalizers import NORMALIZERS
 from regarde.data.batch import Batch, collate
 from regarde.errors import ConfigError
 from regarde.models import Model, ModelConfig, TransformerConfig
@@ -31,10 +31,10 @@ def filled(config: type, **options: object) -> typing.Any:
 def combinations() -> dict[str, AttentionConfig]:
     found = {}
     pairs = itertools.product(typing.get_args(AttentionConfig), typing.get_args(ScoreConfig))
-    for (mechanism, score), normaliser in zip(pairs, itertools.cycle(NORMALISERS), strict=False):
+    for (mechanism, score), normalizer in zip(pairs, itertools.cycle(NORMALIZERS), strict=False):
         if (mechanism.kind, score) != ("coverage", LocationConfig):  # the one that cannot be
-            name = f"{mechanism.kind} {score.kind} {normaliser}"
-            found[name] = filled(mechanism, score=filled(score), normaliser=normaliser)
+            name = f"{mechanism.kind} {score.kind} {normalizer}"
+            found[name] = filled(mechanism, score=filled(score), normalizer=normalizer)
     return found
 
 
@@ -102,7 +102,7 @@ def chosen(*settings: str) -> ModelConfig:
     ("settings", "expected"),
     [
         ([], MultiHeadConfig()),
-        (["model.attention.normaliser=sparsemax"], MultiHeadConfig(normaliser="sparsemax")),
+        (["model.attention.normalizer=sparsemax"], MultiHeadConfig(normalizer="sparsemax")),
         (["model.attention.heads=2"], MultiHeadConfig(heads=2)),
         (["model.attention.kind=global"], GlobalConfig()),
     ],

@@ -1,4 +1,4 @@
-"""The library watched over by the compiler: memory, leaks, undefined behaviour."""
+"""The library watched over by the compiler: memory, leaks, undefined behavior."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ def compiled() -> Compile:
 
 @pytest.fixture(scope="session")
 def watched(compiled: Compile, tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """The library with the compiler's sanitisers in it."""
+    """The library with the compiler's sanitizers in it."""
     out = tmp_path_factory.mktemp("watched") / "_kernels.so"
     flags = ["-shared", "-fPIC", "-fvisibility=hidden", f'-DREGARDE_SOURCES="{fingerprint(SOURCE)}"', *WATCHED]
     return compiled("g++", out, sorted(SOURCE.glob("*.cpp")), *flags)

@@ -1,5 +1,5 @@
 // The library without Python: reads models and sentences, decodes, runs training kernels, prints every number it gets.
-// Built for two processors, or with the compiler's sanitisers, it must print the same (test_driver.py).
+// Built for two processors, or with the compiler's sanitizers, it must print the same (test_driver.py).
 //
 //     driver portable|best < cases
 //

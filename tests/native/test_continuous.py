@@ -13,13 +13,14 @@ import pytest
 
 from regarde import config as configs
 from regarde.engines.continuous import Done, Part
-from regarde.engines.native import NativeEngine, flattened
+from regarde.engines.native import NativeEngine
 from regarde.engines.records import read, written
 from regarde.engines.reference import TorchEngine
 from regarde.models import BahdanauConfig, ModelConfig, TransformerConfig
 from regarde.native import library
+from regarde.native.settings import flattened
 from regarde.search import Beam, Greedy, Hypothesis, Rules, Sampling, Search
-from regarde.search.prefix import NO_PREFIX, Prefix
+from regarde.search.settings import NO_PREFIX, Prefix
 from regarde.training.step import seeded
 from regarde.translate import Engine, Serving
 

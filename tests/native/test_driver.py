@@ -1,4 +1,4 @@
-"""The library on its own (driver.cpp): the same numbers on another processor, and nothing that a sanitiser minds.
+"""The library on its own (driver.cpp): the same numbers on another processor, and nothing that a sanitizer minds.
 
 ARM is tried under qemu: the kernels that run anywhere, which the compiler makes NEON of.
     apt-get install g++-aarch64-linux-gnu qemu-user
@@ -19,9 +19,9 @@ import regarde
 from regarde import config as configs
 from regarde.attention.mechanisms import GlobalConfig
 from regarde.attention.scores import ConcatConfig
-from regarde.engines.native import flattened
+from regarde.folder.weights import in_bytes
 from regarde.models import BahdanauConfig, LuongConfig, ModelConfig, TransformerConfig
-from regarde.precision import in_bytes
+from regarde.native.settings import flattened
 
 SOURCE = Path(regarde.__file__).parent / "native" / "source"
 DRIVER = Path(__file__).parent / "driver.cpp"

@@ -17,13 +17,14 @@ import torch
 
 import regarde
 from regarde import config as configs
-from regarde import folder
-from regarde.alignment.forced import forced
 from regarde.data.batch import collate
-from regarde.engines.native import NativeEngine, Unfit, flattened
+from regarde.engines.forced import forced
+from regarde.engines.native import NativeEngine, Unfit
 from regarde.errors import RegardeError, UsageError
-from regarde.folder import Blueprint
-from regarde.loading import EngineName
+from regarde.folder import model as folder
+from regarde.folder.loading import EngineName
+from regarde.folder.model import Blueprint
+from regarde.folder.weights import in_bytes
 from regarde.models import (
     BahdanauConfig,
     ChoConfig,
@@ -35,9 +36,9 @@ from regarde.models import (
     TransformerConfig,
 )
 from regarde.native import library
-from regarde.precision import in_bytes
+from regarde.native.settings import flattened
 from regarde.search import Beam, Greedy, Rules
-from regarde.search.prefix import Prefix
+from regarde.search.settings import Prefix
 from regarde.text import TextConfig
 from regarde.training.step import seeded
 from regarde.translation import Translation
@@ -134,7 +135,7 @@ def _said(run: Path, engine: EngineName) -> list[Translation] | None:
     [
         ("transformer", "positions", "alibi"),
         ("transformer", "norm", "sandwich"),
-        ("transformer", "attention.normaliser", "entmax"),
+        ("transformer", "attention.normalizer", "entmax"),
         ("transformer", "tying", "three-way"),
         ("bahdanau", "readout", "nonsense"),
         ("bahdanau", "attention.attend_eos", "yes"),

@@ -12,16 +12,17 @@ import torch
 
 import regarde
 from regarde import config as configs
-from regarde.alignment.forced import forced
 from regarde.attention.mechanisms import GlobalConfig
 from regarde.attention.scores import GeneralConfig
 from regarde.data.batch import collate, collate_source
-from regarde.engines.native import NativeEngine, flattened
+from regarde.engines.forced import forced
+from regarde.engines.native import NativeEngine
 from regarde.engines.reference import TorchEngine
 from regarde.errors import UsageError
 from regarde.models import BahdanauConfig, LuongConfig, Model, ModelConfig, SutskeverConfig, TransformerConfig
 from regarde.models.ensemble import Ensemble
 from regarde.native import library
+from regarde.native.settings import flattened
 from regarde.search import Beam, Greedy, Hypothesis, Rules, Sampling, Search
 from regarde.training.step import seeded
 from regarde.translate import ensemble

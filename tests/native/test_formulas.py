@@ -1,4 +1,4 @@
-"""Each score, normaliser and mechanism states its formula; the list that needs no torch says the same."""
+"""Each score, normalizer and mechanism states its formula; the list that needs no torch says the same."""
 
 from __future__ import annotations
 
@@ -10,20 +10,21 @@ import typing
 import pytest
 
 from regarde import config as configs
-from regarde.attention import NORMALISERS
+from regarde.attention import NORMALIZERS
 from regarde.attention.mechanisms import AttentionConfig, GlobalConfig
 from regarde.attention.scores import GeneralConfig, ScoreConfig
-from regarde.engines.native import NativeEngine, flattened
+from regarde.engines.native import NativeEngine
 from regarde.engines.reference import TorchEngine
 from regarde.models import BahdanauConfig
 from regarde.native import formulas, library
+from regarde.native.settings import flattened
 from tests.contract.conftest import native_words
 
 SCORES = {config.kind: config().build(8, 8) for config in typing.get_args(ScoreConfig)}
 MECHANISMS = {config.kind: config(score=GeneralConfig()).build(8, 8) for config in typing.get_args(AttentionConfig)}
 STATED = {
     "scores": {kind: score.formula for kind, score in SCORES.items()},
-    "normalisers": {name: normaliser.formula for name, normaliser in NORMALISERS.items()},
+    "normalizers": {name: normalizer.formula for name, normalizer in NORMALIZERS.items()},
     "mechanisms": {kind: dict(mechanism.formulas) for kind, mechanism in MECHANISMS.items()},
 }
 
@@ -55,7 +56,7 @@ def test_a_model_states_the_formula_of_its_own_score() -> None:
 
 def test_every_formula_closes_its_braces_and_uses_commands_that_the_page_draws() -> None:
     drawn = {"frac", "sqrt", "tilde", "sum", "top", "alpha", "sigma", "tau", "tanh", "exp", "max", "cos"}
-    everything = [*STATED["scores"].values(), *STATED["normalisers"].values()]
+    everything = [*STATED["scores"].values(), *STATED["normalizers"].values()]
     everything += [formula for stated in STATED["mechanisms"].values() for formula in stated.values()]
     for formula in everything:
         assert formula.count("{") == formula.count("}"), formula

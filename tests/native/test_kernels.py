@@ -398,7 +398,7 @@ def test_dropout_draws_no_pattern() -> None:
     torch.manual_seed(2)
     kept = (functions.dropout(torch.ones(256, 4096), 0.5) != 0).double() - 0.5
     for apart in (1, 2, 7, 8, 64, 1024):
-        assert abs((kept[:, apart:] * kept[:, :-apart]).mean().item()) < 2e-3  # neighbours in a row
+        assert abs((kept[:, apart:] * kept[:, :-apart]).mean().item()) < 2e-3  # neighbors in a row
     assert abs((kept[1:] * kept[:-1]).mean().item()) < 2e-3  # and below each other
     assert kept.mean(dim=0).abs().max().item() < 0.2
     again = (functions.dropout(torch.ones(256, 4096), 0.5) != 0).double() - 0.5

@@ -52,11 +52,11 @@ def test_left_out_predicts_each_point_from_the_others(points: tuple[Tensor, Tens
 def test_a_learned_bandwidth_fits_better_than_a_bad_fixed_one(points: tuple[Tensor, Tensor]) -> None:
     regression = KernelRegression(*points, width=2.0, learned=True).double()
     before = error(regression)
-    optimiser = torch.optim.Adam(regression.parameters(), lr=0.1)
+    optimizer = torch.optim.Adam(regression.parameters(), lr=0.1)
     for _ in range(40):
-        optimiser.zero_grad()
+        optimizer.zero_grad()
         (regression.left_out()[0] - regression.y).square().mean().backward()
-        optimiser.step()
+        optimizer.step()
     assert error(regression) < before / 5
     assert error(regression) < error(KernelRegression(*points, width=0.01))  # too narrow repeats the noise
 

@@ -321,15 +321,15 @@ def _score(config: type) -> ScoreConfig:
 
 
 def combinations() -> dict[str, AttentionConfig]:
-    """Every mechanism x score x normaliser but the one that is refused."""
+    """Every mechanism x score x normalizer but the one that is refused."""
     found = {}
     for (name, config), kind in itertools.product(MECHANISMS.items(), typing.get_args(ScoreConfig)):
         if (name, kind) == ("coverage", LocationConfig):
             continue
         chosen = dataclasses.replace(config, score=_score(kind))
         found[f"{name} {kind.kind}"] = chosen
-        if hasattr(config, "normaliser"):
-            found[f"{name} {kind.kind} sparsemax"] = dataclasses.replace(chosen, normaliser="sparsemax")
+        if hasattr(config, "normalizer"):
+            found[f"{name} {kind.kind} sparsemax"] = dataclasses.replace(chosen, normalizer="sparsemax")
     return found
 
 

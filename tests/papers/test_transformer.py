@@ -20,7 +20,7 @@ from regarde.layers.blocks import DecoderBlock, EncoderBlock, SelfAttention, Sha
 from regarde.layers.positions import Learned, Rotary, Sinusoidal
 from regarde.models import Model
 from regarde.models.transformer import TransformerConfig
-from regarde.text.vocabulary import PAD
+from regarde.text.tokenizers import PAD
 from regarde.training import presets
 from regarde.training import recipe as recipes
 from regarde.training.loss import cross_entropy
@@ -91,7 +91,7 @@ class Paper:
         return rows
 
     def turned(self, x: np.ndarray, pos: int) -> np.ndarray:
-        """Su et al. 2021, equation 14: a rotation in each plane of two neighbouring places."""
+        """Su et al. 2021, equation 14: a rotation in each plane of two neighboring places."""
         if self.config.positions != "rotary":
             return x
         R = np.zeros((K, K))
@@ -101,8 +101,8 @@ class Paper:
         return R @ x
 
     def norm(self, name: str, x: np.ndarray) -> np.ndarray:
-        centred = x - x.mean()
-        return centred / np.sqrt((centred**2).mean() + 1e-5) * self.p[f"{name}.weight"] + self.p[f"{name}.bias"]
+        centered = x - x.mean()
+        return centered / np.sqrt((centered**2).mean() + 1e-5) * self.p[f"{name}.weight"] + self.p[f"{name}.bias"]
 
     def attend(self, q: np.ndarray, k: list[np.ndarray], v: list[np.ndarray]) -> tuple[np.ndarray, np.ndarray]:
         """Equation 1, for one query of one head."""
@@ -491,10 +491,10 @@ def test_the_presets_are_those_of_table_3(
 @pytest.mark.parametrize("name", ["transformer-base", "transformer-big"])
 def test_the_presets_are_trained_and_searched_as_in_section_5(name: str) -> None:
     recipe = preset(name)
-    training, optimiser = recipe.training, recipe.training.optimiser
-    assert (optimiser.kind, optimiser.beta1, optimiser.beta2, optimiser.epsilon) == ("adam", 0.9, 0.98, 1e-9)
+    training, optimizer = recipe.training, recipe.training.optimizer
+    assert (optimizer.kind, optimizer.beta1, optimizer.beta2, optimizer.epsilon) == ("adam", 0.9, 0.98, 1e-9)
     assert training.label_smoothing == 0.1
     assert (recipe.search.kind, recipe.search.size, recipe.search.alpha) == ("beam", 4, 0.6)
     for n in (1, 100, 4000, 4001, 100_000):  # equation 3
         expected = recipe.model.size**-0.5 * min(n**-0.5, n * 4000**-1.5)
-        assert optimiser.rate * training.schedule.at(n - 1, training.steps) == pytest.approx(expected, rel=1e-4)
+        assert optimizer.rate * training.schedule.at(n - 1, training.steps) == pytest.approx(expected, rel=1e-4)

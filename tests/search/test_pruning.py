@@ -20,11 +20,12 @@ from regarde.attention import GlobalConfig
 from regarde.attention.mechanisms import LocalPConfig
 from regarde.attention.scores import AdditiveConfig, GeneralConfig
 from regarde.data.batch import collate
-from regarde.engines.native import NativeEngine, flattened
+from regarde.engines.native import NativeEngine
 from regarde.engines.reference import TorchEngine
 from regarde.errors import ConfigError
 from regarde.models import GNMTConfig, LuongConfig, Model, ModelConfig, SutskeverConfig
 from regarde.native import library
+from regarde.native.settings import flattened
 from regarde.search import Beam, Greedy, Hypothesis, Rules, adjusted
 from regarde.text import BOS, EOS, PAD
 from regarde.training import recipe as recipes

@@ -10,14 +10,15 @@ import numpy as np
 import pytest
 import torch
 
-from regarde.alignment.forced import forced
 from regarde.attention.mechanisms import GlobalConfig
 from regarde.attention.scores import AdditiveConfig
 from regarde.data.batch import collate, collate_source
+from regarde.engines.forced import forced
 from regarde.errors import ConfigError
 from regarde.models import BahdanauConfig, Model, SutskeverConfig
 from regarde.search import Beam, Greedy, Hypothesis, Rules, Sampling, adjusted
-from regarde.search.rules import coverage_penalty, length_penalty
+from regarde.search.ranking import coverage_penalty, length_penalty
+from regarde.search.walk import narrowed
 from regarde.training.step import seeded
 
 V = 6  # pad, unk, bos, eos and two words
@@ -177,9 +178,9 @@ def test_top_1_sampling_is_greedy(model: Model) -> None:
 
 def test_a_nucleus_is_the_smallest_set_that_reaches_its_mass() -> None:
     scores = torch.tensor([[0.5, 0.2, 0.15, 0.1, 0.05]]).log()
-    kept = Sampling(top_p=0.6).narrowed(scores).isfinite()
+    kept = narrowed(Sampling(top_p=0.6), scores).isfinite()
     assert kept.tolist() == [[True, True, False, False, False]]
-    assert Sampling(top_k=3).narrowed(scores).isfinite().sum() == 3
+    assert narrowed(Sampling(top_k=3), scores).isfinite().sum() == 3
 
 
 def test_more_answers_than_beams_are_refused() -> None:

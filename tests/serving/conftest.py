@@ -20,7 +20,7 @@ from typing import Any
 import pytest
 
 from regarde import config
-from regarde.manifest import CONFIG, add_file
+from regarde.folder.manifest import CONFIG, add_file
 from regarde.native import library
 from tests.conftest import environment
 

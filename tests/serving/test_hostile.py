@@ -13,7 +13,7 @@ from typing import Any
 import pytest
 from starlette.requests import Request
 
-from regarde.loading import load_scribe
+from regarde.folder.loading import load_scribe
 from regarde.serving.gate import Gate
 from regarde.serving.jobs import Reading
 from regarde.serving.journal import Journal

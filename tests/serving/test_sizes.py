@@ -16,8 +16,8 @@ import pytest
 import regarde
 from regarde import config
 from regarde.errors import DataError
-from regarde.loading import load_scribe
-from regarde.manifest import CONFIG, add_file
+from regarde.folder.loading import load_scribe
+from regarde.folder.manifest import CONFIG, add_file
 from regarde.serving.frames import as_json, as_large_json
 from regarde.serving.jobs import Reading
 from regarde.serving.limits import Limits

@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 
-from regarde.manifest import add_file
+from regarde.folder.manifest import add_file
 from tests.serving.conftest import Running
 
 
@@ -36,7 +36,7 @@ def test_the_page_comes_with_a_policy_that_lets_nothing_else_in(studio: Running)
     policy = page.headers["content-security-policy"]
     assert "default-src 'none'" in policy
     assert "unsafe" not in policy
-    for name, kind in (("studio.js", "javascript"), ("studio.css", "css"), ("licences.txt", "plain")):
+    for name, kind in (("studio.js", "javascript"), ("studio.css", "css"), ("licenses.txt", "plain")):
         assert kind in studio.get(f"/{name}").headers["content-type"]
 
 

@@ -11,20 +11,20 @@ from pathlib import Path
 import pytest
 
 from regarde import load
-from regarde.quantise import quantise
+from regarde.folder.quantize import quantize
 from tests.serving.conftest import Running, running
 
 
 @pytest.fixture(scope="module")
-def quantised(tiny: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
-    folder = tmp_path_factory.mktemp("quantised") / "run"
-    quantise(tiny, folder)
+def quantized(tiny: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    folder = tmp_path_factory.mktemp("quantized") / "run"
+    quantize(tiny, folder)
     return folder
 
 
 @pytest.fixture(scope="module")
-def server(tiny: Path, plain: Path, quantised: Path) -> Iterator[Running]:
-    with running(f"tiny={tiny}", f"plain={plain}", f"bytes={quantised}", native=False) as found:
+def server(tiny: Path, plain: Path, quantized: Path) -> Iterator[Running]:
+    with running(f"tiny={tiny}", f"plain={plain}", f"bytes={quantized}", native=False) as found:
         yield found
 
 
@@ -35,9 +35,9 @@ def test_one_line_says_that_torch_serves(server: Running) -> None:
     )
 
 
-def test_torch_serves_what_it_translates(server: Running, tiny: Path, plain: Path, quantised: Path) -> None:
+def test_torch_serves_what_it_translates(server: Running, tiny: Path, plain: Path, quantized: Path) -> None:
     sentences = ["abc", "", "edcba"]
-    for name, folder in {"tiny": tiny, "plain": plain, "bytes": quantised}.items():
+    for name, folder in {"tiny": tiny, "plain": plain, "bytes": quantized}.items():
         reply = server.post("/v1/translate", {"text": sentences, "model": name, "beam": 3, "n_best": 2})
         expected = load(folder, engine="torch").translate(sentences, beam=3, n_best=2)
         for one, other in zip(reply.json["translations"], expected, strict=True):

@@ -53,11 +53,11 @@ def test_the_bundle_is_small() -> None:
     assert sum((STATIC / name).stat().st_size for name in ("studio.js", "studio.css")) < 250_000
 
 
-def test_the_licences_of_what_is_in_the_bundle_come_with_it() -> None:
-    licences = (STATIC / "licences.txt").read_text(encoding="utf-8")
+def test_the_licenses_of_what_is_in_the_bundle_come_with_it() -> None:
+    licenses = (STATIC / "licenses.txt").read_text(encoding="utf-8")
     for name in json.loads((SOURCES / "package.json").read_text(encoding="utf-8"))["dependencies"]:
-        assert f"{name} " in licences
-    assert licences.count("Permission is hereby granted") == 3
+        assert f"{name} " in licenses
+    assert licenses.count("Permission is hereby granted") == 3
 
 
 def test_the_lock_file_names_no_place_to_download_from() -> None:

@@ -35,16 +35,16 @@ def test_saving_and_loading_changes_nothing(kind: TokenizerConfig, shared: bool,
         assert loaded.target.encode(target) == text.target.encode(target)
 
 
-@pytest.mark.parametrize("normalise", ["NFC", "NFKC"])
-def test_composed_and_decomposed_text_are_the_same(normalise: str) -> None:
-    text = TextConfig(normalise=normalise).train([("caf\u00e9", "x")])  # type: ignore[arg-type]
+@pytest.mark.parametrize("normalize", ["NFC", "NFKC"])
+def test_composed_and_decomposed_text_are_the_same(normalize: str) -> None:
+    text = TextConfig(normalize=normalize).train([("caf\u00e9", "x")])  # type: ignore[arg-type]
     assert text.source.encode(text.prepare("cafe\u0301")) == text.source.encode(text.prepare("caf\u00e9"))
-    decomposed = TextConfig(normalise=normalise).train([("cafe\u0301", "x")])  # type: ignore[arg-type]
+    decomposed = TextConfig(normalize=normalize).train([("cafe\u0301", "x")])  # type: ignore[arg-type]
     assert decomposed.source.encode("caf\u00e9") == text.source.encode("caf\u00e9")
 
 
-def test_no_normalisation_leaves_text_alone() -> None:
-    assert TextConfig(normalise="none").train(PAIRS).prepare("e\u0301ﬁ") == "e\u0301ﬁ"
+def test_no_normalization_leaves_text_alone() -> None:
+    assert TextConfig(normalize="none").train(PAIRS).prepare("e\u0301ﬁ") == "e\u0301ﬁ"
 
 
 def test_a_shared_vocabulary_knows_both_sides() -> None:
@@ -80,7 +80,7 @@ def test_an_empty_corpus_is_said_plainly() -> None:
 def test_a_configuration_survives_toml() -> None:
     import tomllib
 
-    settings = TextConfig(SentencepieceConfig(size=500, model="bpe"), WordsConfig(), normalise="NFKC")
+    settings = TextConfig(SentencepieceConfig(size=500, model="bpe"), WordsConfig(), normalize="NFKC")
     assert config.parse(TextConfig, tomllib.loads(config.dump(settings))) == settings
     with pytest.raises(ConfigError, match=r'source\.kind = \'character\': unknown kind\. Did you mean "characters"'):
         config.parse(TextConfig, {"source": {"kind": "character"}})

@@ -14,12 +14,11 @@ import regarde
 from regarde.data.batch import collate
 from regarde.layers import Dropout
 from regarde.models import SutskeverConfig
-from regarde.training.optimiser import SGD
 from regarde.training.presets import presets
-from regarde.training.recipe import TrainingConfig, parse
-from regarde.training.step import Part, Stepper, StepResult, seeded
+from regarde.training.recipe import SGD, TrainingConfig, parse
+from regarde.training.step import NumberedBatch, Stepper, StepResult, seeded
 
-PLAIN = TrainingConfig(optimiser=SGD(rate=1.0), clip=0.0)
+PLAIN = TrainingConfig(optimizer=SGD(rate=1.0), clip=0.0)
 SOURCES, TARGETS = [[5], [6, 7], [8, 4, 5]], [[6], [7, 8, 4, 5], [4, 4]]
 
 
@@ -32,7 +31,7 @@ def stepper(config: TrainingConfig = PLAIN) -> Stepper:
 def test_an_update_on_parts_is_the_update_on_the_whole_whatever_the_parts() -> None:
     whole, parts = stepper(), stepper()
     expected = whole(collate(SOURCES, TARGETS), 0)
-    pieces = [Part(collate(SOURCES[:1], TARGETS[:1]), 0), Part(collate(SOURCES[1:], TARGETS[1:]), 1)]
+    pieces = [NumberedBatch(collate(SOURCES[:1], TARGETS[:1]), 0), NumberedBatch(collate(SOURCES[1:], TARGETS[1:]), 1)]
     found = parts.update(pieces, 0, tokens=expected.tokens)  # 2 tokens and 8: unequal weights
     assert found.loss == pytest.approx(expected.loss, rel=1e-6)
     assert found.norm == pytest.approx(expected.norm, rel=1e-5)
@@ -44,7 +43,7 @@ def test_dropout_is_drawn_by_the_number_of_the_batch() -> None:
     def losses(*numbers: int) -> float:
         with seeded(1):
             model = SutskeverConfig(embedding=16, hidden=16, layers=2, dropout=0.5).build(9, 9)
-        parts = [Part(collate(SOURCES, TARGETS), number) for number in numbers]
+        parts = [NumberedBatch(collate(SOURCES, TARGETS), number) for number in numbers]
         return Stepper(model, PLAIN, total=10).update(parts, 0, tokens=10 * len(numbers)).loss
 
     assert losses(3) == losses(3)
@@ -67,7 +66,7 @@ def test_every_batch_of_a_run_has_a_number_of_its_own(tmp_path: Path, monkeypatc
     numbers: list[list[int]] = []
     update = Stepper.update
 
-    def noted(self: Stepper, parts: Sequence[Part], step: int, **others: Any) -> StepResult:
+    def noted(self: Stepper, parts: Sequence[NumberedBatch], step: int, **others: Any) -> StepResult:
         numbers.append([part.number for part in parts])
         return update(self, parts, step, **others)
 

@@ -10,11 +10,12 @@ import safetensors.torch
 import torch
 
 import regarde
-from regarde import config, folder
+from regarde import config
 from regarde.attention.mechanisms import GlobalConfig
 from regarde.attention.scores import AdditiveConfig
 from regarde.errors import FolderError, UsageError
-from regarde.folder import Blueprint
+from regarde.folder import model as folder
+from regarde.folder.model import Blueprint
 from regarde.models import BahdanauConfig
 from regarde.text import TextConfig
 from regarde.training.average import average

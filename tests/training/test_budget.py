@@ -11,9 +11,8 @@ import pytest
 
 import regarde
 from regarde.errors import ConfigError
-from regarde.training.budget import UNKNOWN, Budget
-from regarde.training.checkpoint import State
-from regarde.training.schedule import Cosine
+from regarde.training.checkpoint import TrainingState
+from regarde.training.recipe import UNKNOWN, Budget, Cosine
 
 SMALL = (
     *("model.kind=bahdanau", "model.hidden=6", "model.embedding=5", "model.maxout=4"),
@@ -28,16 +27,16 @@ def records(run: Path) -> list[dict[str, float]]:
 
 def test_what_is_spent_first_ends_it() -> None:
     budget = Budget(steps=100, tokens=1000, minutes=2)
-    assert budget.share(State(step=50, seen=200, trained=6)) == 0.5
-    assert budget.share(State(step=50, seen=900, trained=6)) == 0.9
-    assert budget.share(State(step=50, seen=900, trained=120)) == 1.0
+    assert budget.share(TrainingState(step=50, seen=200, trained=6)) == 0.5
+    assert budget.share(TrainingState(step=50, seen=900, trained=6)) == 0.9
+    assert budget.share(TrainingState(step=50, seen=900, trained=120)) == 1.0
 
 
 def test_the_steps_there_will_be_are_told_from_the_share_that_is_spent() -> None:
-    assert Budget(steps=70).total(State(step=3)) == 70
-    assert Budget(steps=0, minutes=1).total(State()) == UNKNOWN
-    assert Budget(steps=0, minutes=1).total(State(step=300, trained=20)) == 900
-    assert Budget(steps=0, tokens=500).total(State(step=10, seen=50)) == 100
+    assert Budget(steps=70).total(TrainingState(step=3)) == 70
+    assert Budget(steps=0, minutes=1).total(TrainingState()) == UNKNOWN
+    assert Budget(steps=0, minutes=1).total(TrainingState(step=300, trained=20)) == 900
+    assert Budget(steps=0, tokens=500).total(TrainingState(step=10, seen=50)) == 100
 
 
 def test_a_training_stops_when_its_tokens_are_seen(tmp_path: Path) -> None:
@@ -54,7 +53,7 @@ def test_a_training_stops_when_its_minutes_are_over_and_the_rate_has_fallen(tmp_
     assert time.perf_counter() - began < 60
     told = [record for record in records(run.folder) if "rate" in record]
     assert 3.0 <= told[-1]["trained"] < 4.0
-    stated = tomllib.loads((run.folder / "config.toml").read_text())["training"]["optimiser"]["rate"]
+    stated = tomllib.loads((run.folder / "config.toml").read_text())["training"]["optimizer"]["rate"]
     assert told[-1]["rate"] < 0.05 * stated  # which it has at the first step, as there is no warm-up
     assert Cosine(floor=0.0).at(899, 900) < 1e-4
 

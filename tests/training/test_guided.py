@@ -16,9 +16,8 @@ from regarde.errors import ConfigError, DataError
 from regarde.models import BahdanauConfig, LuongConfig, TransformerConfig
 from regarde.text import CharactersConfig, TextConfig, WordsConfig
 from regarde.training.guided import Guide, GuidedConfig, read_guide
-from regarde.training.optimiser import Adam
-from regarde.training.recipe import TrainingConfig
-from regarde.training.step import Part, Stepper, seeded
+from regarde.training.recipe import Adam, TrainingConfig
+from regarde.training.step import NumberedBatch, Stepper, seeded
 
 PAIRS = [Pair("a b c", "C B"), Pair("b", "B A"), Pair("c a", "A")]
 TEXT = TextConfig(WordsConfig(), WordsConfig()).train(PAIRS)
@@ -109,7 +108,7 @@ def test_every_model_learns_where_to_look(name: str, tmp_path: Path) -> None:
     gold = found.gold([0, 1, 2], batch)
     with seeded(1):
         model = SMALL[name].build(len(TEXT.source), len(TEXT.target))
-    stepper = Stepper(model, TrainingConfig(optimiser=Adam(rate=0.03)), total=60, guide=found)
+    stepper = Stepper(model, TrainingConfig(optimizer=Adam(rate=0.03)), total=60, guide=found)
 
     def looked() -> float:
         with torch.no_grad():
@@ -117,7 +116,7 @@ def test_every_model_learns_where_to_look(name: str, tmp_path: Path) -> None:
 
     before = looked()
     for step in range(60):
-        stepper.update([Part(batch, step, gold)], step, tokens=8)
+        stepper.update([NumberedBatch(batch, step, gold)], step, tokens=8)
     assert looked() < 0.6 * before
 
 
@@ -126,7 +125,7 @@ def test_a_run_is_taught_from_a_file_and_says_so(tmp_path: Path) -> None:
     (tmp_path / "data.tsv").write_text("".join(f"{text}\t{text}\n" for text in texts))
     (tmp_path / "links").write_text("0-0 1-1 2-2\n" * len(texts))
     sizes = ["model.embedding=8", "model.hidden=12", "model.maxout=6", "model.attention.score.size=8"]
-    shared = [*sizes, "training.steps=100", "training.valid_every=100", "training.optimiser.rate=0.02"]
+    shared = [*sizes, "training.steps=100", "training.valid_every=100", "training.optimizer.rate=0.02"]
     taught = [
         f"training.guided_alignment.links={tmp_path / 'links'}",
         "training.guided_alignment.unit=tokens",
@@ -143,7 +142,7 @@ def test_a_run_is_taught_from_a_file_and_says_so(tmp_path: Path) -> None:
 
     assert diagonal([*shared, *taught], "taught") > diagonal(shared, "alone") + 0.1
     log = (tmp_path / "taught" / "train.log").read_text()
-    assert "attention is taught by" in log
+    assert "attention learns from" in log
     assert "sha256" in (tmp_path / "taught" / "config.toml").read_text()
 
 

@@ -145,7 +145,7 @@ def test_nfd_and_nfc_are_one_text(tmp_path: Path) -> None:
     composed = write(tmp_path / "c.tsv", *((f"é{n}", f"é{n}") for n in range(9)))
     decomposed = write(tmp_path / "d.tsv", *((f"e\u0301{n}", f"e\u0301{n}") for n in range(9)))
     first, second = prepare(tables(composed)), prepare(tables(decomposed))
-    assert first.recipe.text.normalise == "NFC"
+    assert first.recipe.text.normalize == "NFC"
     assert first.train.sources.ids.tolist() == second.train.sources.ids.tolist()
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 import json
 import shutil
 from pathlib import Path
@@ -10,8 +11,8 @@ import pytest
 import torch
 
 import regarde
-from regarde import folder
 from regarde.errors import DataError, FolderError, Stopped, UsageError
+from regarde.folder import model as folder
 from regarde.training import trainer as trainers
 from regarde.training.checkpoint import Checkpoints, read
 from regarde.training.start import Run
@@ -22,7 +23,7 @@ SMALL = [
 ]
 RNN = [*SMALL, "model.hidden=6", "model.embedding=5", "model.maxout=4", "model.attention.score.size=3"]
 TABLE = "".join(f"{n:02}\t{n:02}\n" for n in range(40))
-OPTIMISERS = ["adam", "adamw", "adadelta", "sgd"]
+OPTIMIZERS = ["adam", "adamw", "adadelta", "sgd"]
 
 
 @pytest.fixture(autouse=True)
@@ -70,8 +71,35 @@ def assert_same(one: Path, other: Path) -> None:
     for name in ("weights.safetensors", "README.md", "config.toml"):
         assert (one / name).read_bytes() == (other / name).read_bytes()
     last = [run / "checkpoints" / f"step-{story(one)[-1]['step']}" for run in (one, other)]
-    for name in ("weights.safetensors", "optimiser.safetensors"):
+    for name in ("weights.safetensors", "optimizer.safetensors"):
         assert (last[0] / name).read_bytes() == (last[1] / name).read_bytes()
+
+
+def test_a_run_of_version_0_1_goes_on_bit_for_bit(whole: Run, cut: Path) -> None:
+    """Its checkpoints and settings speak of an optimiser and of text to normalise."""
+    forget(cut, 9)
+    for there in (cut, *(cut / "checkpoints").iterdir()):
+        for name in ("config.toml", "optimizer.safetensors"):
+            if not (there / name).is_file():
+                continue
+            old = (there / name).read_bytes()
+            new = (
+                old
+                if name != "config.toml"
+                else old.replace(b"optimizer", b"optimiser").replace(b"normaliz", b"normalis")
+            )
+            renamed = there / name.replace("optimizer", "optimiser")
+            (there / name).unlink()
+            renamed.write_bytes(new)
+            listed = json.loads((there / "manifest.json").read_text())
+            del listed["files"][name]
+            listed["files"][renamed.name] = {"bytes": len(new), "sha256": hashlib.sha256(new).hexdigest()}
+            (there / "manifest.json").write_text(json.dumps(listed))
+    resumed = regarde.train("cut", resume=True).folder
+    assert story(whole.folder) == story(resumed)
+    for name in ("weights.safetensors", "optimizer.safetensors"):
+        ours, theirs = (run / "checkpoints/step-12" / name for run in (whole.folder, resumed))
+        assert ours.read_bytes() == theirs.read_bytes()
 
 
 @pytest.mark.parametrize("step", [0, 3, 4, 9, 12])
@@ -83,17 +111,17 @@ def test_a_run_goes_on_bit_for_bit_from_any_checkpoint(step: int, whole: Run, cu
     assert f"going on from step {step}" in (resumed.folder / "train.log").read_text()
 
 
-@pytest.mark.parametrize("kind", OPTIMISERS)
-def test_every_optimiser_remembers(kind: str) -> None:
-    momentum = ["training.optimiser.momentum=0.9"] if kind == "sgd" else []
-    whole = train("whole", f"training.optimiser.kind={kind}", *momentum)
+@pytest.mark.parametrize("kind", OPTIMIZERS)
+def test_every_optimizer_remembers(kind: str) -> None:
+    momentum = ["training.optimizer.momentum=0.9"] if kind == "sgd" else []
+    whole = train("whole", f"training.optimizer.kind={kind}", *momentum)
     shutil.copytree("whole", "cut")
     forget(Path("cut"), 6)
     assert_same(whole.folder, regarde.train("cut", resume=True).folder)
 
 
 def test_patience_is_remembered() -> None:
-    stay = ["training.patience=2", "training.optimiser.rate=1e-12", "training.schedule.kind=constant"]
+    stay = ["training.patience=2", "training.optimizer.rate=1e-12", "training.schedule.kind=constant"]
     whole = train("whole", *stay, "training.valid_every=2")
     assert whole.outcome.last.step == 6
     shutil.copytree("whole", "cut")
@@ -168,7 +196,7 @@ def damage(path: Path) -> None:
     path.write_bytes(content)
 
 
-@pytest.mark.parametrize("name", ["weights.safetensors", "optimiser.safetensors", "training.json", "source.vocab"])
+@pytest.mark.parametrize("name", ["weights.safetensors", "optimizer.safetensors", "training.json", "source.vocab"])
 def test_a_damaged_checkpoint_is_passed_over_and_said(cli, name: str, whole: Run, cut: Path) -> None:
     damage(Path("cut/checkpoints/step-12") / name)
     done = cli("train", "--resume", "cut")
@@ -189,7 +217,7 @@ def test_where_no_checkpoint_is_whole_nothing_goes_on() -> None:
     run = train("run", "training.keep=2").folder
     for path in (run / "checkpoints").iterdir():
         damage(path / "weights.safetensors")
-    with pytest.raises(FolderError, match=r"run: none of 2 checkpoints is whole\. checkpoint step-12 skipped"):
+    with pytest.raises(FolderError, match=r"run: all checkpoints are damaged \(2\)\. checkpoint step-12 skipped"):
         regarde.train("run", resume=True)
 
 
@@ -207,7 +235,9 @@ def test_a_damaged_best_model_is_replaced_by_the_last_one_and_that_is_said(whole
     assert best < 12
     damage(cut / "weights.safetensors")
     regarde.train("cut", resume=True)
-    assert f"the best model, of step {best}, is damaged; that of step 12 stands in" in (cut / "train.log").read_text()
+    assert (
+        f"the best model, of step {best}, is damaged and replaced by that of step 12" in (cut / "train.log").read_text()
+    )
     weights = (cut / "checkpoints/step-12/weights.safetensors").read_bytes()
     assert (cut / "weights.safetensors").read_bytes() == weights
     folder.load(cut)

@@ -14,8 +14,7 @@ from regarde.data.batch import Batch, collate
 from regarde.models import BahdanauConfig, Decoder, Encoding, Model
 from regarde.models.interface import State
 from regarde.text import BOS, EOS, PAD
-from regarde.training.optimiser import SGD
-from regarde.training.recipe import TrainingConfig
+from regarde.training.recipe import SGD, TrainingConfig
 from regarde.training.scheduled import SampledDecoder, draw
 from regarde.training.step import Stepper, seeded
 
@@ -105,7 +104,7 @@ def test_draws_follow_the_distribution_of_the_model_without_controls() -> None:
 
 def weights(batch: Batch, sampling: float, steps: int = 4, total: int = 4) -> Tensor:
     model = build()
-    stepper = Stepper(model, TrainingConfig(sampling=sampling, optimiser=SGD(rate=1.0)), total=total)
+    stepper = Stepper(model, TrainingConfig(sampling=sampling, optimizer=SGD(rate=1.0)), total=total)
     for step in range(steps):
         stepper(batch, step)
     return torch.cat([p.detach().flatten() for p in model.parameters()])

@@ -12,13 +12,12 @@ import torch
 
 import regarde
 from regarde import config
+from regarde.engines.devices import WORTH_SHARING, settled_threads
 from regarde.errors import DataError, RegardeWarning
 from regarde.training.checkpoint import Checkpoints
-from regarde.training.job import Request
-from regarde.training.job import _tables as resumed_tables
 from regarde.training.prepare import prepare
-from regarde.training.start import Run, compose, default_folder, free_folder
-from regarde.training.threads import WORTH_SHARING, settled_threads
+from regarde.training.start import Run, TrainingRequest, compose, free_folder, named_folder
+from regarde.training.start import _tables as resumed_tables
 
 SMALL = [
     *("training.steps=3", "training.valid_every=1", "training.valid_pairs=2", "model.hidden=6", "model.embedding=5"),
@@ -44,7 +43,7 @@ def test_a_free_folder_is_the_one_asked_for_or_stands_beside_it(tmp_path: Path) 
     wanted.mkdir(parents=True)
     wanted.with_name("x.y-2").mkdir()
     assert free_folder(wanted) == tmp_path / "deep" / "x.y-3"
-    assert default_folder("some/my.tsv.gz") == Path("runs/my")
+    assert named_folder("some/my.tsv.gz") == Path("runs/my")
 
 
 def test_settings_lie_over_the_data_given_over_the_recipe_over_the_preset(tmp_path: Path) -> None:
@@ -97,7 +96,7 @@ def test_a_run_that_was_begun_before_headers_were_asked_about_goes_on_as_it_was(
     found = Checkpoints(run.folder / "checkpoints").newest([])
     assert found is not None
     old = {key: value for key, value in found.tables["data"].items() if key not in ("header", "quotes")}
-    tables = resumed_tables(Request(None, run.folder), replace(found, tables=found.tables | {"data": old}))
+    tables = resumed_tables(TrainingRequest(None, run.folder), replace(found, tables=found.tables | {"data": old}))
     assert len(prepare(tables).train) + len(prepare(tables).valid) == 21
 
 

@@ -10,15 +10,13 @@ import pytest
 import torch
 
 import regarde
-from regarde import folder
 from regarde.data.batch import collate
 from regarde.errors import RegardeError, UsageError
+from regarde.folder import model as folder
 from regarde.models.interface import Decoded
 from regarde.training.loss import cross_entropy
-from regarde.training.optimiser import SGD, Adadelta, Adam, AdamW
 from regarde.training.presets import presets
-from regarde.training.recipe import TrainingConfig
-from regarde.training.schedule import Constant, Cosine, InverseSqrt
+from regarde.training.recipe import SGD, Adadelta, Adam, AdamW, Constant, Cosine, InverseSqrt, TrainingConfig
 from regarde.training.start import Run
 from regarde.training.step import Stepper, seeded
 
@@ -95,7 +93,7 @@ def test_the_model_of_a_run_is_the_best_one(run: Run) -> None:
 
 
 def test_patience_stops_a_run_that_gets_no_better(tmp_path: Path) -> None:
-    stopped = train(tmp_path / "run", "training.patience=2", "training.optimiser.rate=1e-12", "training.valid_every=10")
+    stopped = train(tmp_path / "run", "training.patience=2", "training.optimizer.rate=1e-12", "training.valid_every=10")
     assert stopped.outcome.last.step == 30
     assert "no better exact match in 2 validations" in (stopped.folder / "train.log").read_text()
 
@@ -125,18 +123,18 @@ def test_clipping_bounds_the_gradient() -> None:
 
     with seeded(1):
         model = SutskeverConfig(embedding=3, hidden=4, layers=1).build(9, 9)
-    Stepper(model, TrainingConfig(clip=0.01, optimiser=SGD()), total=10)(collate([[5]], [[6]]), 0)
+    Stepper(model, TrainingConfig(clip=0.01, optimizer=SGD()), total=10)(collate([[5]], [[6]]), 0)
     norm = torch.stack([p.grad.norm() for p in model.parameters() if p.grad is not None]).norm()
     assert norm == pytest.approx(0.01, rel=1e-3)
 
 
-@pytest.mark.parametrize("optimiser", [Adam(), AdamW(), Adadelta(), SGD()], ids=lambda o: o.kind)
-def test_every_optimiser_lowers_the_loss(optimiser: Adam | AdamW | Adadelta | SGD) -> None:
+@pytest.mark.parametrize("optimizer", [Adam(), AdamW(), Adadelta(), SGD()], ids=lambda o: o.kind)
+def test_every_optimizer_lowers_the_loss(optimizer: Adam | AdamW | Adadelta | SGD) -> None:
     from regarde.models import SutskeverConfig
 
     with seeded(1):
         model = SutskeverConfig(embedding=8, hidden=16, layers=1, init="torch").build(9, 9)
-    stepper = Stepper(model, TrainingConfig(optimiser=optimiser), total=100)
+    stepper = Stepper(model, TrainingConfig(optimizer=optimizer), total=100)
     batch = collate([[5, 6], [7]], [[6], [8, 4]])
     losses = [stepper(batch, step).loss for step in range(60)]
     assert losses[-1] < 0.9 * losses[0]
@@ -176,8 +174,8 @@ def test_the_papers_presets_hold_the_papers_settings() -> None:
     from regarde.training import recipe
 
     bahdanau = recipe.parse(presets()["rnnsearch-50"].recipe)
-    assert bahdanau.training.optimiser == Adadelta(rate=1.0, rho=0.95, epsilon=1e-6)
+    assert bahdanau.training.optimizer == Adadelta(rate=1.0, rho=0.95, epsilon=1e-6)
     assert (bahdanau.training.batch_pairs, bahdanau.training.clip, bahdanau.data.max_source) == (80, 1.0, 50)
     sutskever = recipe.parse(presets()["sutskever-4"].recipe)
-    assert sutskever.training.optimiser == SGD(rate=0.7, momentum=0.0)
+    assert sutskever.training.optimizer == SGD(rate=0.7, momentum=0.0)
     assert (sutskever.training.batch_pairs, sutskever.training.clip) == (128, 5.0)

@@ -11,10 +11,9 @@ from regarde.attention.scores import AdditiveConfig
 from regarde.data.batch import Batch, collate
 from regarde.errors import ConfigError
 from regarde.models import BahdanauConfig, LuongConfig, Model, ModelConfig, SutskeverConfig, TransformerConfig
-from regarde.training import recipe, truncated
-from regarde.training.loss import cross_entropy
-from regarde.training.optimiser import SGD
-from regarde.training.recipe import TrainingConfig
+from regarde.training import recipe
+from regarde.training.loss import cross_entropy, truncated_backward
+from regarde.training.recipe import SGD, TrainingConfig
 from regarde.training.step import Stepper, seeded
 
 SCORE = AdditiveConfig(size=4)
@@ -50,7 +49,7 @@ def whole(model: Model, batch: Batch) -> Tensor:
 
 
 def chunked(model: Model, batch: Batch, words: int) -> Tensor:
-    return truncated.backward(model, batch, words=words, tokens=int(batch.target_mask.sum()), smoothing=0.1)
+    return truncated_backward(model, batch, words=words, tokens=int(batch.target_mask.sum()), smoothing=0.1)
 
 
 def gradients(model: Model) -> dict[str, Tensor]:
@@ -84,7 +83,7 @@ def test_the_encoder_hears_from_the_last_chunk(batch: Batch) -> None:
     ends = batch.target_ids.clone()
     ends[:, :6] = 0  # nothing to learn from the first two chunks
     last = Batch(batch.source, batch.previous, ends, ends.ne(0))
-    truncated.backward(model, last, words=3, tokens=2)
+    truncated_backward(model, last, words=3, tokens=2)
     assert all(p.grad is not None and p.grad.abs().sum() > 0 for p in model.encoder.parameters() if p.dim() > 1)
 
 
@@ -110,7 +109,7 @@ def test_less_is_kept_for_the_backward_pass() -> None:
     for words in (41, 4):
         Kept.now = Kept.most = 0
         with torch.autograd.graph.saved_tensors_hooks(Kept, lambda kept: kept.tensor):
-            truncated.backward(model, long, words=words, tokens=41)
+            truncated_backward(model, long, words=words, tokens=41)
         most.append(Kept.most)
     assert most[1] < most[0] / 3
 
@@ -121,7 +120,7 @@ def test_a_step_truncates_where_it_is_told_to(batch: Batch) -> None:
     for words in (0, T, 2):
         with seeded(1):
             model = CONFIGS["bahdanau"].build(9, 10)
-        losses.append(Stepper(model, TrainingConfig(truncate=words, optimiser=SGD(rate=1.0)), total=10)(batch, 0).loss)
+        losses.append(Stepper(model, TrainingConfig(truncate=words, optimizer=SGD(rate=1.0)), total=10)(batch, 0).loss)
         weights.append(torch.cat([p.detach().flatten() for p in model.parameters()]))
     assert losses == pytest.approx([losses[0]] * 3, abs=1e-6)
     torch.testing.assert_close(weights[1], weights[0], atol=1e-6, rtol=0)
@@ -131,7 +130,7 @@ def test_a_step_truncates_where_it_is_told_to(batch: Batch) -> None:
 def test_truncation_and_scheduled_sampling_go_together_and_learn(batch: Batch) -> None:
     with seeded(1):
         model = CONFIGS["bahdanau"].build(9, 10)
-    training = recipe.parse({"training": {"truncate": 3, "sampling": 0.5, "optimiser": {"kind": "adam", "rate": 0.02}}})
+    training = recipe.parse({"training": {"truncate": 3, "sampling": 0.5, "optimizer": {"kind": "adam", "rate": 0.02}}})
     stepper = Stepper(model, training.training, total=60)
     losses = [stepper(batch, step).loss for step in range(60)]
     assert losses[-1] < 0.7 * losses[0]

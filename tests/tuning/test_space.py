@@ -8,7 +8,7 @@ import pytest
 
 from regarde.errors import ConfigError
 from regarde.training.presets import preset
-from regarde.tuning.space import Choices, Space, Span, read
+from regarde.tuning.space import Choices, NumberRange, Space, read
 
 RNN = preset("rnnsearch-small").recipe
 
@@ -21,13 +21,13 @@ def declared(path: Path, text: str) -> Space:
 def test_spans_and_choices_are_read_under_quoted_or_nested_keys(tmp_path: Path) -> None:
     space = declared(
         tmp_path / "a.toml",
-        '[space."training.optimiser.rate"]\nlow = 1e-4\nhigh = 1e-2\nlog = true\n'
+        '[space."training.optimizer.rate"]\nlow = 1e-4\nhigh = 1e-2\nlog = true\n'
         "[space.model.hidden]\nlow = 64\nhigh = 256\nstep = 64\n"
         '[space."model.dropout"]\nchoices = [0.0, 0.1]\n',
     )
     assert space.parameters == {
-        "training.optimiser.rate": Span(1e-4, 1e-2, log=True),
-        "model.hidden": Span(64, 256, step=64),
+        "training.optimizer.rate": NumberRange(1e-4, 1e-2, log=True),
+        "model.hidden": NumberRange(64, 256, step=64),
         "model.dropout": Choices((0.0, 0.1)),
     }
     space.check(RNN)
@@ -69,15 +69,15 @@ def test_a_mistake_is_said_in_one_line(text: str, told: str, tmp_path: Path) -> 
 @pytest.mark.parametrize(
     ("key", "parameter", "told"),
     [
-        ("model.hiden", Span(1, 9), 'Did you mean "hidden"?'),
-        ("model.hidden", Span(0.5, 9.5), "expected a whole number"),
-        ("model.dropout", Span(0.0, 2.0), "model.dropout = 2.0: expected a value from 0 to 1"),
+        ("model.hiden", NumberRange(1, 9), 'Did you mean "hidden"?'),
+        ("model.hidden", NumberRange(0.5, 9.5), "expected a whole number"),
+        ("model.dropout", NumberRange(0.0, 2.0), "model.dropout = 2.0: expected a value from 0 to 1"),
         ("model.attention.kind", Choices(("global", "golbal")), "unknown kind"),
-        ("model.hidden.size", Span(1, 9), "expected a whole number"),
+        ("model.hidden.size", NumberRange(1, 9), "expected a whole number"),
     ],
 )
 def test_a_value_that_the_recipe_cannot_have_is_refused_before_a_trial(
-    key: str, parameter: Span | Choices, told: str
+    key: str, parameter: NumberRange | Choices, told: str
 ) -> None:
     with pytest.raises(ConfigError) as raised:
         Space({key: parameter}).check(RNN)
@@ -92,20 +92,20 @@ def test_a_kind_is_chosen_with_what_belongs_to_it() -> None:
 
 
 def test_the_recipe_itself_is_found_where_it_lies_in_the_space() -> None:
-    inside = Space({"model.dropout": Span(0.0, 0.9), "training.clip": Choices((1.0, 5.0))})
+    inside = Space({"model.dropout": NumberRange(0.0, 0.9), "training.clip": Choices((1.0, 5.0))})
     assert inside.there(RNN) == {"model.dropout": RNN["model"]["dropout"], "training.clip": 1.0}
-    assert Space({"model.hidden": Span(1, 3)}).there(RNN) is None
+    assert Space({"model.hidden": NumberRange(1, 3)}).there(RNN) is None
 
 
 def test_numbers_are_short_enough_to_read_and_stay_in_their_span() -> None:
-    span = Span(0.00123449, 0.1)
+    span = NumberRange(0.00123449, 0.1)
     assert span.rounded(0.0123456) == 0.01235
     assert span.rounded(0.00123449) == 0.00123449
-    assert Span(0.1, 0.9, step=0.2).rounded(0.30000000000000004) == 0.3
-    assert Span(1, 9).rounded(4) == 4
+    assert NumberRange(0.1, 0.9, step=0.2).rounded(0.30000000000000004) == 0.3
+    assert NumberRange(1, 9).rounded(4) == 4
 
 
 def test_a_step_that_does_not_meet_the_upper_end_ends_below_it() -> None:
-    assert Span(1, 8, step=3).distribution().high == 7
-    assert Span(0.0, 1.0, step=0.3).distribution().high == 0.9
-    assert Span(0.1, 0.3, step=0.1).distribution().high == 0.3  # (0.3 - 0.1) / 0.1 is a little less than 2
+    assert NumberRange(1, 8, step=3).distribution().high == 7
+    assert NumberRange(0.0, 1.0, step=0.3).distribution().high == 0.9
+    assert NumberRange(0.1, 0.3, step=0.1).distribution().high == 0.3  # (0.3 - 0.1) / 0.1 is a little less than 2

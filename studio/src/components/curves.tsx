@@ -1,4 +1,4 @@
-// Curves over steps: a few lines in one frame, told apart by stroke and by name at their end; the nearest point is told.
+// Curves over training steps, with their names at their ends; the readout shows the point nearest to the pointer.
 import { useSignal } from "@preact/signals";
 import type { JSX } from "preact";
 import { fixed } from "../text";
@@ -9,12 +9,12 @@ export interface Curve {
   points: [number, number][]; // step and value, in the order of steps
 }
 
-const H = 230;
+const H = 262;
 const LEFT = 58;
-const TOP = 14;
-const BOTTOM = 30;
+const TOP = 30;
+const BOTTOM = 46;
 
-export function Curves({ title, curves, logarithmic = false }: { title: string; curves: Curve[]; logarithmic?: boolean }): JSX.Element | null {
+export function Curves({ title, unit, curves, logarithmic = false }: { title: string; unit: string; curves: Curve[]; logarithmic?: boolean }): JSX.Element | null {
   const at = useSignal<number | null>(null);
   const W = innerWidth < 600 ? 380 : 560; // a phone's picture is as high, and its letters as large
   const points = curves.flatMap(({ points }) => points);
@@ -58,6 +58,12 @@ export function Curves({ title, curves, logarithmic = false }: { title: string; 
         onPointerLeave={() => (at.value = null)}
         onKeyDown={move}
       >
+        <text class="step" x={0} y={12}>
+          {rise === Math.log10 ? `${unit}, log scale` : unit}
+        </text>
+        <text class="step" x={(LEFT + W - right) / 2} y={H - 6} text-anchor="middle">
+          training step
+        </text>
         {marks.map((value) => (
           <g key={value} class="tick">
             <line x1={LEFT} x2={W - right} y1={y(value)} y2={y(value)} />
@@ -67,7 +73,7 @@ export function Curves({ title, curves, logarithmic = false }: { title: string; 
           </g>
         ))}
         {ticks(first, last, 4).map((step) => (
-          <text key={step} class="step" x={x(step)} y={H - 8} text-anchor="middle">
+          <text key={step} class="step" x={x(step)} y={H - 26} text-anchor="middle">
             {step.toLocaleString("en")}
           </text>
         ))}

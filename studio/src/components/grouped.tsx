@@ -1,5 +1,6 @@
 // Lines over groups, with an interval at each point: one for each model, named where it ends.
 import type { JSX } from "preact";
+import { useScrollHint } from "./scrolling";
 
 export interface Series {
   name: string;
@@ -8,6 +9,9 @@ export interface Series {
 
 interface GroupedProps {
   label: string;
+  across: string; // the titles of the axes
+  up: string;
+  counted: string;
   groups: string[];
   under: string[]; // below each group
   series: Series[];
@@ -16,21 +20,33 @@ interface GroupedProps {
 }
 
 const [W, H] = [760, 330];
-const [LEFT, RIGHT, TOP, BOTTOM] = [54, 150, 12, 52];
+const [LEFT, RIGHT, TOP, BOTTOM] = [58, 150, 30, 66];
 const DASHES = ["", "7 3", "2 3", "10 3 2 3"];
 
-export function Grouped({ label, groups, under, series, lit, write }: GroupedProps): JSX.Element {
+export function Grouped({ label, across, up, counted, groups, under, series, lit, write }: GroupedProps): JSX.Element {
   const all = series.flatMap(({ points }) => points.flatMap(({ low, high }) => [low, high]));
   const top = nice(Math.max(...all, 1e-9));
   const x = (g: number, c: number) => {
     const wide = (W - LEFT - RIGHT) / groups.length;
-    return LEFT + wide * (g + 0.5) + (c - (series.length - 1) / 2) * Math.min(6, wide / (series.length + 2)); // side by side, so that intervals can be told apart
+    return LEFT + wide * (g + 0.5) + (c - (series.length - 1) / 2) * Math.min(6, wide / (series.length + 2)); // side by side, so that intervals do not overlap
   };
   const y = (value: number) => H - BOTTOM - (value / top) * (H - TOP - BOTTOM);
+  const frame = useScrollHint<HTMLDivElement>();
   const names = apart(series.map(({ points }) => y(points.at(-1)?.value ?? 0)));
   return (
-    <div class="grouped" tabIndex={0} role="region" aria-label={`Chart: ${label}`}>
+    <div ref={frame} class="grouped" tabIndex={0} role="region" aria-label={`Chart: ${label}`}>
       <svg viewBox={`0 0 ${W} ${H}`} role="img" aria-label={label}>
+        <g class="axis">
+          <text x={0} y={12}>
+            {up}
+          </text>
+          <text class="under" x={LEFT - 8} y={H - BOTTOM + 36} text-anchor="end">
+            {counted}
+          </text>
+          <text x={(LEFT + W - RIGHT) / 2} y={H - 8} text-anchor="middle">
+            {across}
+          </text>
+        </g>
         {[0, 0.25, 0.5, 0.75, 1].map((share) => (
           <g key={share} class="axis">
             <line x1={LEFT} x2={W - RIGHT} y1={y(share * top)} y2={y(share * top)} />
@@ -50,10 +66,10 @@ export function Grouped({ label, groups, under, series, lit, write }: GroupedPro
           </g>
         ))}
         {series.map(({ name, points }, c) => (
-          <g key={name} class={lit.size && !lit.has(name) ? "series dim" : "series"} data-hue={c % 8}>
+          <g key={name} class={lit.size && !lit.has(name) ? "series dim" : "series"} data-hue={c % 9}>
             <polyline
               points={points.map(({ value }, g) => `${x(g, c)},${y(value)}`).join(" ")}
-              stroke-dasharray={DASHES[Math.floor(c / 8) % DASHES.length]}
+              stroke-dasharray={DASHES[Math.floor(c / 9) % DASHES.length]}
             />
             {points.map(({ value, low, high }, g) => (
               <g key={g}>

@@ -1,8 +1,9 @@
 // Source on one side, target on the other, lines between them as thick as their weights. One token is active: by
 // pointing, or by the arrow keys.
 import type { JSX } from "preact";
-import { dark } from "../colour";
+import { dark, line as linkColor, text as paperInk } from "../color";
 import { short, visible, width } from "../text";
+import { useScrollHint } from "./scrolling";
 
 export interface End {
   side: "source" | "target";
@@ -19,10 +20,12 @@ export interface LinesProps {
 }
 
 const ROW = 30;
+const TITLE = 26;
 const LEAST = 0.015; // a weight below it is no line
 const THICK = 13;
 
 export function Lines(props: LinesProps): JSX.Element {
+  const frame = useScrollHint<HTMLDivElement>();
   const { source, target, label, active, onActive } = props;
   const move = (event: KeyboardEvent) => {
     const from = active ?? { side: "target", at: -1 };
@@ -41,6 +44,7 @@ export function Lines(props: LinesProps): JSX.Element {
   };
   return (
     <div
+      ref={frame}
       class="lines"
       tabIndex={0}
       role="application"
@@ -57,12 +61,12 @@ export function Lines(props: LinesProps): JSX.Element {
 /** The picture itself, also for export. */
 export function DrawnLines({ source, target, values, label, active, onActive }: LinesProps): JSX.Element {
   const night = dark.value;
-  const [text, line] = night ? ["#efebe4", "#ff9070"] : ["#1d1b18", "#ae371f"];
-  const room = (tokens: string[]) => Math.min(Math.max(...tokens.map((token) => width(short(visible(token), 20)))), 20) * 10 + 24;
+  const [text, line] = [paperInk(night), linkColor(night)];
+  const room = (tokens: string[]) => Math.min(Math.max(4, ...tokens.map((token) => width(short(visible(token), 20)))), 20) * 10 + 24;
   const [left, right] = [room(source), room(target)];
   const middle = 420;
-  const height = Math.max(source.length, target.length) * ROW + 8;
-  const y = (i: number, count: number) => (height - count * ROW) / 2 + (i + 0.5) * ROW;
+  const height = Math.max(source.length, target.length) * ROW + TITLE + 8;
+  const y = (i: number, count: number) => TITLE + (height - TITLE - count * ROW) / 2 + (i + 0.5) * ROW;
   const on = (s: number, t: number) => !active || (active.side === "source" ? active.at === s : active.at === t);
   const linked = (side: End["side"], i: number) => {
     if (!active) return true;
@@ -109,6 +113,14 @@ export function DrawnLines({ source, target, values, label, active, onActive }: 
             );
           }),
         )}
+      </g>
+      <g font-size="13" font-family="system-ui, 'Noto Sans', sans-serif" fill={text} opacity={0.75}>
+        <text x={left - 12} y={14} text-anchor="end">
+          source
+        </text>
+        <text x={left + middle + 12} y={14}>
+          target
+        </text>
       </g>
       {source.map((token, s) => name("source", token, s, left - 12, source.length))}
       {target.map((token, t) => name("target", token, t, left + middle + 12, target.length))}

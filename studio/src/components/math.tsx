@@ -4,6 +4,7 @@
 // number put in is a number; a string put in is text, never markup. `latex` draws a formula that a model states.
 import type { ComponentChild, JSX } from "preact";
 import { fixed, visible } from "../text";
+import { useScrollHint } from "./scrolling";
 
 type Given = number | string;
 const LETTERS: Record<string, string> = {
@@ -20,7 +21,11 @@ export function m(literal: TemplateStringsArray, ...given: Given[]): JSX.Element
 export const latex = (formula: string): JSX.Element => <math>{new Reader(formula, []).row()}</math>;
 
 /** The same as its own line. */
-export const Formula = ({ children }: { children: JSX.Element }): JSX.Element => <div class="formula">{children}</div>;
+export const Formula = ({ children }: { children: JSX.Element }): JSX.Element => (
+  <div ref={useScrollHint<HTMLDivElement>()} class="formula">
+    {children}
+  </div>
+);
 
 class Reader {
   private at = 0;

@@ -2,8 +2,10 @@
 // to 60 x 60 cells; canvas above, which stays quick. One cell is active: by pointing, or by the arrow keys.
 import type { JSX } from "preact";
 import { useEffect, useRef } from "preact/hooks";
-import { dark, heat, ink } from "../colour";
+import { dark, heat, ink, text as paperInk } from "../color";
 import { fixed, short, visible, width } from "../text";
+import { Scale } from "./scale";
+import { useScrollHint } from "./scrolling";
 
 export interface Cell {
   row: number;
@@ -15,7 +17,7 @@ export interface MatrixProps {
   columns: string[];
   values: number[][];
   label: string;
-  top?: number; // the value with the strongest colour
+  top?: number; // the value with the strongest color
   room?: number; // pixels that all cells of a row should share
   active?: Cell | null;
   onActive?: (cell: Cell | null) => void;
@@ -23,6 +25,7 @@ export interface MatrixProps {
 }
 
 const DRAWN = 60; // cells to a side above which a canvas takes over
+const NAME = 14; // pixels of the title of an axis
 const PRINTED = 26; // pixels to a side from which a cell has room for its number
 
 export function Matrix(props: MatrixProps): JSX.Element {
@@ -38,8 +41,11 @@ export function Matrix(props: MatrixProps): JSX.Element {
     onActive({ row: within(from.row + by[0], rows.length), column: within(from.column + by[1], columns.length) });
   };
   const large = rows.length > DRAWN || columns.length > DRAWN;
+  const frame = useScrollHint<HTMLDivElement>();
   return (
+    <>
     <div
+      ref={frame}
       class="matrix"
       tabIndex={0}
       role="application"
@@ -50,6 +56,8 @@ export function Matrix(props: MatrixProps): JSX.Element {
     >
       {large ? <Painted {...props} /> : <Drawn {...props} />}
     </div>
+    <Scale top={props.top ?? 1} name="attention weight (columns: source, rows: target)" />
+    </>
   );
 }
 
@@ -61,8 +69,8 @@ function layout(rows: string[], columns: string[], room = Math.min(1080, innerWi
   const widest = (labels: string[]) =>
     Math.max(...labels.map((each) => (CONTROL.test(each) ? 2.4 : Math.min(width(short(visible(each))), 16))), 1);
   const slanted = widest(columns.filter((each) => !CONTROL.test(each))) * 9 > side;
-  const left = Math.max(widest(rows) * 9, 30) + 14;
-  const head = slanted ? widest(columns) * 7.4 + 20 : 30;
+  const left = Math.max(widest(rows) * 9, 30) + 14 + NAME;
+  const head = (slanted ? widest(columns) * 7.4 + 20 : 30) + NAME;
   const right = slanted ? widest(columns) * 4 : 6;
   return { side, left, head, slanted, width: left + columns.length * side + right, height: head + rows.length * side + 4 };
 }
@@ -74,7 +82,7 @@ export const beside = (): number => Math.min(460, innerWidth - 100);
 export function Drawn({ rows, columns, values, top = 1, room, active, onActive, onPick, label }: MatrixProps): JSX.Element {
   const at = layout(rows, columns, room);
   const night = dark.value;
-  const text = night ? "#efebe4" : "#1d1b18";
+  const text = paperInk(night);
   return (
     <svg
       viewBox={`0 0 ${at.width} ${at.height}`}
@@ -86,6 +94,15 @@ export function Drawn({ rows, columns, values, top = 1, room, active, onActive, 
       font-size="15"
       fill={text}
     >
+      <g font-size="11" font-family="system-ui, 'Noto Sans', sans-serif" opacity={0.75}>
+        <text x={at.left} y={11}>
+          source
+        </text>
+        <text x={11} y={at.head + (rows.length * at.side) / 2} text-anchor="middle" transform={`rotate(-90 11 ${at.head + (rows.length * at.side) / 2})`}>
+          target
+        </text>
+      </g>
+      <rect x={at.left} y={at.head} width={columns.length * at.side} height={rows.length * at.side} fill="none" stroke={text} stroke-opacity={0.14} />
       {columns.map((column, c) => {
         const x = at.left + (c + 0.5) * at.side;
         const y = at.head - 9;
@@ -180,7 +197,7 @@ function Painted({ rows, columns, values, top = 1, active, onActive, onPick, lab
       }),
     );
     if (active) {
-      brush.strokeStyle = night ? "#efebe4" : "#1d1b18";
+      brush.strokeStyle = paperInk(night);
       if (active.column >= 0) brush.strokeRect(active.column * wide, 0, wide, rows.length * high);
       brush.strokeRect(0, active.row * high, columns.length * wide, high);
     }

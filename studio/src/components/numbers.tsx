@@ -1,6 +1,7 @@
-// The table behind every chart: what a picture shows, in numbers, for who cannot or will not look at pictures.
+// The table behind every chart: its numbers, also for screen readers.
 import type { JSX } from "preact";
 import { useState } from "preact/hooks";
+import { useScrollHint } from "./scrolling";
 import { fixed } from "../text";
 import { Token } from "./tokens";
 
@@ -29,8 +30,9 @@ export function Numbers(table: Table): JSX.Element {
 const shown = (each: Shown): JSX.Element => (typeof each === "string" ? <Token of={each} /> : each);
 
 function Grid({ caption, columns, rows, corner = "", digits = 3 }: Table): JSX.Element {
+  const frame = useScrollHint<HTMLDivElement>();
   return (
-    <div class="scrolls" tabIndex={0} role="region" aria-label={`Numbers: ${caption}`}>
+    <div ref={frame} class="scrolls" tabIndex={0} role="region" aria-label={`Numbers: ${caption}`}>
       <table>
         <caption>{caption}</caption>
         <thead>

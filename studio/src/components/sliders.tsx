@@ -1,6 +1,7 @@
 // Weights as bars that can be dragged, or moved by the arrow keys; a tick shows where each one was.
 import type { JSX } from "preact";
 import { useEffect, useRef } from "preact/hooks";
+import { useScrollHint } from "./scrolling";
 import { fixed, percent, short, visible } from "../text";
 import { Token } from "./tokens";
 
@@ -15,16 +16,20 @@ interface SlidersProps {
 }
 
 export function Sliders({ tokens, ...props }: SlidersProps): JSX.Element {
-  const frame = useRef<HTMLDivElement>(null);
+  const frame = useScrollHint<HTMLDivElement>();
   const strongest = props.were.indexOf(Math.max(...props.were));
   useEffect(() => {
-    const [box, bar] = [frame.current, frame.current?.children[strongest]];
+    const [box, bar] = [frame.current, frame.current?.children[strongest + 1]];
     if (!box || !(bar instanceof HTMLElement)) return;
     const at = bar.offsetLeft - box.offsetLeft; // where there is no room for all, the one that is looked at is in sight
     if (at < box.scrollLeft || at + bar.offsetWidth > box.scrollLeft + box.clientWidth) box.scrollLeft = at - box.clientWidth / 2;
   }, [strongest, tokens.length]);
   return (
     <div ref={frame} class="sliders" role="group" aria-label="Weights of this step">
+      <div class="axis" aria-hidden="true">
+        <span>1</span>
+        <span>0</span>
+      </div>
       {tokens.map((token, source) => (
         <Slider key={source} token={token} source={source} {...props} />
       ))}

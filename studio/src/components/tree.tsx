@@ -1,9 +1,10 @@
 // The tree of a search, drawn: a column for each step, the best on top, thicker lines to likelier tokens.
 import type { JSX } from "preact";
-import { useEffect, useRef } from "preact/hooks";
-import { dark } from "../colour";
+import { useEffect } from "preact/hooks";
+import { dark } from "../color";
 import type { Node } from "../explore/tree";
 import { fixed, short, visible, width } from "../text";
+import { useScrollHint } from "./scrolling";
 
 interface TreeProps {
   columns: Node[][];
@@ -20,7 +21,7 @@ const GAP = 44; // between two columns, for the lines
 const TOP = 26;
 
 export function Tree({ columns, chosen, active, onActive, onPick, onKey }: TreeProps): JSX.Element {
-  const frame = useRef<HTMLDivElement>(null);
+  const frame = useScrollHint<HTMLDivElement>();
   const widths = columns.map((column) => Math.max(...column.map((node) => half(node) * 2)));
   const lefts = widths.map((_, t) => 18 + GAP * (t + 1) + widths.slice(0, t).reduce((sum, each) => sum + each, 0));
   const at = (node: Node) => ({ x: lefts[node.t] + widths[node.t] / 2, y: TOP + node.row * ROW + 14 });
@@ -49,7 +50,7 @@ export function Tree({ columns, chosen, active, onActive, onPick, onKey }: TreeP
       tabIndex={0}
       role="application"
       aria-roledescription="search tree"
-      aria-label="Search tree. Arrow keys walk from token to token, Enter goes on from one, Escape starts over."
+      aria-label="Search tree. Arrow keys move from token to token, Enter continues from one, Escape starts over."
       onKeyDown={onKey}
       onPointerLeave={() => onActive(null)}
     >
@@ -61,6 +62,9 @@ export function Tree({ columns, chosen, active, onActive, onPick, onKey }: TreeP
         aria-label={`${nodes.length} tokens considered in ${columns.length} steps`}
         data-scheme={dark.value ? "dark" : "light"}
       >
+        <text class="axis" x={2} y={12}>
+          step
+        </text>
         {columns.map((_, t) => (
           <text key={t} class="axis" x={lefts[t] + widths[t] / 2} y={12} text-anchor="middle">
             {t + 1}

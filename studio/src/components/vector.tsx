@@ -1,13 +1,14 @@
-// A vector as a picture, a cell for each of its numbers, row after row: above zero warm, below zero cold.
+// A vector as a picture, a cell for each of its numbers, row after row: above zero in the color of links, below in that of errors.
 import type { JSX } from "preact";
 import { useEffect, useRef } from "preact/hooks";
-import { dark, signed } from "../colour";
+import { dark, signed } from "../color";
 import { Numbers } from "./numbers";
+import { Scale } from "./scale";
 
 interface Props {
   values: number[];
   label: string;
-  top: number; // the size of number with the strongest colour
+  top: number; // the size of number with the strongest color
 }
 
 const ROW = 32; // cells, where there are so many
@@ -43,6 +44,7 @@ export function Vector({ values, label, top }: Props): JSX.Element {
         role="img"
         aria-label={`${label}: ${values.length} numbers`}
       />
+      <Scale top={top} both name="value of each component" />
       <Numbers caption={label} corner="from" columns={rows[0].cells.map((_, c) => <>+ {c + 1}</>)} rows={rows} />
     </div>
   );

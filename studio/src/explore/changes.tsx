@@ -1,4 +1,4 @@
-// What the search was told, each change with a way to take it back.
+// The changes to the search, each with a button that takes it back.
 import type { ComponentChildren, JSX } from "preact";
 import { Token } from "../components/tokens";
 import { fixed, visible } from "../text";
@@ -6,7 +6,7 @@ import { type Part, shape } from "../trace";
 import type { Pair } from "../views/whatif";
 import { type Mask, NOTHING, nothing, samePart, tell, told } from "./told";
 
-/** Neighbours that are hidden at the same place are one change. */
+/** Neighbors that are hidden at the same place are one change. */
 function runs(masks: Mask[]): Mask[][] {
   const found: Mask[][] = [];
   for (const mask of [...masks].sort((a, b) => a.source - b.source)) {
@@ -17,13 +17,22 @@ function runs(masks: Mask[]): Mask[][] {
   return found;
 }
 
+/** A way out where a change has no answer: the server refused it. */
+export const StartOver = (): JSX.Element => (
+  <p class="told">
+    <button type="button" class="plain" onClick={() => tell(NOTHING)}>
+      Start over
+    </button>
+  </p>
+);
+
 export function Changes({ pair }: { pair: Pair }): JSX.Element {
   if (nothing.value)
     return (
       <p class="quiet told">
         {shape(pair.alone).layers
-          ? "Click a source token to hide it, drag a weight, or choose another token for a step."
-          : "This model has no attention to hide anything from, but another token can be chosen for a step."}{" "}
+          ? "Click a source token to hide it, drag a weight, or choose another token at a step."
+          : "This model has no attention, but you can choose another token at a step."}{" "}
         Nothing is changed yet.
       </p>
     );

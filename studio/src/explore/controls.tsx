@@ -1,4 +1,4 @@
-// One step, and what can be changed in it: the token that is said, and the weights it is said with.
+// One step and what can be changed in it: its token and its weights.
 import type { JSX } from "preact";
 import { Numbers } from "../components/numbers";
 import { Scrubber } from "../components/scrubber";
@@ -30,7 +30,7 @@ export function StepControls({ pair, step, attentive }: ControlsProps): JSX.Elem
           <Tokens pair={pair} step={step} now={now} />
         </div>
       ) : (
-        <p class="quiet">It has ended before this step.</p>
+        <p class="quiet">The translation ended before this step.</p>
       )}
     </section>
   );
@@ -47,14 +47,14 @@ function Weights({ pair, step, now }: { pair: Pair; step: number; now: Moment })
   const pins = new Map(told.value.weights.filter(mine).map(({ source, weight }) => [source, weight]));
   const masked = new Set(told.value.masks.filter((mask) => samePart(mask, here.value)).map(({ source }) => source));
   const were = taken((moment(pair.alone, step) ?? now).branch.weights, here.value);
-  const weights = pinned(taken(now.branch.weights, here.value), pins); // at once, while the engine still thinks
+  const weights = pinned(taken(now.branch.weights, here.value), pins); // at once, before the answer arrives
   const change = (next: Map<number, number>) => {
     const others = told.peek().weights.filter((each) => !mine(each));
     tell({ weights: [...others, ...[...next].map(([source, weight]) => ({ step, source, weight, ...here.peek() }))] });
   };
   return (
     <section>
-      <h3>Where it looks: drag a weight, the others share the rest</h3>
+      <h3>Attention weights (0 to 1): drag one, the others share the rest</h3>
       <Sliders
         tokens={tokens}
         weights={weights}
@@ -65,7 +65,7 @@ function Weights({ pair, step, now }: { pair: Pair; step: number; now: Moment })
         onRelease={(source) => change(new Map([...pins].filter(([s]) => s !== source)))}
       />
       <Numbers
-        caption={`Weights of step ${step + 1}, by itself and then`}
+        caption={`Weights of step ${step + 1}, unchanged and changed`}
         corner="source"
         columns={[<>by itself</>, <>what if</>]}
         rows={tokens.map((head, s) => ({ head, cells: [were[s], weights[s]] }))}
@@ -83,7 +83,7 @@ function Tokens({ pair, step, now }: { pair: Pair; step: number; now: Moment }):
   const force = (id: number) => tell(id === END ? { prefix: beginning, end: true } : { prefix: [...beginning, id], end: false });
   return (
     <section class="words">
-      <h3>What it says: choose another</h3>
+      <h3>Next token and its probability: choose another</h3>
       <ol>
         {listed.map((each) => {
           const p = Math.exp(each.log_probability ?? -Infinity);
@@ -106,7 +106,7 @@ function Tokens({ pair, step, now }: { pair: Pair; step: number; now: Moment }):
           );
         })}
       </ol>
-      {forced ? <p class="quiet">What else it might have said by itself.</p> : null}
+      {forced ? <p class="quiet">Candidates of the unchanged search.</p> : null}
     </section>
   );
 }

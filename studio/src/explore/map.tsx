@@ -10,12 +10,12 @@ interface MapProps {
   source: string[];
   rows: number[][]; // (T, S)
   step: number;
-  top: number; // the weight with the strongest colour
+  top: number; // the weight with the strongest color
 }
 
-const LONG = 60; // source tokens from which weights are so small that they are coloured by the strongest of them
+const LONG = 60; // source tokens from which weights are so small that they are colored by the strongest of them
 
-/** The weight with the strongest colour for maps that are compared. */
+/** The weight with the strongest color for maps that are compared. */
 export const strongest = (maps: number[][][]): number =>
   (maps[0]?.[0]?.length ?? 0) > LONG ? maps.flat(2).reduce((most, each) => Math.max(most, each), 0.05) : 1;
 

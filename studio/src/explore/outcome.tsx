@@ -1,4 +1,4 @@
-// What it says by itself and what it says then: the same tokens side by side, differences marked, and where it looked.
+// The translation without and with the changes, side by side, with differences marked and the attention of both.
 import type { JSX } from "preact";
 import { set } from "../address";
 import { Numbers } from "../components/numbers";
@@ -24,21 +24,21 @@ export function Outcome({ pair, step }: { pair: Pair; step: number }): JSX.Eleme
       </div>
       <p class="readout" role="status">
         {nothing.value ? (
-          <span class="quiet">Both are the same as long as nothing is changed.</span>
+          <span class="quiet">Both are the same: nothing is changed.</span>
         ) : first < 0 ? (
-          "It says the same."
+          "The translation is the same."
         ) : (
           `They part at step ${first + 1}.`
         )}
         {nothing.value || first < 0 ? null : (
           <span class="quiet">
             {" "}
-            The log-probability of all of it: {fixed(sum(old), 2)}, then {fixed(sum(now), 2)}.
+            Log-probability of the whole translation: {fixed(sum(old), 2)} before, {fixed(sum(now), 2)} after.
           </span>
         )}
       </p>
       <Numbers
-        caption="Each step, by itself and then: the token and how probable it was"
+        caption="Each step without and with the changes: the token and its probability"
         corner="step"
         columns={[<>by itself</>, <>probability</>, <>what if</>, <>probability</>]}
         rows={Array.from({ length: Math.max(old.ids.length, now.ids.length) }, (_, t) => ({
@@ -68,7 +68,7 @@ interface VersionProps {
 }
 
 function Version({ name, said, marked, mark, given, rows, step, source, top }: VersionProps): JSX.Element {
-  const spoken = mark === "gone" ? "not said then" : "not said before";
+  const spoken = mark === "gone" ? "only without the changes" : "only with the changes";
   return (
     <article>
       <h2>{name}</h2>
@@ -80,7 +80,7 @@ function Version({ name, said, marked, mark, given, rows, step, source, top }: V
             class={["chip", t === step && "current", t < given && "forced", marked.has(t) && mark, /^<.*>$/.test(token) && "control"]
               .filter(Boolean)
               .join(" ")}
-            aria-label={`Step ${t + 1}: ${visible(token)}, ${percent(Math.exp(said.token_scores[t]))}${marked.has(t) ? `, ${spoken}` : ""}${t < given ? ", as it was told" : ""}`}
+            aria-label={`Step ${t + 1}: ${visible(token)}, ${percent(Math.exp(said.token_scores[t]))}${marked.has(t) ? `, ${spoken}` : ""}${t < given ? ", forced" : ""}`}
             aria-current={t === step ? "step" : undefined}
             onClick={() => set({ step: t || null })}
           >

@@ -37,8 +37,8 @@ export function Quality({ compared }: { compared: string[] }): JSX.Element | nul
         <ByLength report={report} compared={compared} />
       ) : (
         <p class="quiet">
-          Start the studio with <code>--report FOLDER</code>, a folder that <code>regarde lab</code> has written, to see how good models are
-          on short and on long sentences.
+          To see quality by sentence length, start the studio with <code>--report FOLDER</code>, where FOLDER is a report of{" "}
+          <code>regarde lab</code>.
         </p>
       )}
     </section>
@@ -51,18 +51,20 @@ function ByLength({ report, compared }: { report: Report; compared: string[] }):
   return (
     <>
       <p class="quiet">
-        {report.metric.label} on {report.test} ({report.metric.higher_is_better ? "more" : "less"} is better), after {report.budget} for
-        each model; bars hold 95 of 100 bootstrap samples.
+        {report.metric.label} on {report.test} ({report.metric.higher_is_better ? "higher" : "lower"} is better) after {report.budget} of training
+        per model; bars are 95 % bootstrap intervals.
       </p>
       <Grouped
         label={`${report.metric.label} by ${report.lengths}`}
+        across={report.lengths}
+        up={`${report.metric.label}${report.metric.percent ? ", %" : ""}`}
+        counted="pairs"
         groups={groups.map(({ group }) => group)}
-        under={groups.map(({ pairs }, g) => (g ? `${pairs}` : `${pairs} pairs`))}
+        under={groups.map(({ pairs }) => String(pairs))}
         series={report.models}
         lit={new Set(compared.filter((name) => names.has(name)))}
         write={(value) => written(value, report)}
       />
-      <p class="axis-name">{report.lengths}</p>
       <Numbers
         caption={`${report.metric.label} by ${report.lengths}, with intervals`}
         corner="model"

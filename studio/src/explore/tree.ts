@@ -1,4 +1,4 @@
-// A trace as the tree that the search grew: a column for each step, in it what was considered, best first.
+// A trace as the tree of its search: a column for each step with its candidates, best first.
 import type { Fate, Hypothesis, Trace } from "../trace";
 
 export interface Node {
@@ -7,7 +7,8 @@ export interface Node {
   id: number;
   token: string;
   logProbability: number; // of the token
-  score: number; // of everything up to it
+  sum: number; // log-probability of everything up to it
+  score: number; // the same divided by the length penalty; of a finished hypothesis what the list shows
   fate: Fate | "passed"; // passed: a candidate that greedy search never considered
   given: boolean; // part of the beginning that was asked for
   parent: Node | null;
@@ -17,8 +18,9 @@ export interface Node {
 const PASSED = 4; // of the candidates that greedy search passes by, so many are shown
 
 export function tree(trace: Trace, prefix: number): Node[][] {
-  const root: Node = { t: -1, row: 0, id: -1, token: "", logProbability: 0, score: 0, fate: "kept", given: false, parent: null, ids: [] };
+  const root: Node = { t: -1, row: 0, id: -1, token: "", logProbability: 0, sum: 0, score: 0, fate: "kept", given: false, parent: null, ids: [] };
   const greedy = trace.search.kind === "greedy";
+  const scores = new Map(trace.hypotheses.map(({ ids, score }) => [String(ids), score]));
   let open = [root];
   return trace.steps.map(({ branches, continuations }, t) => {
     const column: Node[] = [];
@@ -30,7 +32,8 @@ export function tree(trace: Trace, prefix: number): Node[][] {
         id,
         token,
         logProbability: p,
-        score: parent.score + p,
+        sum: parent.sum + p,
+        score: scores.get(String([...parent.ids, id])) ?? (parent.sum + p) / penalty(trace, t + 1),
         fate,
         given: t < prefix,
         parent,
@@ -54,6 +57,18 @@ export function tree(trace: Trace, prefix: number): Node[][] {
   });
 }
 
+const alpha = (trace: Trace): number => Number(trace.search.alpha ?? 0);
+
+/** Wu et al. 2016, equation 14: what the log-probability of so many tokens is divided by. */
+const penalty = (trace: Trace, tokens: number): number => ((5 + tokens) / 6) ** alpha(trace);
+
+/** What a score is, in words. */
+export function scoring(trace: Trace): string {
+  const coverage = trace.search.beta ? `, plus the coverage penalty (beta ${trace.search.beta})` : "";
+  if (!alpha(trace)) return `Score: log-probability; higher is better${coverage}.`;
+  return `Score: log-probability divided by the length penalty ((5 + n) / 6)^${alpha(trace)} for n tokens${coverage}; higher is better.`;
+}
+
 /** The nodes of a hypothesis, from its first token to its last. */
 export function path(columns: Node[][], hypothesis: Hypothesis): Node[] {
   const found: Node[] = [];
@@ -68,7 +83,7 @@ export function path(columns: Node[][], hypothesis: Hypothesis): Node[] {
 }
 
 /** Where an arrow key leads from a node; itself where there is nothing in that direction. */
-export function neighbour(columns: Node[][], from: Node, key: string): Node {
+export function neighbor(columns: Node[][], from: Node, key: string): Node {
   const column = columns[from.t];
   if (key === "ArrowUp") return column[Math.max(from.row - 1, 0)];
   if (key === "ArrowDown") return column[Math.min(from.row + 1, column.length - 1)];
@@ -78,8 +93,8 @@ export function neighbour(columns: Node[][], from: Node, key: string): Node {
 
 export const FATES: Record<Node["fate"], string> = {
   kept: "kept",
-  finished: "ended here",
-  cut: "cut short by the length limit",
-  pruned: "given up",
-  passed: "passed by",
+  finished: "finished",
+  cut: "cut at the length limit",
+  pruned: "pruned",
+  passed: "not chosen",
 };

@@ -16,8 +16,23 @@ export function Chart(): JSX.Element | null {
       <div class="heads" aria-hidden="true">
         <span />
         <span class={dim("states")}>state</span>
-        {plain ? null : <span class={dim("scores")}>score</span>}
-        {plain ? null : <span class={dim("softmax")}>weight</span>}
+        {plain ? null : (
+          <span class={`measure score ${dim("scores")}`} style={{ "--zero": `${zero() * 100}%` }}>
+            <span class="ends">
+              <b>0</b>
+            </span>
+            <span>score</span>
+          </span>
+        )}
+        {plain ? null : (
+          <span class={`measure weight ${dim("softmax")}`}>
+            <span class="ends">
+              <span>0</span>
+              <span>1</span>
+            </span>
+            <span>weight</span>
+          </span>
+        )}
       </div>
       <div class="rows">
         <ul>
@@ -33,7 +48,7 @@ export function Chart(): JSX.Element | null {
           {...quantity(plain ? "states" : "context")}
         >
           <i>c</i>
-          {contextNorm.value === null ? null : <span class="hidden"> of length {fixed(contextNorm.value)}</span>}
+          {contextNorm.value === null ? null : <span class="hidden"> of norm {fixed(contextNorm.value)}</span>}
         </button>
       </div>
       {shown.length < tokens.length || word("all") ? <More all={tokens.length} /> : null}
@@ -49,7 +64,8 @@ function Row({ j, token, plain }: { j: number; token: string; plain: boolean }):
   const weight = weights.value[j] ?? 0;
   const energy = energies.value?.[j] ?? null;
   const [low, high] = bounds.value;
-  const length = energy === null ? 0 : (energy - low) / (high - low || 1);
+  const share = (value: number) => value / (high - low || 1);
+  const bar = { "--zero": `${zero() * 100}%`, "--from": `${(zero() + share(Math.min(energy ?? 0, 0))) * 100}%`, "--size": `${share(Math.abs(energy ?? 0)) * 100}%` };
   const asked = (each: string) => opened.value.phase === each && (opened.value.j ?? strongest.value) === j;
   return (
     <li class={!plain && j === strongest.value && reached("softmax") ? "strongest" : undefined}>
@@ -67,7 +83,7 @@ function Row({ j, token, plain }: { j: number; token: string; plain: boolean }):
           aria-pressed={asked("scores")}
           {...quantity("scores", j)}
         >
-          <span class="gauge" style={{ "--size": `${length * 100}%` }} />
+          <span class="gauge" style={bar} />
           <span class="figure">{energies.value ? fixed(energy, 2) : "·"}</span>
         </button>
       )}
@@ -86,6 +102,9 @@ function Row({ j, token, plain }: { j: number; token: string; plain: boolean }):
     </li>
   );
 }
+
+/** Where zero is on the axis of scores, in 0…1. */
+const zero = (): number => -bounds.value[0] / (bounds.value[1] - bounds.value[0] || 1);
 
 /** Lines that meet in the context, as thick as their weights. */
 function Ribbons({ side, plain }: { side: number; plain: boolean }): JSX.Element {

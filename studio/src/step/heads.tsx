@@ -1,7 +1,7 @@
 // All heads at a glance: a strip for each, as the source lies; one of them, or their mean, is looked at closely.
 import type { JSX } from "preact";
 import { set } from "../address";
-import { dark, heat } from "../colour";
+import { dark, heat } from "../color";
 import { part, parts } from "../session";
 import { moment } from "./moment";
 
@@ -29,6 +29,7 @@ export function Glance(): JSX.Element | null {
           ))}
         </div>
       ))}
+      <p class="quiet small">A strip per head: its weights along the source, each scaled to its largest weight</p>
       <button type="button" class="plain" aria-pressed={layer === null && head === null} onClick={() => set({ layer: null, head: null })}>
         Mean of all
       </button>
@@ -36,7 +37,7 @@ export function Glance(): JSX.Element | null {
   );
 }
 
-/** A row of weights as bands of colour, the strongest of them the deepest: of a long sentence all are small. */
+/** A row of weights as bands of color, the strongest of them the deepest: of a long sentence all are small. */
 function strip(row: number[]): string {
   const night = dark.value;
   const top = Math.max(...row) || 1;

@@ -44,13 +44,13 @@ export const energies = computed<(number | null)[] | null>(() => {
   return all && layer !== null && head !== null ? (all[layer]?.[head] ?? null) : null;
 });
 
-/** The lowest and highest score of the sentence under this head, so that bars keep their scale from step to step. */
+/** The axis of scores: from the lowest to the highest of the sentence under this head, and always with zero. */
 export const bounds = computed<[number, number]>(() => {
   const { layer, head } = part.value;
   if (layer === null || head === null) return [0, 1];
   const all = moments.value.flatMap(({ branch }) => branch.energies?.[layer]?.[head] ?? []);
   const finite = all.filter((energy): energy is number => energy !== null);
-  return finite.length ? [Math.min(...finite), Math.max(...finite)] : [0, 1];
+  return finite.length ? [Math.min(...finite, 0), Math.max(...finite, 0)] : [0, 1];
 });
 
 /** How long what attention brought back is; heads of a layer are brought back together. */
@@ -66,7 +66,7 @@ export const context = computed<number[] | null>(() => {
   return itself ? mixture(weights.value, states) : null;
 });
 
-/** The largest number of any state, so that colours mean the same for each. */
+/** The largest number of any state, so that colors mean the same for each. */
 export const largest = computed(() =>
   (trace.value?.states ?? []).reduce((top, state) => state.reduce((most, each) => Math.max(most, Math.abs(each)), top), 0),
 );

@@ -1,7 +1,7 @@
 // Play, pause, scrub: a step has phases, and playing goes through them; the arrow keys go from step to step.
 import { effect, signal } from "@preact/signals";
 import { set } from "../address";
-import { motionless } from "../colour";
+import { motionless } from "../color";
 import { moments } from "../session";
 import { description, phase, t } from "./moment";
 

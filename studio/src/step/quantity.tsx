@@ -1,9 +1,10 @@
-// A quantity opened: its formula as its paper writes it, and the same with the numbers of this very step.
+// A quantity: its formula as in the paper, and with the numbers of this step.
 import type { ComponentChildren, JSX } from "preact";
 import { Formula, latex, m } from "../components/math";
 import { Say, Token } from "../components/tokens";
 import { Vector } from "../components/vector";
 import {
+  cellNote,
   encoderFormula,
   NAMES,
   outputFormula,
@@ -57,15 +58,15 @@ function States({ plan, j }: Props): JSX.Element {
       <Saying>
         The encoder has read all {S} tokens.
         {plan.place === "none"
-          ? " Only what it ends with goes on."
-          : " It keeps a state for each, and attention chooses among them."}
+          ? " Only its last state is used."
+          : " Each has a state, and attention chooses among them."}
       </Saying>
       <Stated>{encoderFormula(model.value!)}</Stated>
       <Formula>{m`j = 1 , … , S, S = ${String(S)}`}</Formula>
       {state ? (
         <>
           <Saying>
-            That of <Token of={source(shown)} /> is {state.length} numbers:
+            The state of <Token of={source(shown)} /> has {state.length} numbers:
           </Saying>
           <Formula>
             <>
@@ -87,14 +88,15 @@ function State(): JSX.Element {
       <Saying>
         {t.value ? (
           <>
-            The last word was <Token of={before} />.
+            The previous token is <Token of={before} />.
           </>
         ) : (
-          "Nothing has been said yet."
+          "There is no previous token yet."
         )}{" "}
-        What the decoder remembers moves on.
+        The decoder computes its next state.
       </Saying>
       <Stated>{stateFormula(model.value!)}</Stated>
+      {cellNote(model.value!) ? <Saying>{cellNote(model.value!)}</Saying> : null}
       <Formula>{m`t = ${String(t.value + 1)}, y_{t−1} = ${before}`}</Formula>
     </>
   );
@@ -105,14 +107,14 @@ function Scores({ plan, j }: Props): JSX.Element {
   return (
     <>
       <Saying>
-        How well does <Token of={source(j)} /> suit what the decoder asks for?
+        How well does <Token of={source(j)} /> match the query of the decoder?
         {plan.score ? ` The score is ${plan.score}.` : null}
       </Saying>
       <Stated>{stated(plan.formulas.score)}</Stated>
       <Stated>{queryFormula(plan)}</Stated>
       {plan.formulas.compared ? (
         <>
-          <Saying>{COMPARED[plan.mechanism] ?? "In the place of the state stands"}</Saying>
+          <Saying>{COMPARED[plan.mechanism] ?? "The state is replaced by"}</Saying>
           <Formula>{latex(plan.formulas.compared)}</Formula>
         </>
       ) : null}
@@ -120,15 +122,15 @@ function Scores({ plan, j }: Props): JSX.Element {
       {energies.value ? (
         <Formula>{m`e_{${String(t.value + 1)},${String(j + 1)}} = ${fixed(energy)}`}</Formula>
       ) : (
-        <Saying>Choose one layer and one head to see its scores: a mean of weights comes from no scores.</Saying>
+        <Saying>Choose one layer and one head to see its scores: the mean of several heads has none.</Saying>
       )}
     </>
   );
 }
 
 const COMPARED: Record<string, string> = {
-  coverage: "Where attention has been counts too: in the place of the state stands",
-  "multi-head": "Each head has its own projections: in the place of state and query stand",
+  coverage: "Past attention counts too: the state is replaced by",
+  "multi-head": "Each head has its own projections, which replace state and query",
 };
 
 /** Large scores are counted from the highest, which changes nothing and keeps numbers readable. */
@@ -145,29 +147,29 @@ function Weights({ plan, j }: Props): JSX.Element {
       )}
       <Saying>
         <Token of={source(j)} /> gets {percent(weights.value[j])} of the attention
-        {part.value.layer === null || part.value.head === null ? ", in the mean" : ""}.
+        {part.value.layer === null || part.value.head === null ? ", on average" : ""}.
       </Saying>
     </>
   );
 }
 
 const WEIGHING: Record<string, string> = {
-  global: "All scores together become weights that add up to one.",
-  coverage: "All scores together become weights that add up to one; what was looked at before counts in the scores.",
-  "local-m": "Scores within a window that moves on with each step become weights; outside there is no weight.",
-  "local-p": "Scores within a window around a predicted place become weights, less and less towards its edges.",
-  monotonic: "From where it stopped last, attention walks on and stops at the first token that is likely enough.",
-  "multi-head": "Each head makes weights of its own scores; they add up to one.",
+  global: "The normalizer turns all scores into weights that add up to one.",
+  coverage: "The normalizer turns all scores into weights that add up to one; past attention is part of the scores.",
+  "local-m": "Scores within a window that moves with each step become weights; outside the window weights are zero.",
+  "local-p": "Scores within a window around a predicted position become weights that decrease towards its edges.",
+  monotonic: "Attention moves on from its last position and stops at the first token with a high enough probability.",
+  "multi-head": "Each head turns its own scores into weights that add up to one.",
 };
 
-const NORMALISERS = ["softmax", "sparsemax"]; // whose numbers are worked out here
+const NORMALIZERS = ["softmax", "sparsemax"]; // whose numbers are worked out here
 
 function Worked({ plan, energies: given, j }: { plan: Plan; energies: (number | null)[]; j: number }): JSX.Element {
   const weight = weights.value[j];
   const e = given[j]!;
   if (plan.mechanism === "monotonic") return <Formula>{m`σ(${e}) = ${1 / (1 + Math.exp(-e))}, α = ${weight}`}</Formula>;
-  if (!(plan.mechanism in WEIGHING) || !NORMALISERS.includes(plan.normaliser)) return <Formula>{m`e = ${e}, α = ${weight}`}</Formula>;
-  if (plan.normaliser === "sparsemax") return <Formula>{m`${e} − τ = ${weight}`}</Formula>;
+  if (!(plan.mechanism in WEIGHING) || !NORMALIZERS.includes(plan.normalizer)) return <Formula>{m`e = ${e}, α = ${weight}`}</Formula>;
+  if (plan.normalizer === "sparsemax") return <Formula>{m`${e} − τ = ${weight}`}</Formula>;
   const open = given.filter((each, i): each is number => each !== null && (weights.value[i] > 0 || i === j));
   const top = Math.max(...open);
   const shift = Math.abs(top) > 12 ? top : 0;
@@ -197,7 +199,7 @@ function Context({ plan }: Props): JSX.Element {
   const k = sizes.indexOf(Math.max(...sizes));
   return (
     <>
-      <Saying>What attention brings back: the states it looked at, mixed by their weights.</Saying>
+      <Saying>The context is the sum of the states, each multiplied by its weight.</Saying>
       <Stated>{stated(plan.formulas.context)}</Stated>
       <Formula>
         {best.length > 2
@@ -209,7 +211,7 @@ function Context({ plan }: Props): JSX.Element {
       {context.value ? (
         <>
           <Saying>
-            Number by number, {context.value.length} of them; number {k + 1}, the largest:
+            The context has {context.value.length} components. The largest, number {k + 1}:
           </Saying>
           <Formula>
             {m`${a.weight} × (${states![a.j][k]}) + ${b.weight} × (${states![b.j][k]}) + … = ${context.value[k]}`}
@@ -227,7 +229,7 @@ function Candidates({ plan }: Props): JSX.Element {
   return (
     <>
       <Saying>
-        {plan.place === "none" ? "The state becomes" : "State and context become"} a probability for every word there is.
+        {plan.place === "none" ? "The state gives" : "State and context give"} a probability for every token of the vocabulary.
       </Saying>
       <Stated>{outputFormula(model.value!)}</Stated>
       <Formula>{m`p(${first.token}) = exp(${first.log_probability ?? -Infinity}) = ${p(first)}`}</Formula>
@@ -253,7 +255,7 @@ function Said(): JSX.Element {
   return (
     <>
       <Saying>
-        {HOW[kind] ?? ""} It says <Say>{moment.value!.token}</Say>.
+        {HOW[kind] ?? ""} The token is <Say>{moment.value!.token}</Say>.
       </Saying>
       <Formula>{m`log p(y_1 , … , y_t) = log p(y_1 , … , y_{t−1}) + log p(y_t)`}</Formula>
       <Formula>{m`${before + now} = ${before} + (${now})`}</Formula>
@@ -262,10 +264,10 @@ function Said(): JSX.Element {
 }
 
 const HOW: Record<string, string> = {
-  greedy: "The likeliest word is taken.",
-  beam: "Several beginnings are kept; this is the way of the one that won.",
-  sampling: "A word is drawn by chance, the likelier the more often.",
-  forced: "The word was given.",
+  greedy: "Greedy search takes the most probable token.",
+  beam: "Beam search keeps several hypotheses; this is the path of the selected one.",
+  sampling: "The token is sampled by its probability.",
+  forced: "The token was given.",
 };
 
 const SHOWN: Record<Phase, (props: Props) => JSX.Element> = {

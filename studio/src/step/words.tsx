@@ -1,4 +1,4 @@
-// What might come next, and what was said.
+// The candidates for the next token, and the chosen one.
 import type { JSX } from "preact";
 import { Say, Token } from "../components/tokens";
 import { percent, visible } from "../text";
@@ -10,6 +10,7 @@ export function Words(): JSX.Element | null {
   const listed = now.branch.candidates.some(({ id }) => id === now.id);
   return (
     <section class={reached("words") ? "words" : "words yet"} aria-label="Candidates">
+      <p class="quiet small">Candidates for the next token and their probability</p>
       <ol>
         {now.branch.candidates.map(({ id, token, log_probability }) => {
           const p = Math.exp(log_probability ?? -Infinity);
@@ -28,7 +29,7 @@ export function Words(): JSX.Element | null {
         })}
       </ol>
       <button type="button" class={reached("token") ? "spoken" : "spoken yet"} aria-pressed={opened.value.phase === "token"} disabled={!reached("token")} onClick={() => open("token")}>
-        <span class="quiet">{listed ? "says" : "says, for the sake of the whole,"}</span> <Say>{visible(now.token)}</Say>
+        <span class="quiet">{listed ? "chosen:" : "chosen, because the whole translation scores higher:"}</span> <Say>{visible(now.token)}</Say>
       </button>
     </section>
   );

@@ -1,9 +1,9 @@
-// Align: what each token looked at, as a matrix or as lines, between tokens or between words; to be taken away.
+// Align: attention as a matrix or as lines, between tokens or words; can be saved.
 import { useSignal } from "@preact/signals";
 import type { JSX } from "preact";
 import { set, word } from "../address";
 import { Ask } from "../ask";
-import { dark } from "../colour";
+import { dark } from "../color";
 import { Heads } from "../components/heads";
 import { DrawnLines, type End, Lines } from "../components/lines";
 import { type Cell, Drawn, Matrix } from "../components/matrix";
@@ -55,7 +55,7 @@ function Aligned({ trace: found, hypothesis }: { trace: Trace; hypothesis: Hypot
       </p>
       <Picture grid={grid} form={form} />
       <Numbers
-        caption="Weights: a row for each target, a column for each source"
+        caption="Weights: a row per target token, a column per source token"
         corner="target \ source"
         columns={grid.source}
         rows={grid.target.map((head, t) => ({ head, cells: grid.values[t] }))}
@@ -102,9 +102,9 @@ function Picture({ grid, form }: { grid: Grid; form: string }): JSX.Element {
   );
 }
 
-const LABEL = "What each target token looked at";
+const LABEL = "Attention of each target token over the source";
 
-/** The weight with the deepest colour: 1, unless all are far from it, as in a long sentence. */
+/** The weight with the deepest color: 1, unless all are far from it, as in a long sentence. */
 function deepest({ values }: Grid): number {
   const top = values.reduce((most, row) => Math.max(most, ...row), 0);
   return top > 0 && top < 0.5 ? top : 1;
@@ -115,8 +115,8 @@ function ToldCell({ grid, cell }: { grid: Grid; cell: Cell | null }): JSX.Elemen
   if (!cell || weight === null || weight === undefined)
     return (
       <span class="quiet">
-        Point at a cell, or move with the arrow keys. Rows look at columns.
-        {deepest(grid) < 1 ? ` The deepest colour is ${fixed(deepest(grid), 2)}.` : ""}
+        Point at a cell, or move with the arrow keys. Rows (target) attend to columns (source).
+        {deepest(grid) < 1 ? ` The deepest color is ${fixed(deepest(grid), 2)}.` : ""}
       </span>
     );
   return (
@@ -146,7 +146,7 @@ function ToldEnd({ grid, end }: { grid: Grid; end: End | null }): JSX.Element {
           <Token of={others[i]} /> <span class="quiet">{fixed(weight, 2)}</span>
         </span>
       ))}
-      {best.length ? "" : " nobody"}
+      {best.length ? "" : " no token"}
     </>
   );
 }

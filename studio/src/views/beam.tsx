@@ -1,4 +1,4 @@
-// Beam: the tree that a search grows, what it kept and what it gave up; from any node one can go on.
+// Beam: the tree of a search, with kept and pruned candidates; the search can continue from any node.
 import { useSignal } from "@preact/signals";
 import type { JSX } from "preact";
 import { useEffect, useMemo } from "preact/hooks";
@@ -10,25 +10,26 @@ import { Say, Token } from "../components/tokens";
 import { Tree } from "../components/tree";
 import { Examples } from "../examples";
 import { explore, NOTHING, tell, told } from "../explore/told";
-import { FATES, neighbour, type Node, path, tree } from "../explore/tree";
-import { beam, follow, model, text } from "../session";
+import { StartOver } from "../explore/changes";
+import { FATES, neighbor, type Node, path, scoring, tree } from "../explore/tree";
+import { beam, beamKey, follow, model, text } from "../session";
 import { fixed, percent, visible } from "../text";
 import { END, sayable, type Trace } from "../trace";
 
-const WIDTH = 4; // of a beam, where none is chosen: greedy search grows no tree
+const WIDTH = 4; // the default here: greedy search has no tree
 
 export function Beam(): JSX.Element {
   const found = useSignal<Trace | null>(null);
   useEffect(() => {
-    if (!word("beam")) set({ beam: WIDTH });
+    if (!word("beam") && !word(beamKey.peek())) set({ [beamKey.peek()]: WIDTH });
     return follow(wish, explore, (answer) => {
-      if (answer || !text.peek().trim()) found.value = answer;
+      found.value = answer;
     });
   }, []);
   return (
     <>
       <Ask />
-      {found.value ? <Grown trace={found.value} /> : <Examples />}
+      {found.value ? <Grown trace={found.value} /> : told.value.prefix.length ? <StartOver /> : <Examples />}
     </>
   );
 }
@@ -44,15 +45,15 @@ function Grown({ trace }: { trace: Trace }): JSX.Element {
   const active = useSignal<Node | null>(null);
   const prefix = told.value.prefix.length;
   const columns = useMemo(() => tree(trace, prefix), [trace]);
-  const rank = Math.min(number("rank") ?? 0, trace.hypotheses.length - 1);
+  const rank = Math.min(number("beam.rank") ?? 0, trace.hypotheses.length - 1);
   const chosen = path(columns, trace.hypotheses[rank]);
   const pick = (node: Node) => {
     const ended = trace.hypotheses.findIndex(({ ids }) => String(ids) === String(node.ids));
-    if (ended >= 0) set({ rank: ended || null });
+    if (ended >= 0) set({ "beam.rank": ended || null });
     else if (node.ids.every(sayable)) {
       active.value = null;
       tell({ prefix: node.ids });
-      set({ rank: null });
+      set({ "beam.rank": null });
     }
   };
   const press = (event: KeyboardEvent) => {
@@ -61,7 +62,7 @@ function Grown({ trace }: { trace: Trace }): JSX.Element {
     else if (event.key === "Escape") tell({ prefix: [] });
     else if (event.key === "Home") active.value = columns[0][0];
     else if (event.key === "End") active.value = chosen.at(-1) ?? from;
-    else if (event.key.startsWith("Arrow")) active.value = active.value ? neighbour(columns, from, event.key) : from;
+    else if (event.key.startsWith("Arrow")) active.value = active.value ? neighbor(columns, from, event.key) : from;
     else return;
     event.preventDefault();
     event.stopPropagation();
@@ -81,11 +82,11 @@ function Grown({ trace }: { trace: Trace }): JSX.Element {
         <Read node={active.value} />
       </p>
       <Legend />
-      <Ranking title="What it found" all={trace.hypotheses} rank={rank} />
+      <Ranking title="Translations found" note={scoring(trace)} all={trace.hypotheses} rank={rank} field="beam.rank" />
       <Numbers
-        caption="Everything the search considered, step by step"
+        caption="All candidates of the search, step by step"
         corner="beginning"
-        columns={[<>step</>, <>token</>, <>log-probability</>, <>score</>, <>what became of it</>]}
+        columns={[<>step</>, <>token</>, <>log-probability</>, <>score</>, <>result</>]}
         rows={columns.flat().map((node) => ({
           head: said(node.parent),
           cells: [<>{node.t + 1}</>, node.token, node.logProbability, node.score, <>{FATES[node.fate]}</>],
@@ -114,13 +115,13 @@ function Beginning({ columns }: { trace: Trace; columns: Node[][] }): JSX.Elemen
       <button type="button" class="plain" onClick={() => tell({ prefix: [] })}>
         Start over
       </button>
-      <a href={link("whatif")}>Compare with what it says by itself</a>
+      <a href={link("whatif")}>Compare with the unchanged search</a>
     </p>
   );
 }
 
 function Read({ node }: { node: Node | null }): JSX.Element {
-  if (!node) return <span class="quiet">Point at a token, or walk with the arrow keys. Click or Enter: go on from there.</span>;
+  if (!node) return <span class="quiet">Point at a token, or move with the arrow keys. Click or Enter continues the search from there. The number below a token is its score.</span>;
   return (
     <>
       {node.parent && node.parent.t >= 0 ? (
@@ -130,8 +131,8 @@ function Read({ node }: { node: Node | null }): JSX.Element {
       ) : null}
       <Token of={node.token} /> {percent(Math.exp(node.logProbability))}
       <span class="quiet">
-        , altogether {fixed(node.score, 2)}, {node.given ? "as it was told" : FATES[node.fate]}
-        {node.ids.slice(0, -1).every(sayable) && (sayable(node.id) || node.id === END) ? "" : "; an unknown word cannot be forced"}
+        , log-probability so far {fixed(node.sum, 2)}, score {fixed(node.score, 2)}, {node.given ? "forced" : FATES[node.fate]}
+        {node.ids.slice(0, -1).every(sayable) && (sayable(node.id) || node.id === END) ? "" : "; unknown words cannot be forced"}
       </span>
     </>
   );
@@ -139,9 +140,9 @@ function Read({ node }: { node: Node | null }): JSX.Element {
 
 const Legend = (): JSX.Element => (
   <ul class="legend" aria-label="What the marks mean">
-    <li class="chosen">the hypothesis shown</li>
+    <li class="chosen">selected translation</li>
     <li class="kept">kept</li>
-    <li class="finished">ended</li>
-    <li class="pruned">given up</li>
+    <li class="finished">finished</li>
+    <li class="pruned">pruned</li>
   </ul>
 );

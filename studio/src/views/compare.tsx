@@ -39,7 +39,7 @@ export function Compare(): JSX.Element {
         () => (chosen.value.length && text.value.trim() ? { names: chosen.value, text: text.value, beam: beam.value } : null),
         ({ names, ...asked }, signal) => Promise.all(names.map((name) => one(name, asked, signal))),
         (answer) => {
-          if (answer || !text.peek().trim()) found.value = answer;
+          found.value = answer;
         },
       ),
     [],
@@ -120,7 +120,7 @@ function Question(): JSX.Element {
         </fieldset>
         <BeamChoice />
         <span class={busy.value ? "busy on" : "busy"} role="status">
-          {busy.value ? "thinking" : ""}
+          {busy.value ? "working" : ""}
         </span>
       </div>
       {problem.value ? (
@@ -161,10 +161,10 @@ function Model({ trace, name, step }: { trace: Trace; name: string; step: number
           </>
         ) : (
           <span class="quiet">
-            has ended: <Say>{said.text}</Say>
+            finished: <Say>{said.text}</Say>
           </span>
         )}
-        <span class="figures quiet end"> all of it {fixed(total(said), 2)}</span>
+        <span class="figures quiet end"> log-probability {fixed(total(said), 2)}</span>
       </p>
       {attentive ? (
         <Map
@@ -176,7 +176,7 @@ function Model({ trace, name, step }: { trace: Trace; name: string; step: number
           top={strongest([rows])}
         />
       ) : (
-        <p class="quiet">No attention: it has read the whole sentence into one state.</p>
+        <p class="quiet">No attention: the whole sentence is in one state.</p>
       )}
     </>
   );
@@ -192,7 +192,7 @@ function Looks({ source, weights }: { source: string[]; weights: number[] }): JS
     .filter(({ weight }) => weight >= 0.05);
   return (
     <>
-      <span class="quiet">{best.length ? " looks at" : " looks everywhere"}</span>
+      <span class="quiet">{best.length ? " looks at" : " looks at many tokens"}</span>
       {best.map(({ token, weight }, i) => (
         <span key={i}>
           {" "}
@@ -208,7 +208,7 @@ function AllNumbers({ answers }: { answers: Answer[] }): JSX.Element {
   const steps = Math.max(0, ...told.map(({ trace }) => trace.hypotheses[0].ids.length));
   return (
     <Numbers
-      caption="What each model says at each step, and how probable it was"
+      caption="The token of each model at each step, and its probability"
       corner="step"
       columns={told.flatMap(({ name }) => [<>{name}</>, <>probability</>])}
       rows={Array.from({ length: steps }, (_, t) => ({

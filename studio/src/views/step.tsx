@@ -56,8 +56,8 @@ function Stage({ plan }: { plan: Plan }): JSX.Element {
           <Chart />
           <StepNumbers plan={plan} />
           <p class="keys">
-            <kbd>Space</kbd> plays, <kbd>←</kbd> <kbd>→</kbd> go from step to step, with <kbd>Shift</kbd> within one,{" "}
-            <kbd>Home</kbd> and <kbd>End</kbd> to the first and the last. Every number opens its formula.
+            <kbd>Space</kbd> plays or pauses. <kbd>←</kbd> <kbd>→</kbd> go to the previous or next step, with <kbd>Shift</kbd> to the
+            previous or next phase, <kbd>Home</kbd> and <kbd>End</kbd> to the first or last step. Click a number to see its formula.
           </p>
         </div>
         <div class="aside">
@@ -149,7 +149,7 @@ function StepNumbers({ plan }: { plan: Plan }): JSX.Element {
           caption={`Step ${t.value + 1}: the score and weight of each source token`}
           corner="source"
           columns={["score", "weight"]}
-          rows={tokens.map((head, j) => ({ head, cells: [energies.value ? energies.value[j] : "no score of a mean", weights.value[j]] }))}
+          rows={tokens.map((head, j) => ({ head, cells: [energies.value ? energies.value[j] : "none: mean of heads", weights.value[j]] }))}
         />
       )}
     </>

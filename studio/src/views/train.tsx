@@ -8,7 +8,7 @@ import { Ask } from "../ask";
 import { type Curve, Curves } from "../components/curves";
 import { type Cell, Matrix } from "../components/matrix";
 import { Say } from "../components/tokens";
-import { heat } from "../colour";
+import { heat } from "../color";
 import { model, problem, text } from "../session";
 
 interface Run {
@@ -37,7 +37,7 @@ export function Train(): JSX.Element {
   useEffect(() => {
     if (run.value) void sampled(run.value, text.value);
   }, [run.value, text.value]);
-  if (!runs.value.length) return <p class="empty">{problem.value || "No run was given. Start it with: regarde studio RUN"}</p>;
+  if (!runs.value.length) return <p class="empty">{problem.value || "No run is open. Start the studio with: regarde studio RUN"}</p>;
   return (
     <>
       <div class="bar">
@@ -123,19 +123,30 @@ async function sampled({ name, checkpoints }: Run, sentence: string): Promise<vo
       const query = new URLSearchParams({ step: String(step), text: sentence });
       const found = await get<Translation>(`studio/runs/${encodeURIComponent(name)}/sample?${query}`);
       samples.value = new Map(samples.peek()).set(at, found);
-    } catch {
-      // replaced by a newer one in the meantime
+    } catch (error) {
+      if (!(error instanceof Problem && error.status === 404)) problem.value = (error as Error).message; // 404: replaced by a newer one
     }
     if (text.peek() !== sentence || named.peek() !== name) return;
   }
 }
 
 const PACE = ["rate", "norm", "tokens_per_second"];
-const TOLD = new Set(["step", "epoch", "seconds", "best", "loss", "valid_loss", ...PACE]);
+const TOLD = new Set(["step", "epoch", "seconds", "trained", "best", "loss", "valid_loss", ...PACE]);
 const NAMES: Record<string, string> = {
   rate: "Learning rate",
-  norm: "Norm of the gradient",
-  tokens_per_second: "Tokens a second",
+  norm: "Gradient norm",
+  tokens_per_second: "Speed",
+  bleu: "BLEU",
+  chrf: "chrF",
+  ter: "TER",
+  cer: "character error rate",
+  wer: "word error rate",
+};
+const UNITS: Record<string, string> = {
+  rate: "learning rate",
+  norm: "Euclidean norm",
+  tokens_per_second: "target tokens per second",
+  exact_match: "share of sentences, 0 to 1",
 };
 const name = (each: string): string => NAMES[each] ?? each.replaceAll("_", " ");
 
@@ -143,7 +154,7 @@ const curve = (each: string, called = ""): Curve => ({
   name: called,
   points: rows.value.filter((row) => each in row && "step" in row).map((row) => [row.step, row[each]]),
 });
-const titled = (each: string): string => name(each)[0].toUpperCase() + name(each).slice(1);
+const titled = (each: string): string => (NAMES[each] ? name(each) : name(each)[0].toUpperCase() + name(each).slice(1));
 
 /** What is learned. */
 function Story(): JSX.Element {
@@ -151,9 +162,9 @@ function Story(): JSX.Element {
   const judged = [...new Set(measured)].filter((each) => !TOLD.has(each));
   return (
     <div class="story">
-      <Curves title="Loss" curves={[curve("loss", "training"), curve("valid_loss", "validation")]} logarithmic />
+      <Curves title="Loss" unit="nats per target token" curves={[curve("loss", "training"), curve("valid_loss", "validation")]} logarithmic />
       {judged.map((each) => (
-        <Curves key={each} title={titled(each)} curves={[curve(each)]} />
+        <Curves key={each} title={titled(each)} unit={UNITS[each] ?? name(each)} curves={[curve(each)]} />
       ))}
     </div>
   );
@@ -165,7 +176,7 @@ function Pace(): JSX.Element {
   return (
     <div class="story pace">
       {shown.map((each) => (
-        <Curves key={each} title={titled(each)} curves={[curve(each)]} />
+        <Curves key={each} title={titled(each)} unit={UNITS[each] ?? name(each)} curves={[curve(each)]} />
       ))}
     </div>
   );

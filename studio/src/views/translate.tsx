@@ -1,4 +1,4 @@
-// Translate: type, and see the translation as it is made, how sure the model was of each token, and what it looked at.
+// Translate: the translation as it is made, the probability of each token, and what it attends to.
 import { useSignal } from "@preact/signals";
 import type { JSX } from "preact";
 import { useEffect } from "preact/hooks";
@@ -9,19 +9,21 @@ import { Chip, Line, runsOn, Say, Token } from "../components/tokens";
 import { Numbers } from "../components/numbers";
 import { Ranking } from "../components/ranking";
 import { Examples } from "../examples";
-import { follow, question, text } from "../session";
+import { follow, question } from "../session";
 import { fixed, percent } from "../text";
+
+const SCORE = "Score: log-probability divided by the length penalty of the search; higher is better.";
 
 type Looked = { side: "source" | "target"; at: number } | null;
 
 export function Translate(): JSX.Element {
   const found = useSignal<Translation | null>(null);
-  const begun = useSignal<string | null>(null); // what is said so far
+  const begun = useSignal<string | null>(null); // the translation so far
   useEffect(() => {
     const ask = (asked: Asked, signal: AbortSignal) => followed(asked, signal, (part) => (begun.value = part.text));
     return follow(question, ask, (answer) => {
       begun.value = null;
-      if (answer || !text.peek().trim()) found.value = answer;
+      found.value = answer;
     });
   }, []);
   return (
@@ -85,12 +87,12 @@ function Answer({ found }: { found: Translation }): JSX.Element {
       <p class="readout" role="status">
         <Told one={one} source={source} rows={rows} looked={looked.value} />
       </p>
-      {all.length > 1 ? <Ranking title="What else it might have said" all={all} rank={rank} /> : null}
+      {all.length > 1 ? <Ranking title="What else it might have said" note={SCORE} all={all} rank={rank} /> : null}
       <p>
         <a href={link("step", { rank: rank || null })}>See how it was made, step by step</a>
       </p>
       <Numbers
-        caption="Each token, how probable it was, and what it looked at most"
+        caption="Each token, its probability, and the source token with the largest weight"
         corner="token"
         columns={rows ? ["probability", "looks at", "weight"] : ["probability"]}
         rows={one.tokens.map((token, t) => ({ head: token, cells: [Math.exp(one.token_scores[t]), ...(rows ? strongest(source, rows[t]) : [])] }))}
@@ -118,8 +120,8 @@ interface ToldProps {
 /** What is pointed at, in words. */
 function Told({ one, source, rows, looked }: ToldProps): JSX.Element {
   if (!looked) {
-    const hint = rows ? "Point at a token to see what it looked at, or who looked at it." : "This model has no attention.";
-    return <span class="quiet">{hint} The redder its line, the less sure the model was.</span>;
+    const hint = rows ? "Point at a token to see which tokens it attends to, or which attend to it." : "This model has no attention.";
+    return <span class="quiet">{hint} The redder the line under a token, the lower its probability.</span>;
   }
   const { side, at } = looked;
   const mine = side === "source" ? source[at] : one.tokens[at];

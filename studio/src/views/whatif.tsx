@@ -1,5 +1,4 @@
-// What if: force a token, hide a source token, pin a weight; what the model says by itself and what it says then, side by
-// side.
+// What if: force a token, hide a source token or set a weight; the unchanged and the changed translation side by side.
 import { useSignal } from "@preact/signals";
 import type { JSX } from "preact";
 import { useEffect } from "preact/hooks";
@@ -7,7 +6,7 @@ import { number, set } from "../address";
 import { Ask } from "../ask";
 import { Heads } from "../components/heads";
 import { Examples } from "../examples";
-import { Changes } from "../explore/changes";
+import { Changes, StartOver } from "../explore/changes";
 import { Outcome } from "../explore/outcome";
 import { SourceLine } from "../explore/source";
 import { StepControls } from "../explore/controls";
@@ -28,7 +27,7 @@ export function WhatIf(): JSX.Element {
     () =>
       follow(wish, ask, (answer) => {
         if (answer) looked.value = answer.alone; // layers and heads are counted there
-        if (answer || !text.peek().trim()) found.value = answer;
+        found.value = answer;
       }),
     [],
   );
@@ -46,7 +45,7 @@ export function WhatIf(): JSX.Element {
   return (
     <>
       <Ask />
-      {found.value ? <Told pair={found.value} /> : <Examples />}
+      {found.value ? <Told pair={found.value} /> : isNothing(told.value) ? <Examples /> : <StartOver />}
     </>
   );
 }
@@ -82,8 +81,8 @@ function Told({ pair }: { pair: Pair }): JSX.Element {
       ) : null}
       <StepControls pair={pair} step={step} attentive={layers > 0} />
       <p class="honest">
-        Other words after a change show that the model uses these weights here. They do not show that the weights were the cause of what it
-        said by itself: attention is a place to look, not proof of cause{" "}
+        If a change alters the translation, the model uses these weights here. It does not follow that the weights caused the unchanged
+        translation: attention is a place to look, not proof of cause{" "}
         <span class="quiet">(Jain and Wallace 2019; Wiegreffe and Pinter 2019)</span>.
       </p>
     </>
@@ -98,7 +97,7 @@ function Where(): JSX.Element | null {
   const of = (name: string, at: number | null) => (at === null ? `all ${name}s` : `${name} ${at + 1}`);
   return (
     <span class="quiet">
-      A change holds for {of("layer", layer)} and {of("head", head)}.
+      A change applies to {of("layer", layer)} and {of("head", head)}.
     </span>
   );
 }

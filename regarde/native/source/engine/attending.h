@@ -1,4 +1,4 @@
-// Attention to the source, as regarde/attention has it: score x mechanism x normaliser, one head or several.
+// Attention to the source, as regarde/attention has it: score x mechanism x normalizer, one head or several.
 #pragma once
 #include <algorithm>
 #include <memory>
@@ -134,8 +134,8 @@ struct Attention {
       : table(folder.table), Q(Q_), D(D_), width(D_) {
     const string chosen = folder.word(path + ".kind");
     attend_eos = folder.yes(path + ".attend_eos");
-    if (folder.settings.count(path + ".normaliser"))  // hard attention has none
-      sparse = folder.choice(path + ".normaliser", {"softmax", "sparsemax"}) == "sparsemax";
+    if (folder.settings.count(path + ".normalizer"))  // hard attention has none
+      sparse = folder.choice(path + ".normalizer", {"softmax", "sparsemax"}) == "sparsemax";
     if (chosen == "multi-head") {
       several = true;
       N = folder.number(path + ".heads", heads);

@@ -1,0 +1,59 @@
+"""Scores -> weights: each row becomes non-negative and sums to one over the positions that are allowed.
+
+    softmax    exp(z_s) / sum exp(z)                     every allowed position gets some weight
+    sparsemax  argmin_p |p - z|^2 over the simplex       Martins & Astudillo 2016: most positions get exactly none
+
+A position that is not allowed, or whose score is -inf, gets exactly 0; a row without any other position is all 0.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Literal
+
+import torch
+from torch import Tensor
+
+NormalizerName = Literal["softmax", "sparsemax"]
+
+
+@dataclass(frozen=True)
+class Normalizer:
+    """A function of scores and of where one may look, and its formula as a page shows it."""
+
+    function: Callable[[Tensor, Tensor], Tensor]
+    formula: str = ""
+
+    def __call__(self, scores: Tensor, allowed: Tensor) -> Tensor:
+        return self.function(scores, allowed)
+
+
+def softmax(scores: Tensor, allowed: Tensor) -> Tensor:
+    """(…, S), allowed broadcastable to it -> (…, S)"""
+    open_ = allowed & (scores != -torch.inf)
+    lowest = torch.finfo(scores.dtype).min  # not -inf, of which a whole row would give NaN
+    return scores.masked_fill(~open_, lowest).softmax(dim=-1).masked_fill(~open_, 0.0)
+
+
+def sparsemax(scores: Tensor, allowed: Tensor) -> Tensor:
+    """Martins & Astudillo 2016, algorithm 1: max(z - tau, 0), tau such that the row sums to one.
+
+    tau is at least max(z) - 1, so what lies lower gets no weight: counted from the maximum, -1 stands for all of it.
+    """
+    open_ = allowed & (scores != -torch.inf)
+    highest = scores.masked_fill(~open_, torch.finfo(scores.dtype).min).amax(dim=-1, keepdim=True).detach()
+    z = (scores - highest).masked_fill(~open_, -1.0).clamp(min=-1.0)
+    ordered = z.sort(dim=-1, descending=True).values
+    ranks = torch.arange(1, z.shape[-1] + 1, dtype=z.dtype, device=z.device)
+    sums = ordered.cumsum(dim=-1)
+    support = (1 + ranks * ordered > sums).sum(dim=-1, keepdim=True)  # how many get weight: they come first
+    support = support.clamp(min=1)  # NaN compares with nothing, and must come through
+    tau = (sums.gather(-1, support - 1) - 1) / support
+    return torch.relu(z - tau).masked_fill(~open_, 0.0)
+
+
+NORMALIZERS: dict[NormalizerName, Normalizer] = {
+    "softmax": Normalizer(softmax, r"\alpha_{t,j} = \frac{\exp(e_{t,j})}{\sum_i \exp(e_{t,i})}"),
+    "sparsemax": Normalizer(sparsemax, r"\alpha_{t,j} = \max(e_{t,j} - \tau, 0), \sum_j \alpha_{t,j} = 1"),
+}

@@ -1,0 +1,1 @@
+"""What a command shows a person at a terminal: progress, tables."""

@@ -1,0 +1,120 @@
+"""Training and translating as one watches them: a live line on a terminal's standard error, and nothing anywhere else.
+
+A terminal may be resized, know no cursor (TERM=dumb: then only validations are printed), or go away: work goes on.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import io
+import sys
+import time
+from types import TracebackType
+from typing import TYPE_CHECKING, Self, TextIO, cast
+
+from rich.console import Console
+from rich.progress import (
+    BarColumn,
+    Progress,
+    ProgressColumn,
+    TaskProgressColumn,
+    TextColumn,
+    TimeRemainingColumn,
+)
+
+if TYPE_CHECKING:
+    from regarde.training.run import Progress as TrainingProgress
+    from regarde.training.run import Validation
+
+
+class _Display:
+    """A live line: what it is, how far it is, columns of its own, how long it takes."""
+
+    def __init__(self, name: str, total: float | None, *columns: ProgressColumn) -> None:
+        stream = Steady(sys.stderr) if sys.stderr else io.StringIO()
+        self.console = Console(file=cast(TextIO, stream), highlight=False)
+        self.bar = Progress(
+            TextColumn("{task.description}"),
+            *columns,
+            console=self.console,
+            disable=not self.console.is_terminal or self.console.is_dumb_terminal,
+            transient=True,
+        )
+        self.task = self.bar.add_task(name, total=total, state="")
+
+    def __enter__(self) -> Self:
+        self.bar.start()
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self.bar.stop()
+
+
+_STATE = TextColumn("{task.fields[state]}")
+
+
+class TrainingDisplay(_Display):
+    """Loss, metric, tokens/s and time left while a model trains; on standard error."""
+
+    def __init__(self) -> None:
+        self.metric = ""
+        bar = BarColumn(bar_width=24)
+        super().__init__("training", 1.0, bar, TaskProgressColumn(), _STATE, TimeRemainingColumn(compact=True))
+
+    def progressed(self, progress: TrainingProgress) -> None:
+        speed = f"{progress.tokens_per_second:,.0f} tokens/s"
+        state = f"step {progress.step:,}  loss {progress.loss:.4f}  {self.metric}  {speed}"
+        self.bar.update(self.task, completed=progress.share, state=state)
+
+    def validated(self, validation: Validation) -> None:
+        self.metric = validation.metric.show(validation.value)
+        star = "  best so far" if validation.best else ""
+        line = (
+            f"step {validation.step:>6,}  {validation.seconds:5.0f} s  valid loss {validation.loss:.4f}  {self.metric}"
+        )
+        if self.console.is_terminal:
+            self.console.print(f"{line}{star}", soft_wrap=True)
+
+
+class TranslationDisplay(_Display):
+    """Lines, lines/s and, where it is known how much there is to read, time left; on standard error."""
+
+    def __init__(self, size: int | None) -> None:
+        self._first, self._since = -1, 0.0
+        known = () if size is None else (BarColumn(bar_width=24), TimeRemainingColumn(compact=True))
+        super().__init__("translating", size, *known[:1], _STATE, *known[1:])
+
+    def progressed(self, lines: int, read: int) -> None:
+        """So many lines are answered, and so many bytes are read."""
+        if self._first in (-1, lines):  # what was there before says nothing about how fast it goes
+            self._first, self._since = lines, time.monotonic()
+        rate = (lines - self._first) / max(time.monotonic() - self._since, 1e-3)
+        self.bar.update(self.task, completed=read, state=f"{lines:,} lines  {rate:,.0f} lines/s")
+
+
+class Steady(io.TextIOBase):
+    """A stream whose end nobody needs to notice."""
+
+    def __init__(self, stream: TextIO) -> None:
+        self._stream = stream
+
+    @property
+    def encoding(self) -> str:  # type: ignore[override]
+        return self._stream.encoding
+
+    def write(self, text: str) -> int:
+        with contextlib.suppress(OSError, ValueError):
+            self._stream.write(text)
+        return len(text)
+
+    def flush(self) -> None:
+        with contextlib.suppress(OSError, ValueError):
+            self._stream.flush()
+
+    def isatty(self) -> bool:
+        return self._stream.isatty()
+
+    def fileno(self) -> int:
+        return self._stream.fileno()

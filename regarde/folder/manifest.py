@@ -1,0 +1,352 @@
+"""The manifest of a folder: size and SHA-256 of each file in it, and writing so that it is true at every moment.
+
+    new_folder      a folder that is there as a whole, or not at all
+    replace_files   other files in the place of the old ones; whenever it ends, each file is a whole one, vouched for
+
+Whoever pulls the plug finds the old or the new, never half of either. Three orders see to that: what is written is on
+the disk (fsync) before it gets its name, a name is on the disk before anything older is removed, and a manifest that
+knows both contents of a file is there before the file changes from one to the other.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import fcntl
+import hashlib
+import json
+import mmap
+import os
+import re
+import shutil
+import time
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, BinaryIO, TypeVar
+
+from regarde.errors import FolderError, UsageError, unreadable
+
+FORMAT = 1
+MANIFEST = "manifest.json"
+LARGEST_MANIFEST = 1 << 20
+CONFIG = "config.toml"
+WEIGHTS = "weights.safetensors"
+OPTIMIZER, STATE = "optimizer.safetensors", "training.json"  # of a checkpoint
+OPTIMISER = "optimiser.safetensors"  # the same, as version 0.1 named it
+CARD = "README.md"
+TOKENIZERS = ("source.vocab", "source.model", "target.vocab", "target.model")
+LOCK = ".lock"  # held by who changes a folder
+CHECKPOINTS = "checkpoints"  # a folder of a run
+BESIDE = (CHECKPOINTS, "metrics.jsonl", "train.log", "plots", "tensorboard")  # what a run keeps next to its model
+ADDED = ("shortlist.txt",)  # what may come to a model later; not vouched for, it is not used
+FILES = frozenset(
+    {CONFIG, WEIGHTS, CARD, *TOKENIZERS, OPTIMIZER, OPTIMISER, STATE, *ADDED}
+)  # all that a manifest may list
+BULKY = (WEIGHTS, OPTIMIZER, OPTIMISER)  # as large as the model; their content is checked by who loads them
+LARGEST_TEXT = 256 << 20  # bytes of any other file
+LARGEST_HEADER = 8 << 20  # of the bulky ones
+PATIENCE = 2.0  # seconds that a folder may stay between two manifests before nobody is taken to be at work there …
+LONGEST = 10.0  # … and to wait for somebody who publishes without a pause
+Texts = TypeVar("Texts")
+_NAME = re.compile(r"[A-Za-z0-9_][A-Za-z0-9._-]{0,99}")
+_NEW = ".new"  # ends the hidden name of what is not finished yet
+
+
+@dataclass(frozen=True)
+class Content:
+    """What a file holds."""
+
+    bytes: int
+    sha256: str
+
+
+@dataclass(frozen=True)
+class Entry(Content):
+    """What the manifest promises of a file; while it is being replaced, that it holds this or still what it held."""
+
+    before: Content | None = None
+
+    @property
+    def sizes(self) -> list[int]:
+        return sorted({self.bytes, self.before.bytes if self.before else self.bytes})
+
+    def holds(self, content: Content) -> bool:
+        return (content.bytes, content.sha256) in {(c.bytes, c.sha256) for c in (self, self.before) if c}
+
+
+def read(folder: Path) -> dict[str, Entry]:
+    """The manifest of a folder; a FolderError says what is wrong with it."""
+    path = folder / MANIFEST
+    try:
+        if not folder.is_dir():
+            given = "no such folder. Give a model folder, for example one that `regarde train` made"
+            raise FolderError(f"{folder}: {given}.")
+        if path.is_symlink() or not path.is_file():
+            given = f"no {MANIFEST}, so this is no model folder (or its training did not get so far)"
+            raise FolderError(f"{folder}: {given}.")
+        if path.stat().st_size > LARGEST_MANIFEST:
+            raise ValueError
+        manifest = json.loads(path.read_text(encoding="utf-8"))
+        version = manifest["format"]
+        files = {name: _entry(**entry) for name, entry in manifest["files"].items()}
+    except OSError as error:
+        raise FolderError(unreadable(path, error, "Restore it, or train anew.")) from None
+    except (ValueError, KeyError, TypeError, AttributeError, RecursionError):
+        raise FolderError(f"{path}: not readable as a manifest. Restore it, or train anew.") from None
+    if type(version) is not int or not 1 <= version <= FORMAT:
+        given = json.dumps(version)[:20]
+        raise FolderError(
+            f"{path}: format {given}, this version reads up to {FORMAT}. Upgrade: pip install -U regarde."
+        )
+    for name, entry in files.items():
+        if not _NAME.fullmatch(name):
+            raise FolderError(f"{path}: lists {json.dumps(name)[:80]}, which is no plain file name. Restore it.")
+        for content in (entry, entry.before):
+            if content and (type(content.bytes) is not int or type(content.sha256) is not str):
+                raise FolderError(f"{path}: no size or SHA-256 for {name}. Restore it, or train anew.")
+    return files
+
+
+def check_size(path: Path, entry: Entry) -> int:
+    """The size of a file, which is the one promised."""
+    if path.is_symlink() or not path.is_file():
+        raise FolderError(f"{path}: listed in {MANIFEST} but no regular file is there. Restore it, or train anew.")
+    size = path.stat().st_size
+    if size not in entry.sizes:
+        given = f"{size:,} bytes, expected {entry.bytes:,}"
+        raise FolderError(f"{path}: {given}: cut short or changed. Restore it, or train anew.")
+    return size
+
+
+def check_content(path: Path, entry: Entry, content: bytes | mmap.mmap) -> None:
+    """What was read from a file is what was promised."""
+    if not entry.holds(Content(len(content), hashlib.sha256(content).hexdigest())):
+        raise FolderError(f"{path}: SHA-256 differs from {MANIFEST}: damaged or changed. Restore it, or train anew.")
+
+
+def check_file(path: Path, entry: Entry) -> None:
+    """The same for a file that is not read for anything else, however large."""
+    check_size(path, entry)
+    if not entry.holds(_content(path)):
+        raise FolderError(f"{path}: SHA-256 differs from {MANIFEST}: damaged or changed. Restore it, or train anew.")
+
+
+@contextlib.contextmanager
+def at_one_moment(folder: Path, read_texts: Callable[[Mapping[str, Entry]], Texts]) -> Iterator[tuple[Texts, BinaryIO]]:
+    """What `read_texts` makes of the small files of a verified folder, and its weights, opened: published together.
+
+    It is tried again for as long as somebody replaces the files meanwhile: a manifest that is the same before and after
+    says that nobody did. A folder that a killed process left between two manifests is taken as it is, after a while.
+    """
+    began = since = time.monotonic()
+    seen = read(folder)
+    while True:
+        files, now = read(folder), time.monotonic()
+        if files != seen:
+            seen, since = files, now
+        final = now > min(since + PATIENCE, began + LONGEST)
+        if final or not any(entry.before for entry in files.values()):
+            with contextlib.ExitStack() as opened:
+                try:
+                    _verify(folder, files)
+                    weights = opened.enter_context(_opened(folder / WEIGHTS))
+                    texts = read_texts(files)
+                except Exception:
+                    if final or read(folder) == files:
+                        raise
+                else:
+                    if final or read(folder) == files:
+                        yield texts, weights
+                        return
+        time.sleep(0.01)
+
+
+def _opened(path: Path) -> BinaryIO:
+    try:
+        return path.open("rb")
+    except OSError as error:
+        raise FolderError(unreadable(path, error, "Restore it, or train anew.")) from None
+
+
+def verify(folder: Path) -> Mapping[str, Entry]:
+    """Hold a model folder against its manifest: a FolderError names the file that is not as promised.
+
+    Weights are only held by their size here; their content is, once the configuration has said how large they may be.
+    """
+    files = read(folder)
+    _verify(folder, files)
+    return files
+
+
+def _verify(folder: Path, files: Mapping[str, Entry]) -> None:
+    try:
+        for name in (CONFIG, WEIGHTS):
+            if name not in files:
+                raise FolderError(f"{folder / MANIFEST}: lists no {name}, which every model has. Restore it.")
+        for name in sorted(files.keys() - FILES):
+            told = f"lists {name}, which is not a file of a model"
+            raise FolderError(f"{folder / MANIFEST}: {told}. Do not use this folder, or upgrade regarde.")
+        for path in sorted(folder.iterdir()):
+            known = path.name in files or path.name in (MANIFEST, *BESIDE, *ADDED) or path.name.startswith(".")
+            if not known:
+                raise FolderError(f"{path}: not listed in {MANIFEST}, so no part of the model. Move it elsewhere.")
+        for name, entry in files.items():
+            size = check_size(folder / name, entry)
+            if name in BULKY:
+                continue
+            if size > LARGEST_TEXT:
+                given = f"{size:,} bytes, expected at most {LARGEST_TEXT:,}"
+                raise FolderError(f"{folder / name}: {given}. This is no model of ours.")
+            check_content(folder / name, entry, (folder / name).read_bytes())
+    except OSError as error:
+        raise FolderError(unreadable(error.filename, error, "Restore it, or train anew.")) from None
+
+
+@contextlib.contextmanager
+def new_folder(path: Path) -> Iterator[Path]:
+    """A folder to fill; with its manifest added it becomes `path`, all at once. On an error nothing is left of it."""
+    beside = path.with_name(f".{path.name}{_NEW}")
+    _remove(beside)  # of somebody who did not come to an end
+    try:
+        beside.mkdir(parents=True)
+        yield beside
+        files = {item.name: _content(item) for item in sorted(beside.iterdir())}
+        for name in files:
+            _sync(beside / name)
+        replace_file(beside / MANIFEST, _text(files))
+        _sync(beside)
+        beside.rename(path)
+        _sync(path.parent)
+    except BaseException:
+        with contextlib.suppress(OSError):
+            _remove(beside)
+        raise
+
+
+def replace_files(folder: Path, source: Path) -> None:
+    """Move the files of `source`, a folder on the same disk, into `folder`, and make its manifest speak of them."""
+    new = {item.name: _content(item) for item in sorted(source.iterdir())}
+    for name in new:
+        _sync(source / name)
+    old = _held(folder)
+    kept = {name: old[name] for name in ADDED if name in old}
+    if old:  # a first manifest must not speak of files before they are there, a later one must
+        replace_file(folder / MANIFEST, _text(kept | new, old))
+    for name, content in new.items():
+        if old.get(name) == content:
+            (source / name).unlink()
+        else:
+            (source / name).replace(folder / name)
+    _sync(folder)
+    replace_file(folder / MANIFEST, _text(kept | new))
+    source.rmdir()
+
+
+def add_file(folder: Path, name: str, content: bytes) -> None:
+    """Write one of the files that come to a model later, and make the folder's manifest speak of it."""
+    files = read(folder)
+    new = Content(len(content), hashlib.sha256(content).hexdigest())
+    old = _held(folder)
+    if name in files:  # whoever looks meanwhile takes either content for whole
+        replace_file(folder / MANIFEST, _text({**files, name: new}, old))
+    replace_file(folder / name, content)
+    replace_file(folder / MANIFEST, _text({**files, name: new}))
+
+
+def replace_file(path: Path, content: bytes) -> None:
+    """All of the new content or all of the old, whatever happens."""
+    beside = path.with_name(f".{path.name}{_NEW}")
+    try:
+        with beside.open("wb") as file:
+            file.write(content)
+            file.flush()
+            os.fsync(file.fileno())
+        beside.replace(path)
+        _sync(path.parent)
+    finally:
+        with contextlib.suppress(OSError):
+            beside.unlink(missing_ok=True)
+
+
+def remove_unfinished(folder: Path) -> None:
+    """Clear away what somebody who was killed has left half-written."""
+    for path in folder.glob(f".*{_NEW}"):
+        _remove(path)
+
+
+def remove_folder(path: Path) -> None:
+    """Remove a folder; who looks meanwhile finds it whole or not at all."""
+    beside = path.with_name(f".{path.name}{_NEW}")
+    _remove(beside)
+    path.rename(beside)
+    _remove(beside)
+
+
+def locked(path: Path) -> int:
+    """A handle that locks the folder until it is closed or this process is gone, however it went."""
+    handle = os.open(path / LOCK, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o644)
+    try:
+        fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except BlockingIOError:
+        who = os.read(handle, 20).decode(errors="replace").strip()
+        os.close(handle)
+        raise UsageError(f"{path}: process {who or 'unknown'} is training here. Wait for it, or stop it.") from None
+    os.ftruncate(handle, 0)
+    os.write(handle, f"{os.getpid()}\n".encode())
+    return handle
+
+
+@contextlib.contextmanager
+def alone(folder: Path) -> Iterator[None]:
+    """Inside, nobody trains in this folder."""
+    handle = locked(folder)
+    try:
+        yield
+    finally:
+        os.close(handle)
+
+
+def _entry(bytes: Any, sha256: Any, before: Any = None) -> Entry:  # noqa: A002  # the keys of the manifest
+    return Entry(bytes, sha256, None if before is None else Content(**before))
+
+
+def _held(folder: Path) -> dict[str, Content]:
+    """What the files of a folder hold now, as far as its manifest vouches for it."""
+    try:
+        files = read(folder)
+    except FolderError:
+        return {}
+    present = {name: _content(folder / name) for name in files if (folder / name).is_file()}
+    return {name: content for name, content in present.items() if files[name].holds(content)}
+
+
+def _content(path: Path) -> Content:
+    with path.open("rb") as file:
+        return Content(path.stat().st_size, hashlib.file_digest(file, "sha256").hexdigest())
+
+
+def _text(files: Mapping[str, Content], before: Mapping[str, Content] | None = None) -> bytes:
+    """The manifest as JSON."""
+    entries = {}
+    for name, content in files.items():
+        entries[name] = _table(content)
+        if before and name in before and before[name] != content:
+            entries[name]["before"] = _table(before[name])
+    return (json.dumps({"format": FORMAT, "files": entries}, indent=2) + "\n").encode()
+
+
+def _table(content: Content) -> dict[str, Any]:
+    return {"bytes": content.bytes, "sha256": content.sha256}
+
+
+def _sync(path: Path) -> None:
+    """Have it on the disk: a file, or the names in a folder."""
+    handle = os.open(path, os.O_RDONLY)
+    try:
+        os.fsync(handle)
+    finally:
+        os.close(handle)
+
+
+def _remove(path: Path) -> None:
+    shutil.rmtree(path) if path.is_dir() else path.unlink(missing_ok=True)

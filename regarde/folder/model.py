@@ -1,0 +1,190 @@
+"""The model folder on disk: everything it takes to translate, and a manifest that proves it whole.
+
+    config.toml          the resolved configuration (its [data] and [training] say how the model came to be)
+    source.*  target.*   tokenizers
+    weights.safetensors
+    README.md            the model card
+    manifest.json        format version, size and SHA-256 of each file above
+
+Nothing here can carry code: TOML, JSON, safetensors and text only, and a configuration chooses from closed lists. What
+the manifest does not vouch for is not loaded. A run folder is a model folder with the files of its training beside it;
+a checkpoint is one with the state of its training in it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import BinaryIO, Self
+
+import safetensors
+import safetensors.torch
+import torch
+from torch import Tensor
+
+from regarde import config
+from regarde.engines.reference import TorchEngine
+from regarde.errors import ConfigError, DiskError, FolderError, OutOfMemoryError, is_out_of_memory, unreadable
+from regarde.folder import manifest
+from regarde.folder.loading import read_config
+from regarde.folder.manifest import BULKY, CARD, CONFIG, LARGEST_HEADER, MANIFEST, OPTIMIZER, WEIGHTS, Entry, verify
+from regarde.folder.weights import LARGEST, SCALE, Precision, stored_kinds
+from regarde.models import BahdanauConfig, Model, ModelConfig
+from regarde.scribe import ScribeConfig
+from regarde.text import Text, load_text
+from regarde.translate import Translator
+
+__all__ = [
+    "BULKY",
+    "CARD",
+    "CONFIG",
+    "MANIFEST",
+    "OPTIMIZER",
+    "WEIGHTS",
+    "Blueprint",
+    "load",
+    "load_tokenizers",
+    "load_weights",
+    "read_tensors",
+    "save",
+    "verify",
+    "write",
+]
+
+
+@dataclass(frozen=True)
+class Blueprint(ScribeConfig):
+    """The part of a configuration that says what a model is."""
+
+    model: ModelConfig = field(default_factory=BahdanauConfig)
+
+    def __post_init__(self) -> None:
+        if self.model.kind == "transformer":
+            self.text.check_tying(self.model.tying)
+
+
+def save(folder: Path, tables: config.Table, text: Text, model: Model, card: str) -> None:
+    """Write a model into a folder, in the place of the one that may be there; a crash leaves one of the two."""
+    staging = folder / ".model.new"
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+        manifest.remove_unfinished(folder)
+        staging.mkdir()
+        write(staging, tables, text, model, card)
+        manifest.replace_files(folder, staging)
+    except OSError as error:
+        raise DiskError(f"{folder}: not written ({error.strerror}). Free some space or give another --out.") from None
+
+
+def write(folder: Path, tables: config.Table, text: Text, model: Model, card: str) -> None:
+    """The files of a model without a manifest: for a folder that nobody reads yet."""
+    (folder / CONFIG).write_bytes(config.as_text(tables).encode())
+    (folder / WEIGHTS).write_bytes(
+        safetensors.torch.save({name: t.contiguous() for name, t in model.state_dict().items()})
+    )
+    (folder / CARD).write_bytes(card.encode())
+    text.save(folder)
+
+
+def load(folder: str | Path, *, device: str = "cpu") -> Translator:
+    """A translator from a model folder, verified file by file."""
+    folder = Path(folder)
+    with manifest.at_one_moment(folder, lambda files: _Texts.read(folder, files)) as (texts, weights):
+        blueprint, text = texts.blueprint, texts.text
+        model = _shapes(folder / CONFIG, blueprint, text)
+        model.load_state_dict(_weights(weights, texts.files[WEIGHTS], model, texts.stored), assign=True)
+    engine = TorchEngine(model.to(device))
+    return Translator(text=text, engine=engine, search=blueprint.search, offset=model.decoder.offset)
+
+
+@dataclass(frozen=True)
+class _Texts:
+    """All of a folder but its weights."""
+
+    files: Mapping[str, Entry]
+    blueprint: Blueprint
+    stored: Precision
+    text: Text
+
+    @classmethod
+    def read(cls, folder: Path, files: Mapping[str, Entry]) -> Self:
+        blueprint, stored = _read(folder)
+        return cls(files, blueprint, stored, load_text(blueprint.text, folder))
+
+
+def load_tokenizers(folder: Path) -> Text:
+    """The tokenizers of a verified folder."""
+    return load_text(_read(folder)[0].text, folder)
+
+
+def load_weights(folder: Path, files: Mapping[str, Entry], model: Model) -> None:
+    """Give a model that is there already the weights of a verified folder."""
+    _, stored = _read(folder)
+    with (folder / WEIGHTS).open("rb") as weights:
+        model.load_state_dict(_weights(weights, files[WEIGHTS], model, stored))
+
+
+def _read(folder: Path) -> tuple[Blueprint, Precision]:
+    tables, stored = read_config(folder)
+    for elsewhere in ("data", "training"):
+        tables.pop(elsewhere, None)
+    try:
+        return config.parse(Blueprint, tables), stored
+    except ConfigError as error:
+        raise FolderError(f"{folder / CONFIG}: {error} Train anew, or upgrade: pip install -U regarde.") from None
+
+
+def _shapes(path: Path, blueprint: Blueprint, text: Text) -> Model:
+    """The model without its weights: nothing is allocated before they have been held against it."""
+    try:
+        with torch.device("meta"):
+            return blueprint.model.build(len(text.source), len(text.target))
+    except ConfigError as error:
+        raise FolderError(f"{path}: {error} Restore it, or train anew.") from None
+
+
+def read_tensors(file: BinaryIO, entry: Entry, least: int, most: int) -> dict[str, Tensor]:
+    """The tensors of a file that the manifest vouches for, if together they take so many bytes."""
+    path = Path(file.name)
+    if not least < entry.bytes <= most + LARGEST_HEADER:
+        given = f"{entry.bytes:,} bytes, but the configuration asks for {most:,} and a header"
+        raise FolderError(f"{path}: {given}. Config and weights do not belong together.")
+    try:
+        content = file.read()
+        manifest.check_content(path, entry, content)
+        tensors: dict[str, Tensor] = safetensors.torch.load(content)
+    except OSError as error:
+        raise FolderError(unreadable(path, error, "Restore it, or train anew.")) from None
+    except (safetensors.SafetensorError, ValueError, KeyError, RuntimeError, OverflowError, MemoryError) as error:
+        if is_out_of_memory(error):
+            raise OutOfMemoryError(f"{path}: no memory for its {entry.bytes:,} bytes. Free some.") from None
+        raise FolderError(f"{path}: not a safetensors file. Restore it; other formats are not loaded.") from None
+    return tensors
+
+
+def _weights(file: BinaryIO, entry: Entry, model: Model, stored: Precision) -> dict[str, Tensor]:
+    """The weights, of exactly the names, shapes and type the configuration asks for, and all of them finite."""
+    path = Path(file.name)
+    shapes = {name: tuple(tensor.shape) for name, tensor in model.state_dict().items()}
+    expected = stored_kinds(shapes, stored)
+    size = sum(kind.size for kind in expected.values())
+    tensors = read_tensors(file, entry, size, size)
+    for name in sorted(expected.keys() ^ tensors.keys()):
+        kind = "missing" if name in expected else "not part of the model"
+        raise FolderError(f"{path}: tensor {name[:80]} is {kind}. Config and weights do not belong together.")
+    for name, tensor in tensors.items():
+        given = f"{str(tensor.dtype).removeprefix('torch.')} {tuple(tensor.shape)}"
+        wanted = f"{'int8' if expected[name].in_bytes else 'float32'} {expected[name].shape}"
+        if given != wanted:
+            raise FolderError(f"{path}: tensor {name} is {given}, expected {wanted}. Config and weights differ.")
+        if not tensor.isfinite().all():
+            raise FolderError(f"{path}: tensor {name} holds NaN or infinite values. Train anew, with a lower rate.")
+        if expected[name].in_bytes and tensor.int().abs().max() > LARGEST:
+            told = f"holds bytes beyond {LARGEST}"
+            raise FolderError(f"{path}: tensor {name} {told}. Quantize the model anew.")
+    return {name: _in_floats(name, tensors) if expected[name].in_bytes else tensors[name] for name in shapes}
+
+
+def _in_floats(name: str, tensors: Mapping[str, Tensor]) -> Tensor:
+    return tensors[name].float() * tensors[name + SCALE][:, None]

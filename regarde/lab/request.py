@@ -1,0 +1,221 @@
+"""From a request to the plan of a lab: everything is checked before any model is trained."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import re
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from regarde import config
+from regarde.config import Table
+from regarde.data.corpus import Report
+from regarde.data.datasets import DATASETS
+from regarde.data.sampling import split
+from regarde.errors import DataError, DiskError, UsageError
+from regarde.evaluation.testset import Origin
+from regarde.folder.manifest import LOCK
+from regarde.lab import plan as plans
+from regarde.lab.plan import PLAN, LabPlan
+from regarde.training import recipe as recipes
+from regarde.training.prepare import FEWEST_PAIRS
+from regarde.training.recipe import DataConfig
+from regarde.training.start import compose
+
+COURSE = (  # in the order of a course: no attention, then attention, then attention alone
+    *("sutskever-small", "cho-small", "stacked-small", "rnnsearch-small", "luong-global-small"),
+    *("luong-local-m-small", "luong-local-p-small", "gnmt-small", "transformer-small"),
+)
+VALIDATED = 20, 500  # fewest and most steps between validations, unless a recipe has them
+HELD_OUT = 2_000  # pairs at most, to validate or to measure on
+_SEED = 1  # of the split
+_NAME = re.compile(r"[A-Za-z0-9_][A-Za-z0-9._-]{0,63}")
+
+
+@dataclass(frozen=True)
+class LabRequest:
+    """The options of a lab, as they are given."""
+
+    out: Path
+    data: DataConfig
+    test: tuple[Path, ...] = ()  # a file of pairs, or a source and a target file
+    models: tuple[str, ...] = COURSE  # presets and recipe files
+    minutes: float = 0.0
+    tokens: int = 0
+    settings: tuple[str, ...] = ()
+    gold: Path | None = None
+    beam: int = 5
+    threads: int = 0
+
+    @property
+    def embedded(self) -> str:
+        """The name of the embedded data set, or nothing."""
+        return self.data.name if self.data.name in DATASETS else ""
+
+
+def planned(request: LabRequest) -> LabPlan:
+    """The plan of a new lab, or of one to resume, which must have the same plan."""
+    _check(request)
+    old = plans.read(request.out) if (request.out / PLAN).exists() else None
+    if old is None:
+        _refuse_foreign(request.out)
+    data = config.as_table(request.data)
+    if _divides(request):
+        data = {"name": str(_kept(request, "train")), "valid": [str(_kept(request, "valid"))]}
+    new = LabPlan(
+        models={name: _tables(data, given, request) for name, given in _named(request.models).items()},
+        data=request.data.name or f"{request.data.source} and {request.data.target}",
+        test=_test(request),
+        embedded="" if request.test else request.embedded,
+        gold=request.gold,
+        minutes=request.minutes,
+        tokens=request.tokens,
+        beam=request.beam,
+        threads=request.threads,
+        digests=dict(_digests(request)),
+    )
+    if old is not None:
+        plans.hold_against(request.out, old, new)
+    return new
+
+
+def hold_out(request: LabRequest) -> list[Report]:
+    """Where no pairs to validate or to measure on are given, some of the data are kept for that: the same for all.
+
+    Gives what reading met, nothing where nothing was read.
+    """
+    if not _divides(request) or (request.out / PLAN).exists():
+        return []
+    reports = [Report(), Report()]
+    origin = _origin(request, [request.data.name] if request.data.name else [request.data.source, request.data.target])
+    kept = {"train": list(origin.pairs(reports[0]))}
+    if not request.test:
+        kept["train"], kept["test"] = split(kept["train"], seed=_SEED, valid_max=HELD_OUT)
+    if request.data.valid:  # in the same form, for columns are said of all files or of none
+        kept["valid"] = list(_origin(request, request.data.valid).pairs(reports[1]))
+    else:
+        kept["train"], kept["valid"] = split(kept["train"], seed=_SEED, valid_max=HELD_OUT)
+    if len(kept["train"]) < FEWEST_PAIRS:
+        given = f"{len(kept['train'])} pairs are left to learn from"
+        raise DataError(f"{origin}: {given}. Give more data, or --valid and --test.")
+    for name, pairs in kept.items():
+        lines = (json.dumps(pair._asdict(), ensure_ascii=False) for pair in pairs)
+        plans.save(_kept(request, name), "".join(f"{line}\n" for line in lines))
+    return reports
+
+
+def _check(request: LabRequest) -> None:
+    if bool(request.minutes) == bool(request.tokens):
+        given = "both --minutes and --tokens" if request.minutes else "no budget"
+        raise UsageError(f"regarde lab: {given}. Give one: --minutes 5, or --tokens 1000000.")
+    name, source, target = request.data.name, request.data.source, request.data.target
+    if not (name or source or target):
+        raise UsageError(f"No data given. Give a file, --source and --target, or one of: {', '.join(DATASETS)}.")
+    if bool(source) != bool(target) or (name and source):
+        raise UsageError("Expected DATA, or both --source and --target. Give one or the other.")
+    if name == "-":
+        raise UsageError("A lab reads its data once for each model, and standard input can be read once. Give a file.")
+    for option, files in (("--test", request.test), ("--valid", request.data.valid)):
+        if len(files) > 2:
+            raise UsageError(f"{option}: {len(files)} files, expected one of pairs, or a source and a target file.")
+    for setting in request.settings:
+        if setting.partition("=")[0].strip() in ("training.minutes", "training.tokens"):
+            raise UsageError(f"--set {setting}: a lab's budget is one for all models. Use --minutes or --tokens.")
+
+
+def _refuse_foreign(folder: Path) -> None:
+    """Refuse a folder that has other files than a lab leaves before its plan is written."""
+    try:
+        if folder.is_symlink() or (folder.exists() and not folder.is_dir()):
+            raise UsageError(f"{folder}: not a folder. Give another --out.")
+        if folder.is_dir() and any(item.name not in (LOCK, "data") for item in folder.iterdir()):
+            raise UsageError(f"{folder}: exists already and is no lab. Give another --out, or move it away.")
+    except OSError as error:
+        raise DiskError(f"{folder}: not readable ({error.strerror}). Give another --out.") from None
+
+
+def _named(models: Sequence[str]) -> dict[str, str]:
+    """The models by name: a preset has its own, a recipe that of its file."""
+    if not models:
+        raise UsageError("--models: none given. Give presets or recipe files, with commas between them.")
+    named: dict[str, str] = {}
+    for given in models:
+        name = Path(given).name.removesuffix(".toml") if _is_file(given) else given
+        if name in named:
+            raise UsageError(f"--models: two are called {name}. Name each once; rename one of two recipe files.")
+        if not _NAME.fullmatch(name):
+            expected = "expected letters, digits, '.', '_' and '-' in its name"
+            raise UsageError(f"--models {given[:80]}: {expected}. Rename the file.")
+        named[name] = given
+    return named
+
+
+def _is_file(given: str) -> bool:
+    return given.endswith(".toml") or "/" in given
+
+
+def _tables(data: Table, given: str, request: LabRequest) -> Table:
+    """A model's recipe with the lab's budget; no model stops early, so that all train equally long."""
+    budget = f"training.minutes={request.minutes}" if request.minutes else f"training.tokens={request.tokens}"
+    fixed = [budget, "training.steps=0", "training.patience=0"]
+    recipe, preset = (Path(given), None) if _is_file(given) else (None, given)
+    tables = compose(data, preset=preset, recipe=recipe)
+    if "valid_every" not in tables.get("training", {}):
+        fixed.append(f"training.valid_every={_apart(request)}")
+    tables = config.override(tables, [*fixed, *request.settings])
+    recipes.parse(tables)  # mistakes are reported before any model is trained
+    return tables
+
+
+def _apart(request: LabRequest) -> int:
+    """Steps between validations, for a curve of about a dozen points at 10 steps a second of 800 tokens each."""
+    steps = request.minutes * 600 if request.minutes else request.tokens / 800
+    return int(min(max(steps / 12, VALIDATED[0]), VALIDATED[1]))
+
+
+def _divides(request: LabRequest) -> bool:
+    """Whether the lab divides the data itself; an embedded data set is divided already."""
+    return not request.embedded and not (request.test and request.data.valid)
+
+
+def _kept(request: LabRequest, name: str) -> Path:
+    return request.out / "data" / f"{name}.jsonl"
+
+
+def _test(request: LabRequest) -> Origin:
+    """The test pairs."""
+    return _origin(request, request.test) if request.test else Origin(request.embedded or str(_kept(request, "test")))
+
+
+def _origin(request: LabRequest, files: Sequence[str | Path]) -> Origin:
+    """A file of pairs, or a source and a target file."""
+    data = request.data
+    if len(files) == 1:
+        return Origin(str(files[0]), None, (), data.columns or None, False, data.header, data.quotes, data.on_error)
+    source, target = map(Path, files)
+    return Origin("", source, (target,), None, False, data.header, data.quotes, data.on_error)
+
+
+def _digests(request: LabRequest) -> Iterator[tuple[str, str]]:
+    given = (request.data.name, request.data.source, request.data.target)
+    files: dict[str, list[str | Path]] = {
+        "training": [] if request.embedded else [path for path in given if path],
+        "validation": list(request.data.valid),
+        "test": list(request.test),
+        "gold": [request.gold] if request.gold else [],
+    }
+    for purpose, paths in files.items():
+        for number, path in enumerate(paths, start=1):
+            yield f"{purpose} {number}" if len(paths) > 1 else purpose, _digest(Path(path))
+
+
+def _digest(path: Path) -> str:
+    try:
+        with path.open("rb") as file:
+            return hashlib.file_digest(file, "sha256").hexdigest()
+    except FileNotFoundError:
+        raise DataError(f"{path}: no such file or data set. Embedded: {', '.join(DATASETS)}.") from None
+    except OSError as error:
+        raise DataError(f"{path}: not readable ({error.strerror}). Give the path of a file.") from None

@@ -1,0 +1,63 @@
+"""What a hypothesis may say next, and how its length and coverage weigh in the ranking.
+
+Axes: B rows, V vocabulary, L attention layers, N heads, T target steps, S source.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import numpy as np
+from numpy.typing import NDArray
+from torch import Tensor
+
+from regarde.search.settings import Prefix, Rules
+from regarde.text.tokenizers import BOS, EOS, PAD, UNK
+
+LEAST_COVERED = 1e-6  # hard attention may skip a word entirely, and log 0 would outweigh everything
+
+
+def log_probabilities(rules: Rules, logits: Tensor, step: int, prefixes: Sequence[Prefix]) -> Tensor:
+    """Scores of the next word; what may not be said gets -inf.  (B, V) -> (B, V)"""
+    scores = logits.float().log_softmax(dim=-1)
+    scores[:, [PAD, BOS] if rules.allow_unknown else [PAD, BOS, UNK]] = float("-inf")
+    scores = _begun(scores, prefixes, step)
+    if step < rules.min_length:
+        end = scores[:, EOS].clone()
+        scores[:, EOS] = float("-inf")
+        nothing = scores.amax(dim=-1) == float("-inf")
+        scores[nothing, EOS] = end[nothing]
+    return scores
+
+
+def _begun(scores: Tensor, prefixes: Sequence[Prefix], step: int) -> Tensor:
+    """Scores of the next word, of which only what continues each row's prefix may be said.  (B, V) -> (B, V)"""
+    if all(step > len(prefix.ids) for prefix in prefixes):
+        return scores
+    scores = scores.clone()
+    for row, prefix in enumerate(prefixes):
+        if step < len(prefix.ids):
+            word = prefix.ids[step]
+            kept = scores[row, word].clone()
+            scores[row] = -np.inf
+            scores[row, word] = kept
+        elif prefix.ids and step == len(prefix.ids):
+            scores[row, prefix.barred.tolist()] = -np.inf
+    return scores
+
+
+def length_penalty(length: int, alpha: float) -> float:
+    """Wu et al. 2016, equation 14: (5 + |Y|)^alpha / 6^alpha; a score is divided by it."""
+    return float(((5 + length) / 6) ** alpha)
+
+
+def coverage_penalty(heads: NDArray[np.float32], beta: float) -> float:
+    """Wu et al. 2016, equation 14: beta sum_i log min(sum_j p_ij, 1); it is added to a score.  (L, N, T, S) -> a number
+
+    p is the mean over layers and heads; a sum below LEAST_COVERED is taken as that. The last column, the source's EOS,
+    is no word and is never counted, whether it is attended or not.
+    """
+    if beta == 0:
+        return 0.0
+    covered = heads.mean(axis=(0, 1), dtype=np.float64).sum(axis=0)[:-1]  # (S - 1,)
+    return float(beta * np.log(covered.clip(LEAST_COVERED, 1.0)).sum())

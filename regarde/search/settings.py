@@ -1,0 +1,184 @@
+"""What a search is given: limits on a hypothesis, how it must begin, and greedy, beam or sampling with their settings.
+
+A search is called with a torch model (walk.py, beams.py); the native engine reads its settings and searches in C++.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field, replace
+from typing import TYPE_CHECKING, Annotated, ClassVar, Literal
+
+import numpy as np
+from numpy.typing import NDArray
+
+from regarde.config import Bound, Checked, Seed, Share, Size
+from regarde.errors import ConfigError, UsageError
+from regarde.search.hypothesis import Hypothesis
+from regarde.text.tokenizers import CONTROLS
+
+if TYPE_CHECKING:
+    from regarde.models.interface import Encoding, Model
+    from regarde.search.watch import Watching
+
+
+@dataclass(frozen=True, eq=False)
+class Prefix:
+    """The first words, and what may not come right after them because it would make the last one longer."""
+
+    ids: tuple[int, ...] = ()
+    barred: NDArray[np.int64] = field(default_factory=lambda: np.zeros(0, dtype=np.int64))
+
+    def __post_init__(self) -> None:
+        if any(word < len(CONTROLS) for word in self.ids):
+            raise UsageError(
+                f"A prefix of ids {list(self.ids)}: controls and unknown words cannot be said. Use others."
+            )
+
+
+NO_PREFIX = Prefix()
+
+
+@dataclass(frozen=True)
+class Rules(Checked):
+    """Limits on length, and forbidden words.
+
+    A source of S tokens is answered in at most max_ratio * S + max_extra steps (EOS included on both sides), and in at
+    least min_length words before EOS. Where nothing but EOS is left to say, it ends earlier.
+    """
+
+    min_length: Annotated[int, Bound(0, 10**6)] = 0
+    max_ratio: Annotated[float, Bound(0.0, 1000.0)] = 2.0
+    max_extra: Size = 20
+    allow_unknown: bool = True
+
+    def limit(self, source_length: int, prefix: Prefix) -> int:
+        """Steps that a hypothesis may take, EOS included on both sides; a prefix leaves room for one more word."""
+        steps = int(np.float32(source_length) * np.float32(self.max_ratio)) + self.max_extra
+        return max(steps, len(prefix.ids) + 1) if prefix.ids else steps
+
+
+@dataclass(frozen=True)
+class Greedy:
+    """The likeliest word at each step."""
+
+    kind: Literal["greedy"] = "greedy"
+    rules: Rules = field(default_factory=Rules)
+
+    n_best: ClassVar[int] = 1
+    width: ClassVar[int] = 1  # hypotheses kept side by side for a sentence
+
+    def __call__(
+        self,
+        model: Model,
+        encoding: Encoding,
+        prefixes: Sequence[Prefix] | None = None,
+        watch: Watching | None = None,
+    ) -> list[list[Hypothesis]]:
+        from regarde.search.walk import greedily  # torch, which the native engine does not need
+
+        return greedily(self, model, encoding, prefixes, watch)
+
+
+@dataclass(frozen=True)
+class Sampling(Checked):
+    """Words drawn from the model's own distribution; what comes out depends on the seed and the sentence alone.
+
+    top_k = 0 and top_p = 1 sample from the whole vocabulary (ancestral sampling); top_p is nucleus sampling
+    (Holtzman et al. 2020).
+    """
+
+    kind: Literal["sampling"] = "sampling"
+    n_best: Annotated[int, Bound(1, 100)] = 1  # how many samples; best first
+    top_k: Annotated[int, Bound(0, 10**6)] = 0
+    top_p: Share = 1.0
+    temperature: Annotated[float, Bound(1e-3, 1e3)] = 1.0
+    seed: Seed = 1
+    rules: Rules = field(default_factory=Rules)
+
+    @property
+    def width(self) -> int:
+        return self.n_best
+
+    def __call__(
+        self,
+        model: Model,
+        encoding: Encoding,
+        prefixes: Sequence[Prefix] | None = None,
+        watch: Watching | None = None,
+    ) -> list[list[Hypothesis]]:
+        from regarde.search.walk import sampled
+
+        return sampled(self, model, encoding, prefixes, watch)
+
+
+@dataclass(frozen=True)
+class Beam(Checked):
+    """At each step the 2K best continuations: those that end among the first K are finished, the best K others go on.
+
+    A sentence is done when K hypotheses are finished, or at its length limit, where open ones take the places of n_best
+    that finished ones leave; a small vocabulary may know fewer. Hypotheses are ranked by Wu et al. 2016,
+    equation 14: log-probability over length penalty (alpha), plus coverage penalty (beta); 0 switches either off.
+
+    prune is the beamsize of Wu et al., section 7 (3.0 there); 0 switches it off. It prunes twice:
+
+    1. At each step a word is considered only if its log-probability is at most prune below that of the likeliest word
+       of the step. The paper does not say whether each hypothesis has a likeliest word of its own; here there is one
+       for the sentence, over all its open hypotheses.
+    2. A finished hypothesis is dropped if its score by equation 14 is more than prune below the best finished one. The
+       paper compares finished hypotheses only, because others have no such score, and says that this ends the search
+       early. Here an open hypothesis is dropped when no continuation of it could be kept: when its log-probability over
+       the length penalty of the longest answer allowed, a bound on its final score, is that far below.
+
+    With prune there may be fewer than n_best hypotheses.
+    """
+
+    kind: Literal["beam"] = "beam"
+    size: Annotated[int, Bound(1, 1000)] = 5
+    n_best: Annotated[int, Bound(1, 1000)] = 1
+    alpha: Annotated[float, Bound(0.0, 10.0)] = 0.6
+    beta: Annotated[float, Bound(0.0, 100.0)] = 0.0
+    prune: Annotated[float, Bound(0.0, 1000.0)] = 0.0
+    rules: Rules = field(default_factory=Rules)
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        if self.n_best > self.size:
+            raise ConfigError(f"n_best = {self.n_best}: expected at most the beam size, {self.size}. Widen the beam.")
+
+    @property
+    def width(self) -> int:
+        return self.size
+
+    def __call__(
+        self,
+        model: Model,
+        encoding: Encoding,
+        prefixes: Sequence[Prefix] | None = None,
+        watch: Watching | None = None,
+    ) -> list[list[Hypothesis]]:
+        from regarde.search.beams import BeamSearch
+
+        return BeamSearch(self)(model, encoding, prefixes, watch)
+
+
+Search = Greedy | Beam | Sampling
+
+
+def adjusted(
+    search: Search,
+    *,
+    beam: int | None = None,
+    n_best: int = 1,
+    alpha: float | None = None,
+    prune: float | None = None,
+) -> Search:
+    """The same search with other settings; several answers need a beam at least as wide, 5 unless said."""
+    if beam is None and n_best == search.n_best and alpha is None and prune is None:
+        return search
+    size = beam or max(search.width, n_best, 5 if n_best > 1 else 1)
+    if size == 1:
+        return Greedy(rules=search.rules)
+    wide = search if isinstance(search, Beam) else Beam(rules=search.rules)
+    alpha, prune = (wide.alpha if alpha is None else alpha), (wide.prune if prune is None else prune)
+    return replace(wide, size=size, n_best=n_best, alpha=alpha, prune=prune)

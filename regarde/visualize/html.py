@@ -1,0 +1,79 @@
+"""Heat maps as one offline HTML page. Its security policy allows its own script and styles only, by their hash.
+
+The maps are SVG, so the page is complete without its script, which highlights a word, its row and its lines.
+"""
+
+from __future__ import annotations
+
+import base64
+import hashlib
+from collections.abc import Sequence
+from html import escape
+
+from regarde.visualize import sheet, svg
+from regarde.visualize.heatmap import Heatmap
+from regarde.visualize.labels import sentence, visible
+from regarde.visualize.lines import lines
+
+_SCROLLS = 12  # wider maps scroll on a phone instead of shrinking
+
+
+def page(maps: Sequence[Heatmap], title: str) -> str:
+    """The page: for each map its two sentences, heat map, lines and a table of the weights."""
+    policy = (
+        f"default-src 'none'; style-src {_hash(sheet.STYLE)} {_hash(svg.STYLE)}; script-src {_hash(sheet.SCRIPT)}; "
+        "base-uri 'none'; form-action 'none'"
+    )
+    body = "".join(_section(heat, title) for heat in maps) or "<p>No attention to show.</p>"
+    return (
+        '<!doctype html>\n<html lang="en">\n<head>\n<meta charset="utf-8">\n'
+        f'<meta http-equiv="Content-Security-Policy" content="{escape(policy)}">\n'
+        '<meta name="viewport" content="width=device-width, initial-scale=1">\n'
+        f"<title>{svg.clean(title)}</title>\n<style>{sheet.STYLE}</style>\n</head>\n<body>\n<main>\n"
+        f'<h1 dir="auto">{svg.clean(title)}</h1>\n'
+        '<p class="hint">Point at a cell or a word, or touch it, to see where the model looked.</p>\n'
+        f"{body}</main>\n<script>{sheet.SCRIPT}</script>\n</body>\n</html>\n"
+    )
+
+
+def fragment(heat: Heatmap) -> str:
+    """The map for a notebook: the picture and its two sentences, without script."""
+    return f'<figure style="margin:0">{svg.heatmap(heat)}<figcaption>{_pair(heat)}</figcaption></figure>'
+
+
+def _section(heat: Heatmap, title: str) -> str:
+    heading = f'<h2 dir="auto">{svg.clean(heat.title)}</h2>' if heat.title and heat.title != title else ""
+    wide = " wide" if len(heat.source) > _SCROLLS else ""
+    return (
+        f'<section>{heading}<p class="pair">{_pair(heat)}</p><p class="readout" role="status"></p>'
+        f'<div class="charts"><div class="chart{wide}">{svg.heatmap(_untitled(heat))}</div>'
+        f'<div class="chart lines">{lines(heat)}</div></div>'
+        f"<details><summary>Numbers</summary>{_table(heat)}</details></section>\n"
+    )
+
+
+def _untitled(heat: Heatmap) -> Heatmap:
+    """Without its title, which is a heading of the page."""
+    return Heatmap(heat.source, heat.target, heat.weights)
+
+
+def _pair(heat: Heatmap) -> str:
+    return f'{_bdi(sentence(heat.source))}<span class="arrow"> → </span>{_bdi(sentence(heat.target))}'
+
+
+def _table(heat: Heatmap) -> str:
+    head = "".join(f'<th scope="col">{_bdi(visible(token))}</th>' for token in heat.source)
+    rows = "".join(
+        f'<tr><th scope="row">{_bdi(visible(token))}</th>{"".join(f"<td>{weight:.3f}</td>" for weight in row)}</tr>'
+        for token, row in zip(heat.target, heat.weights, strict=True)
+    )
+    caption = '<th scope="col">target \\ source</th>'
+    return f'<div class="numbers"><table><thead><tr>{caption}{head}</tr></thead><tbody>{rows}</tbody></table></div>'
+
+
+def _bdi(text: str) -> str:
+    return f'<bdi dir="auto">{escape(text)}</bdi>'
+
+
+def _hash(text: str) -> str:
+    return f"'sha256-{base64.b64encode(hashlib.sha256(text.encode('utf-8')).digest()).decode('ascii')}'"

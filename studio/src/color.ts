@@ -1,0 +1,66 @@
+// Colors of weights, links and errors: those of regarde/visualize/style.py. Light or dark: the system's, or as chosen.
+import { computed, signal } from "@preact/signals";
+import colors from "./palette.json";
+
+export type Scheme = "auto" | "light" | "dark";
+const KEY = "regarde-scheme";
+
+function kept(): Scheme {
+  try {
+    const given = localStorage.getItem(KEY);
+    return given === "light" || given === "dark" ? given : "auto";
+  } catch {
+    return "auto"; // a page opened from a file may have no storage
+  }
+}
+
+const asked = matchMedia("(prefers-color-scheme: dark)");
+const system = signal(asked.matches);
+asked.addEventListener("change", () => (system.value = asked.matches));
+
+export const scheme = signal<Scheme>(kept());
+export const dark = computed(() => (scheme.value === "auto" ? system.value : scheme.value === "dark"));
+
+export function choose(next: Scheme): void {
+  scheme.value = next;
+  try {
+    localStorage.setItem(KEY, next);
+  } catch {
+    // then it lasts as long as the page
+  }
+}
+
+const still = matchMedia("(prefers-reduced-motion: reduce)");
+export const motionless = signal(still.matches);
+still.addEventListener("change", () => (motionless.value = still.matches));
+
+const palette = (night: boolean) => (night ? colors.dark : colors.light);
+
+/** The color of a weight at a position in 0…1 of the scale. */
+export function heat(position: number, night = dark.value): string {
+  const { weights } = palette(night);
+  const at = Math.min(Math.max(position, 0), 1) * (weights.length - 1);
+  const below = Math.min(Math.floor(at), weights.length - 2);
+  return mixed(weights[below], weights[below + 1], at - below);
+}
+
+/** The color of a number in -1…1 of its scale: from zero towards the color of links above, of errors below. */
+export function signed(position: number, night = dark.value): string {
+  const { weights, link, error } = palette(night);
+  return mixed(weights[0], position < 0 ? error : link, Math.min(Math.abs(position), 1));
+}
+
+/** The color of a number on `heat(position)`. */
+export function ink(position: number, night = dark.value): string {
+  const { numbers } = palette(night);
+  return numbers[Math.round(Math.min(Math.max(position, 0), 1) * (numbers.length - 1))];
+}
+
+/** The colors of text and links in pictures that can be saved. */
+export const text = (night: boolean): string => (night ? "#efebe4" : "#1d1b18");
+export const line = (night: boolean): string => palette(night).link;
+
+function mixed(from: string, to: string, share: number): string {
+  const channel = (color: string, i: number) => parseInt(color.slice(2 * i + 1, 2 * i + 3), 16);
+  return `rgb(${[0, 1, 2].map((i) => Math.round(channel(from, i) + (channel(to, i) - channel(from, i)) * share)).join(" ")})`;
+}
