@@ -27,7 +27,7 @@ def forced(model: Model, batch: Batch) -> list[Hypothesis]:
                 ids=tuple(batch.target_ids[row, :T].tolist()),
                 token_scores=scores,
                 score=float(scores.sum()),
-                heads=decoded.attention[row, ..., :T, :S].cpu().numpy(),
+                heads=decoded.attention[row, ..., :T, : model.decoder.width(S, T)].cpu().numpy(),
                 finished=True,
             )
         )

@@ -15,6 +15,7 @@ of the words it has said.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Literal
@@ -109,6 +110,15 @@ class SelfAttention(nn.Module):
         return joined
 
 
+    def look(self, queries: Tensor, said: Words) -> tuple[Tensor, Tensor]:
+        """The same as `recall`, with the weights.  (B, T, N, K) -> (B, T, D), (B, N, T, t + T)"""
+        T, total, K = queries.shape[1], said.count, queries.shape[3]
+        scores = queries.transpose(1, 2) @ said.keys.permute(0, 2, 3, 1) / math.sqrt(K)  # (B, N, T, t + T)
+        weights = scores.masked_fill(~later(T, total, queries.device), -torch.inf).softmax(dim=-1)
+        joined: Tensor = self.W_o(join(weights @ said.values.transpose(1, 2)))
+        return joined, weights
+
+
 class FeedForward(nn.Module):
     """Equation 2, for each word by itself."""
 
@@ -200,6 +210,26 @@ class DecoderBlock(nn.Module):
     def _think(self, x: Tensor, context: Tensor) -> Tensor:
         """What was found in the source, and feed-forward."""
         x = self.around_cross.leave(x, context)
+        return self.around_feed_forward.leave(x, self.feed_forward(self.around_feed_forward.enter(x)))
+
+
+class LanguageBlock(EncoderBlock):
+    """The encoder's block, each word looking at itself and at what came before."""
+
+    def advance(self, x: Tensor, said: Words, turn: Turn) -> Advanced:
+        """(B, T, D) after the t words said; the weights are those of self-attention, (B, N, T, t + T)"""
+        queries, keys, values = self.attention.project(self.around_attention.enter(x), turn).unbind(2)
+        said = said.then(Words(keys, values))
+        found, weights = self.attention.look(queries, said)
+        return Advanced(self._think(x, found), said, weights)
+
+    def glance(self, x: Tensor, turn: Turn) -> Tensor:
+        """The same for the first words, for those who ask for nothing but x.  -> (B, T, D)"""
+        projected = self.attention.project(self.around_attention.enter(x), turn)
+        return self._think(x, self.attention(projected, causal=True))
+
+    def _think(self, x: Tensor, found: Tensor) -> Tensor:
+        x = self.around_attention.leave(x, found)
         return self.around_feed_forward.leave(x, self.feed_forward(self.around_feed_forward.enter(x)))
 
 

@@ -52,7 +52,6 @@ class Shared:
 class RecurrentEncoder(Encoder):
     """Facts a decoder is built from."""
 
-    size: int  # D, of the states
     final_shape: tuple[int, int]  # L, K
     last: slice  # of K
 
@@ -79,6 +78,9 @@ class UnidirectionalEncoder(RecurrentEncoder):
         if self.reverse:
             states = reversed_tokens(states, source.mask)
         return Encoding(source=source, states=states, final=final)
+
+    def summary(self, encoding: Encoding) -> Tensor:
+        return encoding.states[:, 0] if self.reverse else super().summary(encoding)
 
 
 class BothWays(nn.Module):
@@ -135,6 +137,11 @@ class BidirectionalEncoder(RecurrentEncoder):
             if number >= self.residual_from:
                 x = x + below
         return Encoding(source=source, states=x, final=torch.stack(finals, dim=1))
+
+    def summary(self, encoding: Encoding) -> Tensor:
+        """Each direction where it ends: [->h_S ; <-h_1]"""
+        H = self.size // 2
+        return torch.cat((super().summary(encoding)[:, :H], encoding.states[:, 0, H:]), dim=-1)
 
 
 class BottomBidirectionalEncoder(RecurrentEncoder):

@@ -21,6 +21,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any, ClassVar, Generic, TypeVar
 
+import torch
 from torch import Tensor, nn
 
 from regarde.attention.interface import Attention
@@ -54,9 +55,14 @@ class Decoded(Batched):
 class Encoder(nn.Module, ABC):
     formulas: ClassVar[Mapping[str, str]] = {}
     """As a page shows them: `encoder`, the states."""
+    size: int  # D, of the states
 
     @abstractmethod
     def forward(self, source: Source) -> Encoding: ...
+
+    def summary(self, encoding: Encoding) -> Tensor:
+        """The state that has read the whole source; the last one, unless an encoder reads otherwise.  -> (B, D)"""
+        return encoding.states[torch.arange(len(encoding.states)), encoding.source.lengths - 1]
 
 
 StateT = TypeVar("StateT", bound=State)
@@ -66,6 +72,8 @@ MemoryT = TypeVar("MemoryT", bound=Batched)
 class Decoder(nn.Module, ABC, Generic[StateT, MemoryT]):
     formulas: ClassVar[Mapping[str, str]] = {}
     """As a page shows them: `state`, `query` and `output`. The studio has those of regarde.models' own."""
+    looks_back: ClassVar[bool] = False
+    """Whether `past` is over the words said so far, BOS first, and not over the source: (B, L, N, t, t)."""
     offset: int = 0
     """Row t of the attention explains target word t - offset (Luong et al. 2015, footnote 14)."""
 
@@ -80,6 +88,10 @@ class Decoder(nn.Module, ABC, Generic[StateT, MemoryT]):
     @abstractmethod
     def unroll(self, previous: Tensor, state: StateT, memory: MemoryT) -> tuple[Tensor, StateT]:
         """Any number of words on.  (B, T) -> logits (B, T, V)"""
+
+    def width(self, source_length: int, steps: int) -> int:
+        """How many columns of `past` are words of a sentence after so many steps."""
+        return steps if self.looks_back else source_length
 
     def attentions(self) -> list[Attention]:
         """Those that look at the source, one for each layer of `past`."""

@@ -34,6 +34,7 @@ from regarde.errors import ConfigError
 from regarde.layers.blocks import DecoderBlock, EncoderBlock, Norm, Shape, Turn, Words
 from regarde.layers.pointwise import Dropout, Embedding
 from regarde.layers.positions import Positions, PositionsName, positions
+from regarde.models.encoders import EncoderConfig, Shared
 from regarde.models.interface import Decoder, Encoder, Encoding, Model, State
 
 Embed = Callable[[Tensor], Tensor]
@@ -73,8 +74,9 @@ class Input(nn.Module):
 class TransformerEncoder(Encoder):
     """Encoder blocks, one above the other. Nothing is handed on but their top: `final` is empty."""
 
-    def __init__(self, entry: Input, blocks: list[EncoderBlock], norm: nn.Module) -> None:
+    def __init__(self, entry: Input, blocks: list[EncoderBlock], norm: nn.Module, size: int) -> None:
         super().__init__()
+        self.size = size
         self.entry = entry
         self.blocks = nn.ModuleList(blocks)
         self.norm = norm
@@ -186,7 +188,7 @@ class TransformerConfig:
         source_words = words.forward if self.tying == "three-way" else Embedding(source_vocabulary, D)
         output = nn.Linear(D, target_vocabulary, bias=False) if self.tying == "none" else partial(tied, words)
         encoder = TransformerEncoder(
-            self._entry(source_words), [EncoderBlock(shape) for _ in range(self.layers)], self._last_norm()
+            self._entry(source_words), [EncoderBlock(shape) for _ in range(self.layers)], self._last_norm(), D
         )
         blocks = [DecoderBlock(shape, self._attention()) for _ in range(self.decoder_layers or self.layers)]
         decoder = TransformerDecoder(self._entry(words), blocks, self._last_norm(), output)
@@ -208,8 +210,36 @@ class TransformerConfig:
         return nn.LayerNorm(self.size) if self.norm == "pre" else nn.Identity()
 
 
+@dataclass(frozen=True)
+class SelfAttentiveConfig:
+    """The Transformer's encoder alone, for models that read and do not translate; as wide as the embedding."""
+
+    kind: Literal["transformer"] = "transformer"
+    layers: Depth = 2
+    heads: Size = 4
+    feed_forward: Size = 512
+    norm: Norm = "pre"
+    positions: PositionsName = "sinusoidal"
+    longest: Size = 1024  # tokens; of learned positions only
+
+    def build(self, embedding: Embedding, shared: Shared) -> Encoder:
+        D = embedding.size
+        if D % self.heads or D // self.heads % 2:
+            given = f"model.embedding = {D}, model.encoder.heads = {self.heads}"
+            raise ConfigError(f"{given}: expected an even number for each head. Change one of them.")
+        shape = Shape(D, self.heads, self.feed_forward, self.norm, shared.dropout, 0.0)
+        entry = Input(embedding, positions(self.positions, self.longest, D), 0.0)
+        last = nn.LayerNorm(D) if self.norm == "pre" else nn.Identity()
+        encoder = TransformerEncoder(entry, [EncoderBlock(shape) for _ in range(self.layers)], last, D)
+        initialize(encoder, xavier=True)
+        return encoder
+
+
+AnyEncoderConfig = EncoderConfig | SelfAttentiveConfig
+
+
 @torch.no_grad()
-def initialize(model: Model, *, xavier: bool) -> None:
+def initialize(model: nn.Module, *, xavier: bool) -> None:
     """The paper is silent; this is what its authors' code does.
 
     Embeddings N(0, 1 / D), so that sqrt(D) e is of size 1 and so are the logits of a tied output. Matrices Xavier

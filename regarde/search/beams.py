@@ -85,8 +85,8 @@ class BeamSearch:
                 ranked = self._rank(scores, beams.scores, place)
                 ended = [c for c in ranked[: self.size] if c.word == EOS]
                 open_ = [c for c in ranked if c.word != EOS][: self.size]
-                source_length = lengths[number]
-                found[number] += [self._hypothesis(c, beams, scores, state.past, source_length) for c in ended]
+                width = decoder.width(lengths[number], step)
+                found[number] += [self._hypothesis(c, beams, scores, state.past, width) for c in ended]
                 if self.prune:
                     least = self._nearest(found[number])
                     new = found[number][len(found[number]) - len(ended) :]
@@ -105,7 +105,7 @@ class BeamSearch:
                     # a small vocabulary may leave fewer than K open beams: the rest hold nothing
                     going += open_ + [Candidate(open_[0].row, PAD, DEAD)] * (self.size - len(open_))
                 elif cut:  # what the limit cut short fills the places that are left
-                    found[number] += [self._hypothesis(c, beams, scores, state.past, source_length) for c in open_]
+                    found[number] += [self._hypothesis(c, beams, scores, state.past, width) for c in open_]
                     least = self._nearest(found[number])
                     found[number] = [hypothesis for hypothesis in found[number] if hypothesis.score >= least]
             numbers = staying
@@ -161,12 +161,12 @@ class BeamSearch:
         return [Continuation(c.row, c.word, float(scores[c.row, c.word]), c.score, fate) for c, fate in fates]
 
     def _hypothesis(
-        self, candidate: Candidate, beams: Beams, scores: Tensor, past: Tensor, source_length: int
+        self, candidate: Candidate, beams: Beams, scores: Tensor, past: Tensor, width: int
     ) -> Hypothesis:
         row, word = candidate.row, candidate.word
         ids = (*beams.words[row].tolist(), word)
         token_scores = [*beams.token_scores[row].tolist(), float(scores[row, word])]
-        heads = past[row, ..., :source_length].cpu().numpy().copy()
+        heads = past[row, ..., :width].cpu().numpy().copy()
         return Hypothesis(
             ids=ids,
             token_scores=np.asarray(token_scores, dtype=np.float32),

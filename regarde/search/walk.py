@@ -114,7 +114,7 @@ def walk(
             if word != EOS and step < limits[number]:
                 staying.append(row)
                 continue
-            heads = state.past[row, ..., : int(lengths[number])]
+            heads = state.past[row, ..., : decoder.width(int(lengths[number]), step)]
             done[number] = Hypothesis(
                 ids=tuple(said[number]),
                 token_scores=np.asarray(token_scores[number], dtype=np.float32),

@@ -1,0 +1,289 @@
+"""Language models: decoders without a source, which say a text word by word.
+
+Axes: B batch, T words, t words before them, w words looked back at, V vocabulary, E embedding, H hidden, N heads.
+
+    recurrent     h_t = cells(e(y_{t-1}), h_{t-1}),  p(y_t) = softmax(W h_t)                  Mikolov et al. 2010
+    attentive     looks at its own last w states, and predicts from what it finds             Daniluk et al. 2017
+    transformer   causal self-attention                                                       Radford et al. 2018, 2019
+
+Dropout is on embeddings, between layers and before the softmax, never from one step to the next (Zaremba et al. 2014).
+Tied, W is the matrix of embeddings (Press and Wolf 2017).
+
+Daniluk et al. cut the output of the cells into parts. With Y the w states before h_t:
+
+    parts = 1   attention             a = softmax(v . tanh(W_Y Y + W_h h_t)),  r = Y a,  h* = tanh(W_r r + W_x h_t)
+    parts = 2   key-value             h = [k; u]: keys are compared, values u make r and h*
+    parts = 3   key-value-predict     h = [k; u; p]: p is in the place of h_t in h*
+
+The source of a language model is empty. `past` is over its own words: row t over BOS, y_1 … y_{t-1}.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+from functools import partial
+from typing import Annotated, ClassVar, Literal, cast
+
+import torch
+from torch import Tensor, nn
+from torch.nn import functional
+
+from regarde.attention.mechanisms import Global
+from regarde.attention.scores import AdditiveConfig, ScoreConfig
+from regarde.config import Bound, Depth, Share, Size
+from regarde.data.batch import Source
+from regarde.errors import ConfigError
+from regarde.layers import CellName, Embedding, InitName, Stack, draw
+from regarde.layers.blocks import LanguageBlock, Norm, Shape, Words
+from regarde.layers.positions import PositionsName, positions
+from regarde.models.interface import Decoder, Encoder, Encoding, Model, State
+from regarde.models.sutskever import Nothing
+from regarde.models.transformer import CachedState, Input, initialize, tied
+
+Output = Callable[[Tensor], Tensor]
+"""(B, T, H) -> (B, T, V)"""
+
+
+class NoSource(Encoder):
+    """The encoder of a model that is given nothing."""
+
+    size = 0
+
+    def forward(self, source: Source) -> Encoding:
+        none = torch.zeros(*source.ids.shape, 0, device=source.ids.device)
+        return Encoding(source=source, states=none, final=none[:, 0])
+
+
+@dataclass(frozen=True, eq=False)
+class CellsState(State):
+    """The state of every cell, and the outputs that may be looked back at."""
+
+    cells: Tensor  # (B, L, K)
+    outputs: Tensor  # (B, w, H)
+
+
+class RecurrentLanguageDecoder(Decoder[CellsState, Nothing]):
+    """Mikolov et al. 2010, Zaremba et al. 2014: a stack of cells."""
+
+    looks_back = True
+
+    def __init__(self, embedding: Embedding, stack: Stack, output: Output) -> None:
+        super().__init__()
+        self.embedding = embedding
+        self.stack = stack
+        self.output = output
+
+    def remember(self, encoding: Encoding) -> Nothing:
+        return Nothing()
+
+    def start(self, encoding: Encoding) -> CellsState:
+        weight = self.embedding.table.weight
+        like = weight.new_zeros(len(encoding.source.ids), 0)
+        return CellsState(
+            past=weight.new_zeros(len(like), 0, 0, 0, 0),
+            cells=self.stack.rest(like),
+            outputs=weight.new_zeros(len(like), 0, self.stack.hidden),
+        )
+
+    def unroll(self, previous: Tensor, state: CellsState, memory: Nothing) -> tuple[Tensor, CellsState]:
+        top, cells = self._advance(previous, state)
+        past = widened(state.past, state.past.new_zeros(len(top), 0, 0, previous.shape[1], 0))
+        return self.output(top), CellsState(past=past, cells=cells, outputs=state.outputs)
+
+    def _advance(self, previous: Tensor, state: CellsState) -> tuple[Tensor, Tensor]:
+        """(B, T) -> the top layer's outputs (B, T, H), the cells (B, L, K)"""
+        everywhere = torch.ones_like(previous, dtype=torch.bool)  # what follows padding is never looked at
+        top, cells = self.stack(self.embedding(previous), everywhere, state.cells)
+        return self.stack.dropout(top), cells
+
+
+class AttentiveLanguageDecoder(RecurrentLanguageDecoder):
+    """Daniluk et al. 2017: a stack of cells that looks at its own last `window` outputs."""
+
+    def __init__(
+        self, embedding: Embedding, stack: Stack, output: Output, attention: Global, window: int, parts: int
+    ) -> None:
+        super().__init__(embedding, stack, output)
+        size = stack.hidden // parts
+        self.attention = attention
+        self.window = window
+        self.parts = parts
+        self.W_r = nn.Linear(size, size, bias=False)
+        self.W_x = nn.Linear(size, size, bias=False)
+
+    def start(self, encoding: Encoding) -> CellsState:
+        state = super().start(encoding)
+        return CellsState(
+            past=state.past.new_zeros(len(state.cells), 1, 1, 0, 0), cells=state.cells, outputs=state.outputs
+        )
+
+    def unroll(self, previous: Tensor, state: CellsState, memory: Nothing) -> tuple[Tensor, CellsState]:
+        top, cells = self._advance(previous, state)
+        B, T, w, t = *previous.shape, state.outputs.shape[1], state.past.shape[3]
+        outputs = torch.cat((state.outputs, top), dim=1)  # (B, w + T, H)
+        keys, *others = outputs.chunk(self.parts, dim=-1)
+        values, predicting = (others[0] if others else keys), (others[-1] if others else keys)
+        distance = torch.arange(w, w + T, device=top.device).unsqueeze(1) - torch.arange(w + T, device=top.device)
+        near = (distance > 0) & (distance <= self.window)  # (T, w + T)
+        own = self.attention.remember(keys, torch.ones_like(outputs[..., 0], dtype=torch.bool), values)
+        found, weights = self.attention(keys[:, w:], own, state.past[:, 0], near.unsqueeze(0))
+        final = torch.tanh(self.W_r(found) + self.W_x(predicting[:, w:]))  # (B, T, H / parts)
+        past = widened(state.past, functional.pad(weights, (t - w, 0)).unsqueeze(1))
+        kept = outputs[:, max(0, w + T - self.window) :]
+        return self.output(final), CellsState(past=past, cells=cells, outputs=kept)
+
+
+class TransformerLanguageDecoder(Decoder[CachedState, Nothing]):
+    """Radford et al. 2018: blocks of causal self-attention and feed-forward."""
+
+    looks_back = True
+
+    def __init__(self, entry: Input, blocks: Sequence[LanguageBlock], norm: nn.Module, output: Output) -> None:
+        super().__init__()
+        self.entry = entry
+        self.blocks = cast(Sequence[LanguageBlock], nn.ModuleList(blocks))  # a ModuleList forgets what it holds
+        self.norm = norm
+        self.output = output
+
+    def remember(self, encoding: Encoding) -> Nothing:
+        return Nothing()
+
+    def start(self, encoding: Encoding) -> CachedState:
+        weight, heads = self.blocks[0].attention.W_o.weight, self.blocks[0].attention.heads
+        B = len(encoding.source.ids)
+        nothing = weight.new_zeros(B, 0, heads, len(weight) // heads)
+        return CachedState(
+            past=weight.new_zeros(B, len(self.blocks), heads, 0, 0),
+            said=tuple(Words(keys=nothing, values=nothing) for _ in self.blocks),
+        )
+
+    def unroll(self, previous: Tensor, state: CachedState, memory: Nothing) -> tuple[Tensor, CachedState]:
+        t = state.past.shape[3]
+        x, turn = self.entry(previous, t), partial(self.entry.where.turn, first=t)
+        said, weights = [], []
+        for block, words in zip(self.blocks, state.said, strict=True):
+            advanced = block.advance(x, words, turn)
+            x = advanced.x
+            said.append(advanced.said)
+            weights.append(advanced.weights)
+        past = widened(state.past, torch.stack(weights, dim=1))
+        return self.output(self.norm(x)), CachedState(past=past, said=tuple(said))
+
+    def logits(self, previous: Tensor, state: CachedState, memory: Nothing) -> Tensor:
+        if state.past.shape[3]:
+            return super().logits(previous, state, memory)
+        x, turn = self.entry(previous, 0), partial(self.entry.where.turn, first=0)
+        for block in self.blocks:
+            x = block.glance(x, turn)
+        return self.output(self.norm(x))
+
+
+def widened(past: Tensor, rows: Tensor) -> Tensor:
+    """Rows over all words up to now after those over fewer.  (B, L, N, t, t), (B, L, N, T, t + T) -> (…, t + T, t + T)"""
+    T = rows.shape[3]
+    rows = rows if rows.shape[2] else rows.new_zeros(*rows.shape[:3], T, past.shape[4] + T)
+    return torch.cat((functional.pad(past, (0, T)), rows), dim=3)
+
+
+def _output(embedding: Embedding, size: int, vocabulary: int, tying: bool) -> Output:
+    if tying and size != embedding.size:
+        given = f"embedding = {embedding.size}, and the softmax reads {size}"
+        raise ConfigError(f"Tied embeddings need equal sizes, got {given}. Make them equal, or set model.tied = false.")
+    return partial(tied, embedding) if tying else nn.Linear(size, vocabulary)
+
+
+@dataclass(frozen=True)
+class RecurrentLanguageConfig:
+    """A recurrent language model; the defaults are the medium model of Zaremba et al. 2014."""
+
+    kind: Literal["recurrent-lm"] = "recurrent-lm"
+    embedding: Size = 650
+    hidden: Size = 650
+    layers: Depth = 2
+    cell: CellName = "lstm"
+    tied: bool = False
+    dropout: Share = 0.5
+    variational: bool = False  # one dropout mask for a whole text
+    init: InitName = "paper"
+
+    def build(self, source_vocabulary: int, target_vocabulary: int) -> Model:
+        embedding = Embedding(target_vocabulary, self.embedding, self.dropout)
+        stack = _stack(self.cell, self.embedding, self.hidden, self.layers, self.dropout, self.variational)
+        output = _output(embedding, self.hidden, target_vocabulary, self.tied)
+        model = Model(NoSource(), RecurrentLanguageDecoder(embedding, stack, output))
+        draw(model, self.init, 0.05)  # section 4.1
+        return model
+
+
+@dataclass(frozen=True)
+class AttentiveLanguageConfig:
+    """A recurrent language model that looks back; the defaults are the key-value-predict model of Daniluk et al."""
+
+    kind: Literal["attentive-lm"] = "attentive-lm"
+    embedding: Size = 300
+    hidden: Size = 900
+    layers: Depth = 1
+    cell: CellName = "lstm"
+    parts: Annotated[int, Bound(1, 3)] = 3
+    window: Size = 5
+    score: ScoreConfig = field(default_factory=lambda: AdditiveConfig(size=300))
+    tied: bool = False
+    dropout: Share = 0.0
+    variational: bool = False  # one dropout mask for a whole text
+    init: InitName = "torch"
+
+    def __post_init__(self) -> None:
+        if self.hidden % self.parts:
+            given = f"hidden = {self.hidden}, parts = {self.parts}"
+            raise ConfigError(f"{given}: expected a hidden size that its parts divide. Change one of them.")
+
+    def build(self, source_vocabulary: int, target_vocabulary: int) -> Model:
+        embedding = Embedding(target_vocabulary, self.embedding, self.dropout)
+        stack = _stack(self.cell, self.embedding, self.hidden, self.layers, self.dropout, self.variational)
+        size = self.hidden // self.parts
+        output = _output(embedding, size, target_vocabulary, self.tied)
+        attention = Global(self.score.build(size, size))
+        model = Model(
+            NoSource(), AttentiveLanguageDecoder(embedding, stack, output, attention, self.window, self.parts)
+        )
+        draw(model, self.init, 0.1)
+        return model
+
+
+@dataclass(frozen=True)
+class TransformerLanguageConfig:
+    """A Transformer language model; the defaults are the sizes of Radford et al. 2018, with GPT-2's pre-norm."""
+
+    kind: Literal["transformer-lm"] = "transformer-lm"
+    size: Size = 768
+    layers: Depth = 12
+    heads: Size = 12
+    feed_forward: Size = 3072
+    norm: Norm = "pre"
+    positions: PositionsName = "learned"
+    longest: Size = 512  # tokens; of learned positions only
+    tied: bool = True
+    dropout: Share = 0.1
+    self_attention_dropout: Share = 0.1
+
+    def __post_init__(self) -> None:
+        if self.size % self.heads or (self.positions == "rotary" and self.size // self.heads % 2) or self.size % 2:
+            given = f"size = {self.size}, heads = {self.heads}"
+            raise ConfigError(f"{given}: expected an even size that its heads divide. Change one of them.")
+
+    def build(self, source_vocabulary: int, target_vocabulary: int) -> Model:
+        D = self.size
+        shape = Shape(D, self.heads, self.feed_forward, self.norm, self.dropout, self.self_attention_dropout)
+        embedding = Embedding(target_vocabulary, D)
+        entry = Input(embedding, positions(self.positions, self.longest, D), self.dropout)
+        norm = nn.LayerNorm(D) if self.norm == "pre" else nn.Identity()
+        output = partial(tied, embedding) if self.tied else nn.Linear(D, target_vocabulary, bias=False)
+        blocks = [LanguageBlock(shape) for _ in range(self.layers)]
+        model = Model(NoSource(), TransformerLanguageDecoder(entry, blocks, norm, output))
+        initialize(model, xavier=True)
+        return model
+
+
+def _stack(cell: str, embedding: int, hidden: int, layers: int, dropout: float, variational: bool) -> Stack:
+    return Stack.of(cell, [embedding], hidden, layers, dropout=dropout, variational=variational)

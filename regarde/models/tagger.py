@@ -1,0 +1,132 @@
+"""A tag for each word: any encoder, and a decoder that says as many tags as there are words.
+
+Axes: B batch, S source, T steps, D states, V tags.
+
+    softmax   p(y_i) = softmax(W h_i + b)
+    crf       p(y) ~ exp(sum_i A[y_{i-1}, y_i] + P[i, y_i] + A[y_n, end]),  P = W h + b      Lample et al. 2016, 2.2
+
+A conditional random field is normalized over all taggings. It is also a model that says one tag after the other: with
+beta_i(y), the log of the sum over all ends of the tagging after tag y at word i (the backward recursion),
+
+    beta_n(y) = A[y, end],   beta_i(y) = log sum_z exp(A[y, z] + P[i + 1, z] + beta_{i+1}(z))
+    p(y_i | y_1 … y_{i-1}) = softmax_y(A[y_{i-1}, y] + P[i, y] + beta_i(y)),   y_0 = start
+
+so that teacher forcing gives the paper's log-likelihood exactly, and forced decoding its value. The likeliest tagging
+(Viterbi) is `best`. Each tag attends to its own word, and after the last one EOS is certain.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import ClassVar, Literal
+
+import torch
+from torch import Tensor, nn
+from torch.nn import functional
+
+from regarde.config import Depth, Share, Size
+from regarde.data.batch import Batched
+from regarde.layers import CellName, Dropout, Embedding
+from regarde.models.classifier import certain
+from regarde.models.encoders import BidirectionalConfig, Shared
+from regarde.models.interface import Decoder, Encoding, Model, State
+from regarde.models.transformer import AnyEncoderConfig
+from regarde.text.tokenizers import BOS, EOS
+
+
+@dataclass(frozen=True, eq=False)
+class Emissions(Batched):
+    """What each word says of its tag, and what all words after it say."""
+
+    P: Tensor  # (B, S, V)
+    beta: Tensor  # (B, S, V); zero without a field
+    lengths: Tensor  # (B,) words, EOS not counted
+
+
+class TagDecoder(Decoder[State, Emissions]):
+    """Word by word, tag by tag."""
+
+    def __init__(self, dropout: float, tags: nn.Linear, field_of: int) -> None:
+        super().__init__()
+        self.dropout = Dropout(dropout)
+        self.W = tags
+        # A[y, z]: from tag y to tag z; the row of BOS is the start, the column of EOS the end
+        self.A = nn.Parameter(torch.zeros(field_of, field_of)) if field_of else None
+
+    def remember(self, encoding: Encoding) -> Emissions:
+        P = self.W(self.dropout(encoding.states))  # (B, S, V)
+        lengths = encoding.source.lengths - 1
+        beta = torch.zeros_like(P) if self.A is None else backward(P, self.A, lengths)
+        return Emissions(P=P, beta=beta, lengths=lengths)
+
+    def start(self, encoding: Encoding) -> State:
+        B, S = encoding.source.ids.shape
+        return State(past=encoding.states.new_zeros(B, 1, 1, 0, S))
+
+    def unroll(self, previous: Tensor, state: State, memory: Emissions) -> tuple[Tensor, State]:
+        (B, T), first, S = previous.shape, state.past.shape[3], memory.P.shape[1]
+        steps = torch.arange(first, first + T, device=previous.device).expand(B, T)
+        words = torch.minimum(steps, memory.lengths.unsqueeze(1))  # (B, T); past the end: EOS
+        at = words.unsqueeze(2).expand(-1, -1, memory.P.shape[2])
+        logits = memory.P.gather(1, at) + memory.beta.gather(1, at)  # (B, T, V)
+        if self.A is not None:
+            logits = logits + self.A[torch.where(steps == 0, BOS, previous)]
+        weights = functional.one_hot(words, S).to(state.past.dtype)[:, None, None]  # (B, 1, 1, T, S)
+        past = torch.cat((state.past, weights), dim=3)
+        ends = steps >= memory.lengths.unsqueeze(1)
+        return logits if self.training else certain(logits, ends), State(past=past)
+
+    def best(self, memory: Emissions) -> list[list[int]]:
+        """The likeliest tagging of each row, EOS last: Viterbi."""
+        P = certain(memory.P, torch.zeros_like(memory.P[..., 0], dtype=torch.bool))  # no control is a tag
+        A = torch.zeros_like(P[0, 0]).expand(P.shape[2], -1) if self.A is None else self.A
+        found = []
+        for emitted, n in zip(P, memory.lengths.tolist(), strict=True):
+            score, back = A[BOS], []
+            for i in range(n):
+                if i:
+                    score, came = (score.unsqueeze(1) + A).max(dim=0)  # (V,)
+                    back.append(came)
+                score = score + emitted[i]
+            tags = [int((score + A[:, EOS]).argmax())] if n else []
+            for came in reversed(back):
+                tags.append(int(came[tags[-1]]))
+            found.append([*reversed(tags), EOS])
+        return found
+
+
+def backward(P: Tensor, A: Tensor, lengths: Tensor) -> Tensor:
+    """beta of the docstring above; no control is a tag.  (B, S, V), (V, V), (B,) -> (B, S, V)"""
+    tags = certain(torch.zeros_like(P[:1, :1]), torch.zeros(1, 1, dtype=torch.bool, device=P.device))[0, 0]  # (V,)
+    last = A[:, EOS].expand(len(P), -1)  # (B, V)
+    beta, found = last, []
+    for i in reversed(range(P.shape[1])):
+        if i + 1 < P.shape[1]:
+            further = torch.logsumexp(A + (P[:, i + 1] + tags + beta).unsqueeze(1), dim=2)  # (B, V)
+            beta = torch.where((lengths > i + 1).unsqueeze(1), further, last)
+        found.append(beta)
+    return torch.stack(found[::-1], dim=1)
+
+
+@dataclass(frozen=True)
+class TaggerConfig:
+    """The bidirectional LSTM with a conditional random field of Huang et al. 2015 and Lample et al. 2016."""
+
+    ends: ClassVar[bool] = False  # EOS after the last tag is certain and not learned
+
+    kind: Literal["tagger"] = "tagger"
+    embedding: Size = 100
+    hidden: Size = 100
+    layers: Depth = 1
+    cell: CellName = "lstm"
+    encoder: AnyEncoderConfig = field(default_factory=BidirectionalConfig)
+    crf: bool = True
+    dropout: Share = 0.5  # on embeddings, between layers and before the tags
+    variational: bool = False  # one dropout mask for a whole sentence
+
+    def build(self, source_vocabulary: int, target_vocabulary: int) -> Model:
+        embedding = Embedding(source_vocabulary, self.embedding, self.dropout)
+        shared = Shared(self.hidden, self.layers, self.cell, self.dropout, self.variational)
+        encoder = self.encoder.build(embedding, shared)
+        tags = nn.Linear(encoder.size, target_vocabulary)
+        return Model(encoder, TagDecoder(self.dropout, tags, target_vocabulary if self.crf else 0))
