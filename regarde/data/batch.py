@@ -88,12 +88,12 @@ def collate_source(sources: Sequence[Sequence[int]]) -> Source:
     return Source(ids=ids, mask=ids.ne(PAD))
 
 
-def collate(sources: Sequence[Sequence[int]], targets: Sequence[Sequence[int]]) -> Batch:
-    """Sentence pairs as one batch."""
-    target_ids = _pad([[*target, EOS] for target in targets])
+def collate(sources: Sequence[Sequence[int]], targets: Sequence[Sequence[int]], *, ends: bool = True) -> Batch:
+    """Sentence pairs as one batch; a target that `ends` is closed with EOS."""
+    target_ids = _pad([[*target, EOS] if ends else target for target in targets])
     return Batch(
         source=collate_source(sources),
-        previous=_pad([[BOS, *target] for target in targets]),
+        previous=_pad([[BOS, *target] if ends else [BOS, *target[:-1]] for target in targets]),
         target_ids=target_ids,
         target_mask=target_ids.ne(PAD),
     )
@@ -119,11 +119,12 @@ class Sequences:
 
     ids: NDArray[np.int32]
     starts: NDArray[np.int64]  # one more than there are rows
+    ends: bool = True  # whether each row is closed with EOS where it is used
 
     @classmethod
-    def of(cls, rows: Sequence[Sequence[int]]) -> Sequences:
+    def of(cls, rows: Sequence[Sequence[int]], *, ends: bool = True) -> Sequences:
         starts = np.concatenate([[0], np.cumsum([len(row) for row in rows], dtype=np.int64)])
-        return cls(np.fromiter(chain.from_iterable(rows), dtype=np.int32, count=int(starts[-1])), starts)
+        return cls(np.fromiter(chain.from_iterable(rows), dtype=np.int32, count=int(starts[-1])), starts, ends)
 
     def __getitem__(self, row: int) -> list[int]:
         ids: list[int] = self.ids[self.starts[row] : self.starts[row + 1]].tolist()
@@ -134,12 +135,12 @@ class Sequences:
 
     def count(self, rows: NDArray[np.int64]) -> int:
         """Tokens of some rows together, EOS included."""
-        return int((self.starts[rows + 1] - self.starts[rows]).sum()) + len(rows)
+        return int((self.starts[rows + 1] - self.starts[rows]).sum()) + self.ends * len(rows)
 
     @property
     def lengths(self) -> NDArray[np.int64]:
         """Tokens of each row, EOS included."""
-        return np.diff(self.starts) + 1
+        return np.diff(self.starts) + self.ends
 
 
 @dataclass(frozen=True, eq=False)
@@ -166,11 +167,13 @@ class EncodedPairs:
             sources.append(source)
             targets.append(target)
             kept.append(number)
-        return cls(Sequences.of(sources), Sequences.of(targets), dropped, np.array(kept, dtype=np.int64))
+        wanted = Sequences.of(targets, ends=text.target.ends)
+        return cls(Sequences.of(sources), wanted, dropped, np.array(kept, dtype=np.int64))
 
     def __len__(self) -> int:
         return len(self.sources)
 
     def batch(self, rows: Iterable[int]) -> Batch:
         rows = list(rows)
-        return collate([self.sources[row] for row in rows], [self.targets[row] for row in rows])
+        targets = [self.targets[row] for row in rows]
+        return collate([self.sources[row] for row in rows], targets, ends=self.targets.ends)

@@ -73,7 +73,7 @@ def _cut(references: Sequence[str]) -> Callable[[str], list[str]]:
     match infer(references).config.kind:
         case "characters" | "fields":
             return list
-        case "words":
+        case "words" | "tags" | "labels":
             return str.split
         case "sentencepiece":
             return _WORD.findall

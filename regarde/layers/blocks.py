@@ -109,7 +109,6 @@ class SelfAttention(nn.Module):
         joined: Tensor = self.W_o(join(context))
         return joined
 
-
     def look(self, queries: Tensor, said: Words) -> tuple[Tensor, Tensor]:
         """The same as `recall`, with the weights.  (B, T, N, K) -> (B, T, D), (B, N, T, t + T)"""
         T, total, K = queries.shape[1], said.count, queries.shape[3]

@@ -7,24 +7,46 @@ conditional  Sennrich et al. 2017           attention inside the cell
 luong        Luong, Pham, Manning 2015      attention after the step
 gnmt         Wu et al. 2016                 attention asked from the bottom layer
 transformer  Vaswani et al. 2017            attention alone, of many heads
+
+Models whose answer is no translation:
+
+classifier   Yang et al. 2016               a label for a text: a learned query looks at it
+tagger       Lample et al. 2016             a tag for each word, with a conditional random field
+language     Mikolov et al. 2010 and later  a text from nothing: recurrent, looking back, or a Transformer
 """
 
 from regarde.models.bahdanau import BahdanauConfig
 from regarde.models.cho import ChoConfig
+from regarde.models.classifier import ClassifierConfig
 from regarde.models.conditional import ConditionalConfig
 from regarde.models.gnmt import GNMTConfig
 from regarde.models.interface import Decoded, Decoder, Encoder, Encoding, Model, State
+from regarde.models.language import AttentiveLanguageConfig, RecurrentLanguageConfig, TransformerLanguageConfig
 from regarde.models.luong import LuongConfig
 from regarde.models.sutskever import SutskeverConfig
+from regarde.models.tagger import TaggerConfig
 from regarde.models.transformer import TransformerConfig
 
 ModelConfig = (
-    SutskeverConfig | ChoConfig | BahdanauConfig | ConditionalConfig | LuongConfig | GNMTConfig | TransformerConfig
+    SutskeverConfig
+    | ChoConfig
+    | BahdanauConfig
+    | ConditionalConfig
+    | LuongConfig
+    | GNMTConfig
+    | TransformerConfig
+    | ClassifierConfig
+    | TaggerConfig
+    | RecurrentLanguageConfig
+    | AttentiveLanguageConfig
+    | TransformerLanguageConfig
 )
 
 __all__ = [
+    "AttentiveLanguageConfig",
     "BahdanauConfig",
     "ChoConfig",
+    "ClassifierConfig",
     "ConditionalConfig",
     "Decoded",
     "Decoder",
@@ -34,7 +56,10 @@ __all__ = [
     "LuongConfig",
     "Model",
     "ModelConfig",
+    "RecurrentLanguageConfig",
     "State",
     "SutskeverConfig",
+    "TaggerConfig",
     "TransformerConfig",
+    "TransformerLanguageConfig",
 ]

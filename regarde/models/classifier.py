@@ -17,7 +17,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
-from typing import ClassVar, Literal, cast
+from typing import Literal, cast
 
 import torch
 from torch import Tensor, nn
@@ -31,6 +31,8 @@ from regarde.models.encoders import BidirectionalConfig, Shared
 from regarde.models.interface import Decoder, Encoding, Model, State
 from regarde.models.transformer import AnyEncoderConfig
 from regarde.text.tokenizers import CONTROLS, EOS
+
+NEVER = -1e4  # a logit whose exponential is zero, and which sums leave finite
 
 
 @dataclass(frozen=True, eq=False)
@@ -58,10 +60,7 @@ class LabelDecoder(Decoder[State, TextMemory]):
     ) -> None:
         super().__init__()
         self.looks = cast(Sequence[Attention], nn.ModuleList(attentions))  # a ModuleList forgets what it holds
-        if W is None:  # of zeros
-            self.register_buffer("q", queries, persistent=False)  # (R, A)
-        else:
-            self.q = nn.Parameter(queries)
+        self.q = None if W is None else nn.Parameter(queries)  # (R, A); None: zeros
         self.W = W
         self.summary = summary
         self.dropout = Dropout(dropout)
@@ -79,10 +78,9 @@ class LabelDecoder(Decoder[State, TextMemory]):
 
     def unroll(self, previous: Tensor, state: State, memory: TextMemory) -> tuple[Tensor, State]:
         B, T = previous.shape
+        queries = memory.summary.new_zeros(len(self.looks), memory.summary.shape[1]) if self.q is None else self.q
         found, weights = [], [state.past.new_zeros(B, 0, *state.past.shape[2:3], T, state.past.shape[4])]
-        for attention, query, layer, past in zip(
-            self.looks, self.q, memory.layers, state.past.unbind(1), strict=True
-        ):
+        for attention, query, layer, past in zip(self.looks, queries, memory.layers, state.past.unbind(1), strict=True):
             context, looked = attention(query.expand(B, T, -1), layer, past)
             found.append(context)  # (B, T, D)
             weights.append(looked.unsqueeze(1))  # (B, 1, N, T, S)
@@ -99,7 +97,7 @@ def certain(logits: Tensor, ends: Tensor) -> Tensor:
 
     (B, T, V), ends (B, T) -> (B, T, V)
     """
-    none = torch.full_like(logits, -torch.inf)
+    none = torch.full_like(logits, NEVER)
     sure = none.index_fill(2, torch.tensor([EOS], device=logits.device), 0.0)
     symbols = torch.arange(logits.shape[-1], device=logits.device) >= len(CONTROLS)
     return torch.where(ends.unsqueeze(2), sure, torch.where(symbols, logits, none))
@@ -108,8 +106,6 @@ def certain(logits: Tensor, ends: Tensor) -> Tensor:
 @dataclass(frozen=True)
 class ClassifierConfig:
     """Hierarchical attention of Yang et al. 2016 for one level of text; sizes as in the paper."""
-
-    ends: ClassVar[bool] = False  # EOS after the label is certain and not learned
 
     kind: Literal["classifier"] = "classifier"
     embedding: Size = 200

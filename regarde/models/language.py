@@ -23,7 +23,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from functools import partial
-from typing import Annotated, ClassVar, Literal, cast
+from typing import Annotated, Literal, cast
 
 import torch
 from torch import Tensor, nn
@@ -120,7 +120,7 @@ class AttentiveLanguageDecoder(RecurrentLanguageDecoder):
 
     def unroll(self, previous: Tensor, state: CellsState, memory: Nothing) -> tuple[Tensor, CellsState]:
         top, cells = self._advance(previous, state)
-        B, T, w, t = *previous.shape, state.outputs.shape[1], state.past.shape[3]
+        T, w, t = previous.shape[1], state.outputs.shape[1], state.past.shape[3]
         outputs = torch.cat((state.outputs, top), dim=1)  # (B, w + T, H)
         keys, *others = outputs.chunk(self.parts, dim=-1)
         values, predicting = (others[0] if others else keys), (others[-1] if others else keys)
@@ -180,7 +180,7 @@ class TransformerLanguageDecoder(Decoder[CachedState, Nothing]):
 
 
 def widened(past: Tensor, rows: Tensor) -> Tensor:
-    """Rows over all words up to now after those over fewer.  (B, L, N, t, t), (B, L, N, T, t + T) -> (…, t + T, t + T)"""
+    """Old rows and new ones.  (B, L, N, t, t), (B, L, N, T, t + T) -> (B, L, N, t + T, t + T)"""
     T = rows.shape[3]
     rows = rows if rows.shape[2] else rows.new_zeros(*rows.shape[:3], T, past.shape[4] + T)
     return torch.cat((functional.pad(past, (0, T)), rows), dim=3)

@@ -18,7 +18,7 @@ so that teacher forcing gives the paper's log-likelihood exactly, and forced dec
 from __future__ import annotations
 
 from dataclasses import dataclass, field
-from typing import ClassVar, Literal
+from typing import Literal
 
 import torch
 from torch import Tensor, nn
@@ -74,7 +74,9 @@ class TagDecoder(Decoder[State, Emissions]):
         weights = functional.one_hot(words, S).to(state.past.dtype)[:, None, None]  # (B, 1, 1, T, S)
         past = torch.cat((state.past, weights), dim=3)
         ends = steps >= memory.lengths.unsqueeze(1)
-        return logits if self.training else certain(logits, ends), State(past=past)
+        # the field is normalized over tags alone; without one, that no control is a tag is learned
+        soft = self.training and self.A is None
+        return logits if soft else certain(logits, ends), State(past=past)
 
     def best(self, memory: Emissions) -> list[list[int]]:
         """The likeliest tagging of each row, EOS last: Viterbi."""
@@ -111,8 +113,6 @@ def backward(P: Tensor, A: Tensor, lengths: Tensor) -> Tensor:
 @dataclass(frozen=True)
 class TaggerConfig:
     """The bidirectional LSTM with a conditional random field of Huang et al. 2015 and Lample et al. 2016."""
-
-    ends: ClassVar[bool] = False  # EOS after the last tag is certain and not learned
 
     kind: Literal["tagger"] = "tagger"
     embedding: Size = 100

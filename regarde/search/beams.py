@@ -160,9 +160,7 @@ class BeamSearch:
     def _continuations(self, fates: list[tuple[Candidate, Fate]], scores: Tensor) -> list[Continuation]:
         return [Continuation(c.row, c.word, float(scores[c.row, c.word]), c.score, fate) for c, fate in fates]
 
-    def _hypothesis(
-        self, candidate: Candidate, beams: Beams, scores: Tensor, past: Tensor, width: int
-    ) -> Hypothesis:
+    def _hypothesis(self, candidate: Candidate, beams: Beams, scores: Tensor, past: Tensor, width: int) -> Hypothesis:
         row, word = candidate.row, candidate.word
         ids = (*beams.words[row].tolist(), word)
         token_scores = [*beams.token_scores[row].tolist(), float(scores[row, word])]

@@ -11,9 +11,16 @@ from regarde import config as configs
 from regarde.errors import ConfigError, DataError, FolderError, unreadable
 from regarde.text.normalization import normalized
 from regarde.text.sentencepieces import SentencepieceConfig
-from regarde.text.tokenizers import CharactersConfig, FieldsConfig, Tokenizer, WordsConfig
+from regarde.text.tokenizers import (
+    CharactersConfig,
+    FieldsConfig,
+    LabelsConfig,
+    TagsConfig,
+    Tokenizer,
+    WordsConfig,
+)
 
-TokenizerConfig = CharactersConfig | WordsConfig | SentencepieceConfig | FieldsConfig
+TokenizerConfig = CharactersConfig | WordsConfig | SentencepieceConfig | FieldsConfig | LabelsConfig | TagsConfig
 Normalization = Literal["NFC", "NFKC", "none"]
 
 

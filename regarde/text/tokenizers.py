@@ -33,6 +33,9 @@ VocabularySize = Annotated[int, Bound(5, 1_000_000)]  # the most ids a tokenizer
 class Tokenizer(ABC):
     """Ids never contain BOS or EOS unless the caller put them there."""
 
+    ends: bool = True
+    """Whether a model must learn where a target ends; not where its length is known, as that of a label is."""
+
     @abstractmethod
     def encode(self, text: str) -> list[int]:
         """The ids of a text, without BOS and EOS."""
@@ -74,6 +77,8 @@ class Tokenizer(ABC):
 
 class Scheme(Protocol):
     """A way to cut text into symbols."""
+
+    ends: ClassVar[bool]
 
     def split(self, text: str) -> list[str]: ...
 
@@ -145,6 +150,7 @@ class SymbolTokenizer(Tokenizer):
     def __init__(self, scheme: Scheme, vocabulary: Vocabulary) -> None:
         self.scheme = scheme
         self.vocabulary = vocabulary
+        self.ends = scheme.ends
 
     @classmethod
     def train(cls, scheme: Scheme, texts: Iterable[str], size: int) -> SymbolTokenizer:
@@ -197,6 +203,8 @@ class SymbolTokenizer(Tokenizer):
 class Characters:
     """Code points."""
 
+    ends: ClassVar[bool] = True
+
     def split(self, text: str) -> list[str]:
         return list(text)
 
@@ -221,6 +229,8 @@ class Characters:
 class Words:
     """Whatever stands between runs of spaces."""
 
+    ends: ClassVar[bool] = True
+
     def split(self, text: str) -> list[str]:
         return [word for word in text.split(" ") if word]
 
@@ -234,12 +244,38 @@ class Words:
         return printable(symbol)
 
 
+class Labels:
+    """The whole text is one symbol."""
+
+    ends: ClassVar[bool] = False
+
+    def split(self, text: str) -> list[str]:
+        return [text]
+
+    def join(self, symbols: Sequence[str]) -> str:
+        return " ".join(symbols)
+
+    def words(self, symbols: Sequence[str]) -> list[int]:
+        return list(range(len(symbols)))
+
+    def show(self, symbol: str) -> str:
+        return printable(symbol)
+
+
+class Tags(Words):
+    """Words, one for each token of the source."""
+
+    ends: ClassVar[bool] = False
+
+
 class Fields:
     """`lemma TAB V;PST;3`: the letters of the first column, then each feature whole.
 
     A feature carries a leading TAB, which no letter of the first column can be: the feature V is not the letter V.
     Columns after the second are read as more features and come back in the second.
     """
+
+    ends: ClassVar[bool] = True
 
     def split(self, text: str) -> list[str]:
         first, *others = text.split("\t")
@@ -308,6 +344,24 @@ class FieldsConfig(_SymbolConfig):
 
     scheme = Fields
     kind: Literal["fields"] = "fields"
+    size: VocabularySize = 10_000
+
+
+@dataclass(frozen=True)
+class LabelsConfig(_SymbolConfig):
+    """The whole text is a token: the labels of a classifier."""
+
+    scheme = Labels
+    kind: Literal["labels"] = "labels"
+    size: VocabularySize = 10_000
+
+
+@dataclass(frozen=True)
+class TagsConfig(_SymbolConfig):
+    """Each space-separated word is a token, as many as the source has: the tags of a tagger."""
+
+    scheme = Tags
+    kind: Literal["tags"] = "tags"
     size: VocabularySize = 10_000
 
 
