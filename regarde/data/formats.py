@@ -8,6 +8,8 @@ name, -               a file without a suffix, and standard input: as .tsv
 any but .jsonl        source ||| target, as fast_align reads them: the first line that has a TAB or such bars, these
                       as a word of their own, says which of the two the whole file is
 
+Tagged sentences, where a pair takes several lines, are in conll.py.
+
 In any but .jsonl, `quotes` says that double quotes enclose fields and are no part of them.
 """
 
@@ -19,7 +21,7 @@ from pathlib import Path
 from typing import NamedTuple, Protocol
 
 from regarde.data.dialect import fields_of, unquoted
-from regarde.data.lines import File, lines_of, name_of
+from regarde.data.lines import LINE_LIMIT, File, Line, lines_of, name_of
 from regarde.errors import DataError, UsageError
 
 _SAMPLE = 24  # characters of a cell shown in a message
@@ -75,24 +77,22 @@ class _Table:
         cells = _cells(text, self.quotes)
         if self.columns is None and len(cells) > 2 and self.width is None:
             # not one bad line but a question that only the user can answer, so nothing is skipped
-            raise DataError(f"{self._shape(cells)}. Say which are source and target, for example --columns 1+2:3.")
+            raise DataError(
+                f"{shape_of(self.file, cells)}. Say which are source and target, for example --columns 1+2:3."
+            )
         if self.columns is None:
             self.width = 2
         elif self.width is None:
             if max(*self.columns.source, *self.columns.target) >= len(cells):
-                raise DataError(f"{self._shape(cells)}, but --columns asks for more. Choose among these.")
+                raise DataError(f"{shape_of(self.file, cells)}, but --columns asks for more. Choose among these.")
             self.width = len(cells)
         if len(cells) != self.width:
             remedy = "" if len(cells) > 1 else f": columns are separated by TAB{_instead(text)}"
-            raise LineError("wrong column count", f"{_columns(len(cells))}, expected {self.width}{remedy}")
+            raise LineError("wrong column count", f"{column_count(len(cells))}, expected {self.width}{remedy}")
         if self.columns is None:
             return Pair(*cells)
         source, target = ("\t".join(cells[i] for i in side) for side in self.columns)
         return Pair(source, target)
-
-    def _shape(self, cells: list[str]) -> str:
-        shown = ", ".join(f"{i} {_sample(cell)}" for i, cell in enumerate(cells[:_MOST_SHOWN], start=1))
-        return f"{name_of(self.file)}: {_columns(len(cells))} ({shown}{', …' if len(cells) > _MOST_SHOWN else ''})"
 
 
 class _Bars:
@@ -210,6 +210,27 @@ def parse_columns(columns: str) -> Columns:
     return Columns(source, target)
 
 
+def line_text(line: Line) -> str:
+    """The text of a line, or a LineError where it is too long or not UTF-8."""
+    if line.too_long:
+        raise LineError("too long", f"longer than {LINE_LIMIT:,} bytes")
+    try:
+        return line.body.decode("utf-8")
+    except UnicodeDecodeError as error:
+        where = f"byte {line.body[error.start]:#04x} at offset {line.offset + error.start:,} of the file"
+        raise LineError("invalid UTF-8", f"not valid UTF-8 ({where})") from None
+
+
+def shape_of(file: File, cells: list[str]) -> str:
+    """The file and the columns of one of its lines, for a message."""
+    shown = ", ".join(f"{i} {_sample(cell)}" for i, cell in enumerate(cells[:_MOST_SHOWN], start=1))
+    return f"{name_of(file)}: {column_count(len(cells))} ({shown}{', …' if len(cells) > _MOST_SHOWN else ''})"
+
+
+def column_count(count: int) -> str:
+    return "1 column" if count == 1 else f"{count:,} columns"
+
+
 def _cells(text: str, quotes: bool) -> list[str]:
     cells = fields_of(text) if quotes else text.split("\t")
     if cells is None:
@@ -220,10 +241,6 @@ def _cells(text: str, quotes: bool) -> list[str]:
 def _instead(text: str) -> str:
     """What a line without a TAB may be separated by."""
     return next((f", not by {name}" for mark, name in ((",", "commas"), (";", "semicolons")) if mark in text), "")
-
-
-def _columns(count: int) -> str:
-    return "1 column" if count == 1 else f"{count:,} columns"
 
 
 def _sample(cell: str) -> str:
