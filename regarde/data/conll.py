@@ -118,7 +118,9 @@ def is_boundary(text: str) -> bool:
 
 def is_comment(text: str, cells: list[str], width: int) -> bool:
     """Whether a line that begins with # is no token, in a file of `width` columns; 0 if not yet known."""
-    return text.startswith("#") and "\t" not in text and (len(cells) != (width or 2) or (not width and cells[0] == "#"))
+    if not text.startswith("#") or "\t" in text:
+        return False
+    return len(cells) != width if width else len(cells) != 2 or cells[0] == "#"
 
 
 def cells_of(text: str, separator: str = "") -> list[str]:

@@ -27,7 +27,7 @@ from regarde.errors import DataError, UsageError
 _SAMPLE = 24  # characters of a cell shown in a message
 _MOST_SHOWN = 8  # columns shown in a message
 _UNMATCHED = 'a double quote that does not enclose its field, expected "field" with "" for a quote inside'
-_BARS = re.compile(r"(?:^|(?<! ) +)\|\|\|(?: +|$)")  # not from within a run of spaces, else its time would be quadratic
+BARS = re.compile(r"(?:^|(?<! ) +)\|\|\|(?: +|$)")  # not from within a run of spaces, else its time would be quadratic
 
 
 class Pair(NamedTuple):
@@ -77,9 +77,8 @@ class _Table:
         cells = _cells(text, self.quotes)
         if self.columns is None and len(cells) > 2 and self.width is None:
             # not one bad line but a question that only the user can answer, so nothing is skipped
-            raise DataError(
-                f"{shape_of(self.file, cells)}. Say which are source and target, for example --columns 1+2:3."
-            )
+            given = shape_of(self.file, cells)
+            raise DataError(f"{given}. Say which are source and target, for example --columns 1+2:3.")
         if self.columns is None:
             self.width = 2
         elif self.width is None:
@@ -106,7 +105,7 @@ class _Bars:
     def pair(self, text: str) -> Pair:
         if not text or text.isspace():
             raise LineError("blank line", "the line is blank")
-        sides = _BARS.split(text)
+        sides = BARS.split(text)
         if len(sides) != 2:
             raise LineError("wrong number of |||", f"{len(sides) - 1} times |||, expected source ||| target")
         if "\t" in text:
@@ -127,7 +126,7 @@ class _PlainText:
     def pair(self, text: str) -> Pair:
         if self.decided is None and "\t" in text:
             self.decided = self.table
-        elif self.decided is None and _BARS.search(text):
+        elif self.decided is None and BARS.search(text):
             self.decided = self.bars
         return (self.decided or self.table).pair(text)
 
@@ -199,7 +198,7 @@ def _begins_with_bars(file: Path) -> bool:
     if not file.is_file():
         return False
     first = next((line.body for line in lines_of(file) if line.body.strip()), b"")
-    return bool(_BARS.search(first.decode("utf-8", errors="replace")))
+    return bool(BARS.search(first.decode("utf-8", errors="replace")))
 
 
 def parse_columns(columns: str) -> Columns:
