@@ -13,11 +13,12 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from itertools import chain, islice, zip_longest
 from pathlib import Path
-from typing import Literal, NamedTuple
+from typing import Literal, NamedTuple, NoReturn
 
+from regarde.data.conll import TaggedFormat, cells_of, names_columns, tagged_sentences
 from regarde.data.dialect import BELOW, QuoteCount, is_header, may_be_header
-from regarde.data.formats import Format, LineError, Pair, Several, format_of, parse_columns, side_of
-from regarde.data.lines import LINE_LIMIT, File, Line, count_lines, lines_of, name_of
+from regarde.data.formats import Format, LineError, Pair, Several, format_of, line_text, parse_columns, side_of
+from regarde.data.lines import File, Line, count_lines, lines_of, name_of
 from regarde.errors import DataError, UsageError
 
 OnError = Literal["stop", "skip", "skip-any"]
@@ -102,9 +103,7 @@ def read_pairs(
         raise UsageError(f"--columns {columns} and --several: both say what is in a column. Leave out one.")
     chosen = None if columns is None else parse_columns(columns)
     formats = [(file, Several(bool(quotes)) if several else format_of(file, chosen, quotes)) for file in files]
-    for file in files:
-        if file != "-" and not file.exists():
-            raise DataError(f"{file}: no such file. Give the path of a corpus.")
+    _require(files)
     return _pairs(formats, header, quotes, on_error, report)
 
 
@@ -127,6 +126,21 @@ def read_parallel(
         counts = f"{source} has {source_count:,} lines and {target} has {target_count:,}"
         raise DataError(f"{counts}, expected equally many. Give files whose lines belong together.")
     return _parallel(source, target, header, quotes, on_error, report)
+
+
+def read_tagged(
+    files: Sequence[File],
+    *,
+    columns: str | None = None,
+    header: bool | None = None,
+    on_error: OnError = "stop",
+    report: Report,
+) -> Iterator[Pair]:
+    """The sentences of some files of tagged tokens, one after the other: tokens and tags, separated by spaces."""
+    chosen = None if columns is None else parse_columns(columns)
+    formats = [TaggedFormat(file, chosen) for file in files]
+    _require(files)
+    return _tagged(formats, header, on_error, report)
 
 
 class _ParsedLine(NamedTuple):
@@ -173,11 +187,42 @@ def _parallel(
     _finish([source, target], before, on_error, report)
 
 
+def _tagged(formats: list[TaggedFormat], header: bool | None, on_error: OnError, report: Report) -> Iterator[Pair]:
+    before = report.kept
+    for form in formats:
+        lines = lines_of(form.file)
+        if header:
+            _leave_out(next(lines, None), report)
+        rows = _tagged_rows(form, lines, header is None, report)
+        yield from _kept(rows, on_error, report)
+    _finish([form.file for form in formats], before, on_error, report)
+
+
+def _tagged_rows(form: TaggedFormat, lines: Iterator[Line], ask: bool, report: Report) -> Iterator[_ParsedLine]:
+    def noted() -> Iterator[Line]:
+        for line in lines:
+            _note(line, report)
+            cells = cells_of(line.body.decode("utf-8", errors="replace")) if ask and line.number == 1 else []
+            if names_columns(cells):
+                _say_header(name_of(form.file), cells)
+            yield line
+
+    for line, pair, error in tagged_sentences(noted(), form):
+        try:
+            if pair:
+                _check("sentence", pair.source)
+                _check("tags", pair.target)
+        except LineError as wrong:
+            yield _ParsedLine(form.file, line, None, wrong)
+        else:
+            yield _ParsedLine(form.file, line, pair, error)
+
+
 def _rows(file: File, form: Format, lines: Iterator[Line], report: Report) -> Iterator[_ParsedLine]:
     for line in lines:
         _note(line, report)
         try:
-            pair = form.pair(_text(line))
+            pair = form.pair(line_text(line))
             _check("source", pair.source)
             _check("target", pair.target)
         except LineError as error:
@@ -197,7 +242,7 @@ def _parallel_rows(
         for side, file, line in zip(Pair._fields, files, both, strict=True):
             _note(line, report)
             try:
-                text = side_of(_text(line), quotes)
+                text = side_of(line_text(line), quotes)
                 _check(side, text)
             except LineError as error:
                 yield _ParsedLine(file, line, None, error)
@@ -224,9 +269,13 @@ def _ask_header(name: str, rows: Iterator[_ParsedLine]) -> Iterator[_ParsedLine]
     if first.pair and may_be_header(cells := _cells(first.pair)):
         below = list(islice(rows, BELOW))
         if is_header(cells, [_cells(row.pair) for row in below if row.pair]):
-            given = f"{name}, line 1: {', '.join(cells)}: this seems to name the columns, not to be a pair"
-            raise DataError(f"{given}. Say what it is: --header leaves the row out, --no-header reads it as a pair.")
+            _say_header(name, cells)
     yield from chain([first], below, rows)
+
+
+def _say_header(name: str, cells: list[str]) -> NoReturn:
+    given = f"{name}, line 1: {', '.join(cells)}: this seems to name the columns, not to be a pair"
+    raise DataError(f"{given}. Say what it is: --header leaves the row out, --no-header reads it as a pair.")
 
 
 def _cells(pair: Pair) -> list[str]:
@@ -262,21 +311,17 @@ def _kept(rows: Iterator[_ParsedLine], on_error: OnError, report: Report) -> Ite
             yield row.pair
 
 
+def _require(files: Sequence[File]) -> None:
+    for file in files:
+        if file != "-" and not file.exists():
+            raise DataError(f"{file}: no such file. Give the path of a corpus.")
+
+
 def _finish(files: list[File], before: int, on_error: OnError, report: Report) -> None:
     if report.kept == before:
         names = ", ".join(name_of(file) for file in files)
         raise DataError(f"{names}: no pairs ({report.summary()}). Give a corpus with at least one.")
     report.judge(on_error)
-
-
-def _text(line: Line) -> str:
-    if line.too_long:
-        raise LineError("too long", f"longer than {LINE_LIMIT:,} bytes")
-    try:
-        return line.body.decode("utf-8")
-    except UnicodeDecodeError as error:
-        where = f"byte {line.body[error.start]:#04x} at offset {line.offset + error.start:,} of the file"
-        raise LineError("invalid UTF-8", f"not valid UTF-8 ({where})") from None
 
 
 def _check(side: str, text: str) -> None:

@@ -8,6 +8,8 @@ name, -               a file without a suffix, and standard input: as .tsv
 any but .jsonl        source ||| target, as fast_align reads them: the first line that has a TAB or such bars, these
                       as a word of their own, says which of the two the whole file is
 
+Tagged sentences, where a pair takes several lines, are in conll.py.
+
 In any but .jsonl, `quotes` says that double quotes enclose fields and are no part of them.
 """
 
@@ -19,13 +21,13 @@ from pathlib import Path
 from typing import NamedTuple, Protocol
 
 from regarde.data.dialect import fields_of, unquoted
-from regarde.data.lines import File, lines_of, name_of
+from regarde.data.lines import LINE_LIMIT, File, Line, lines_of, name_of
 from regarde.errors import DataError, UsageError
 
 _SAMPLE = 24  # characters of a cell shown in a message
 _MOST_SHOWN = 8  # columns shown in a message
 _UNMATCHED = 'a double quote that does not enclose its field, expected "field" with "" for a quote inside'
-_BARS = re.compile(r"(?:^|(?<! ) +)\|\|\|(?: +|$)")  # not from within a run of spaces, else its time would be quadratic
+BARS = re.compile(r"(?:^|(?<! ) +)\|\|\|(?: +|$)")  # not from within a run of spaces, else its time would be quadratic
 
 
 class Pair(NamedTuple):
@@ -75,24 +77,21 @@ class _Table:
         cells = _cells(text, self.quotes)
         if self.columns is None and len(cells) > 2 and self.width is None:
             # not one bad line but a question that only the user can answer, so nothing is skipped
-            raise DataError(f"{self._shape(cells)}. Say which are source and target, for example --columns 1+2:3.")
+            given = shape_of(self.file, cells)
+            raise DataError(f"{given}. Say which are source and target, for example --columns 1+2:3.")
         if self.columns is None:
             self.width = 2
         elif self.width is None:
             if max(*self.columns.source, *self.columns.target) >= len(cells):
-                raise DataError(f"{self._shape(cells)}, but --columns asks for more. Choose among these.")
+                raise DataError(f"{shape_of(self.file, cells)}, but --columns asks for more. Choose among these.")
             self.width = len(cells)
         if len(cells) != self.width:
             remedy = "" if len(cells) > 1 else f": columns are separated by TAB{_instead(text)}"
-            raise LineError("wrong column count", f"{_columns(len(cells))}, expected {self.width}{remedy}")
+            raise LineError("wrong column count", f"{column_count(len(cells))}, expected {self.width}{remedy}")
         if self.columns is None:
             return Pair(*cells)
         source, target = ("\t".join(cells[i] for i in side) for side in self.columns)
         return Pair(source, target)
-
-    def _shape(self, cells: list[str]) -> str:
-        shown = ", ".join(f"{i} {_sample(cell)}" for i, cell in enumerate(cells[:_MOST_SHOWN], start=1))
-        return f"{name_of(self.file)}: {_columns(len(cells))} ({shown}{', …' if len(cells) > _MOST_SHOWN else ''})"
 
 
 class _Bars:
@@ -106,7 +105,7 @@ class _Bars:
     def pair(self, text: str) -> Pair:
         if not text or text.isspace():
             raise LineError("blank line", "the line is blank")
-        sides = _BARS.split(text)
+        sides = BARS.split(text)
         if len(sides) != 2:
             raise LineError("wrong number of |||", f"{len(sides) - 1} times |||, expected source ||| target")
         if "\t" in text:
@@ -127,7 +126,7 @@ class _PlainText:
     def pair(self, text: str) -> Pair:
         if self.decided is None and "\t" in text:
             self.decided = self.table
-        elif self.decided is None and _BARS.search(text):
+        elif self.decided is None and BARS.search(text):
             self.decided = self.bars
         return (self.decided or self.table).pair(text)
 
@@ -199,7 +198,7 @@ def _begins_with_bars(file: Path) -> bool:
     if not file.is_file():
         return False
     first = next((line.body for line in lines_of(file) if line.body.strip()), b"")
-    return bool(_BARS.search(first.decode("utf-8", errors="replace")))
+    return bool(BARS.search(first.decode("utf-8", errors="replace")))
 
 
 def parse_columns(columns: str) -> Columns:
@@ -208,6 +207,27 @@ def parse_columns(columns: str) -> Columns:
         raise UsageError(f"--columns {columns}: expected source:target, counted from 1, for example 1:2 or 1+2:3.")
     source, target = (tuple(int(number) - 1 for number in side.split("+")) for side in columns.split(":"))
     return Columns(source, target)
+
+
+def line_text(line: Line) -> str:
+    """The text of a line, or a LineError where it is too long or not UTF-8."""
+    if line.too_long:
+        raise LineError("too long", f"longer than {LINE_LIMIT:,} bytes")
+    try:
+        return line.body.decode("utf-8")
+    except UnicodeDecodeError as error:
+        where = f"byte {line.body[error.start]:#04x} at offset {line.offset + error.start:,} of the file"
+        raise LineError("invalid UTF-8", f"not valid UTF-8 ({where})") from None
+
+
+def shape_of(file: File, cells: list[str]) -> str:
+    """The file and the columns of one of its lines, for a message."""
+    shown = ", ".join(f"{i} {_sample(cell)}" for i, cell in enumerate(cells[:_MOST_SHOWN], start=1))
+    return f"{name_of(file)}: {column_count(len(cells))} ({shown}{', …' if len(cells) > _MOST_SHOWN else ''})"
+
+
+def column_count(count: int) -> str:
+    return "1 column" if count == 1 else f"{count:,} columns"
 
 
 def _cells(text: str, quotes: bool) -> list[str]:
@@ -220,10 +240,6 @@ def _cells(text: str, quotes: bool) -> list[str]:
 def _instead(text: str) -> str:
     """What a line without a TAB may be separated by."""
     return next((f", not by {name}" for mark, name in ((",", "commas"), (";", "semicolons")) if mark in text), "")
-
-
-def _columns(count: int) -> str:
-    return "1 column" if count == 1 else f"{count:,} columns"
 
 
 def _sample(cell: str) -> str:

@@ -1,4 +1,5 @@
-"""Quality of translations against references: BLEU, chrF and TER by sacrebleu, error rates by jiwer, exact match.
+"""Quality of answers against references: BLEU, chrF and TER by sacrebleu, error rates by jiwer, exact match; of labels
+and tags accuracy and F1.
 
 A metric counts something in each sentence, and its value is a function of the sums. So a part of a corpus, or a sample
 drawn from it a thousand times, costs a sum and no second look at the text. A sentence may have several references.
@@ -16,7 +17,23 @@ from typing import Any, Literal
 import numpy as np
 from numpy.typing import NDArray
 
-MetricName = Literal["exact_match", "bleu", "chrf", "ter", "cer", "wer"]
+from regarde.evaluation import labels
+
+MetricName = Literal[
+    "exact_match",
+    "bleu",
+    "chrf",
+    "ter",
+    "cer",
+    "wer",
+    "accuracy",
+    "macro_f1",
+    "micro_f1",
+    "token_accuracy",
+    "span_f1",
+    "span_precision",
+    "span_recall",
+]
 References = Sequence[Sequence[str]]  # for each sentence one or more
 Rows = NDArray[np.float64]  # (sentences, things counted)
 
@@ -58,6 +75,13 @@ METRICS: dict[MetricName, Metric] = {
     "ter": Metric("ter", "TER", False),
     "cer": Metric("cer", "character error rate", False, percent=True),
     "wer": Metric("wer", "symbol error rate", False, percent=True),
+    "accuracy": Metric("accuracy", "accuracy", True, percent=True),
+    "macro_f1": Metric("macro_f1", "macro F1", True, percent=True),
+    "micro_f1": Metric("micro_f1", "micro F1", True, percent=True),
+    "token_accuracy": Metric("token_accuracy", "token accuracy", True, percent=True),
+    "span_f1": Metric("span_f1", "span F1", True, percent=True),
+    "span_precision": Metric("span_precision", "span precision", True, percent=True),
+    "span_recall": Metric("span_recall", "span recall", True, percent=True),
 }
 
 
@@ -84,9 +108,18 @@ def measure(name: MetricName, hypotheses: Sequence[str], references: Sequence[st
 
 
 def count(
-    name: MetricName, hypotheses: Sequence[str], references: References, *, tokenize: str = "13a"
+    name: MetricName,
+    hypotheses: Sequence[str],
+    references: References,
+    *,
+    tokenize: str = "13a",
+    several_labels: bool = False,
 ) -> MetricCounts:
-    """What a metric counts; `tokenize` names sacrebleu's way to cut text into the words of BLEU."""
+    """What a metric counts in each row.
+
+    `tokenize` names sacrebleu's way to cut text into the words of BLEU. With `several_labels`, commas separate the
+    labels of one text.
+    """
     match name:
         case "exact_match":
             return exact_match(hypotheses, references)
@@ -100,6 +133,12 @@ def count(
             return cer(hypotheses, references)
         case "wer":
             return wer(hypotheses, references)
+        case "accuracy" | "macro_f1" | "micro_f1":
+            return _of_labels(name, labels.compared_labels(hypotheses, references, several=several_labels))
+        case "token_accuracy":
+            return MetricCounts(labels.correct_tags(hypotheses, references), _ratio)
+        case "span_f1" | "span_precision" | "span_recall":
+            return _of_spans(name, labels.compared_spans(hypotheses, references))
 
 
 def exact_match(hypotheses: Sequence[str], references: References) -> MetricCounts:
@@ -142,6 +181,21 @@ def wer(hypotheses: Sequence[str], references: References) -> MetricCounts:
     import jiwer
 
     return _by_jiwer(jiwer.process_words, hypotheses, references)
+
+
+def _of_labels(name: Literal["accuracy", "macro_f1", "micro_f1"], rows: list[labels.Compared]) -> MetricCounts:
+    match name:
+        case "accuracy":
+            return MetricCounts(labels.correct_rows(rows), _ratio)
+        case "macro_f1":
+            return MetricCounts(labels.overlap_by_class(rows), labels.mean_f1)
+        case "micro_f1":
+            return MetricCounts(labels.overlap(rows), labels.f1)
+
+
+def _of_spans(name: Literal["span_f1", "span_precision", "span_recall"], rows: list[labels.Compared]) -> MetricCounts:
+    value_of = {"span_f1": labels.f1, "span_precision": labels.precision, "span_recall": labels.recall}[name]
+    return MetricCounts(labels.overlap(rows), value_of)
 
 
 def _by_sacrebleu(metric: Any, hypotheses: Sequence[str], references: References) -> MetricCounts:

@@ -1,0 +1,154 @@
+"""Which task a file is for, judged from its first lines.
+
+tagging          a token and its columns on each line, blank lines between sentences, and few different tags
+classification   two columns, one of them a small closed set of labels, in either order
+translation      two columns of text, or more columns
+modeling         one column: language modeling
+
+A set of labels is closed if it is small compared with the number of rows and each label has several texts.
+"""
+
+from __future__ import annotations
+
+import json
+import math
+from collections import Counter
+from collections.abc import Sequence
+from dataclasses import dataclass
+from itertools import islice
+from pathlib import Path
+from typing import Literal
+
+from regarde.data.conll import cells_of, is_boundary, is_comment
+from regarde.data.formats import BARS, Columns
+from regarde.data.lines import lines_of
+from regarde.errors import counted
+
+TaskKind = Literal["translation", "modeling", "classification", "tagging"]
+
+LOOKED_AT = 20_000  # lines
+FEWEST_ROWS = 10  # of a table whose columns may be labels
+MOST_LABELS = 200  # and no more than twice the square root of the number of rows
+TEXTS_PER_LABEL = 3  # different ones, on average
+LABEL_WORDS, LABEL_CHARACTERS = 4, 60  # a label has no more
+ALIKE = 0.98  # the share of lines that have as many columns as most, in a file of tagged sentences
+SENTENCE_TOKENS = 1.5  # the mean length from which blank lines enclose sentences and are not between all lines
+_SHOWN = 4  # labels in a reason
+_LONGEST_SHOWN = 20  # characters of each
+
+
+@dataclass(frozen=True)
+class TaskGuess:
+    """A task, why, and the columns of what is given and what is wanted where they are not the first and the second."""
+
+    kind: TaskKind
+    reason: str  # one sentence
+    columns: str | None = None
+
+
+def first_lines(file: Path) -> list[str]:
+    """The lines that a guess looks at."""
+    return [line.body.decode("utf-8", errors="replace") for line in islice(lines_of(file), LOOKED_AT)]
+
+
+def infer_task(lines: Sequence[str], name: str, columns: Columns | None = None) -> TaskGuess:
+    """The task of a file of this name that begins with these lines; `columns` are those that the user chose."""
+    suffix = Path(name.removesuffix(".gz")).suffix.lower()
+    if suffix == ".jsonl":
+        return _of_records(lines)
+    if guess := _tagging(lines, columns):
+        return guess
+    rows = [line for line in lines if line and not line.isspace()]
+    tabs = sum("\t" in row for row in rows)
+    if 2 * tabs > len(rows):
+        return _of_table(rows, columns)
+    if 2 * sum(bool(BARS.search(row)) for row in rows) > len(rows):
+        sides = [BARS.split(row) for row in rows]
+        return _of_pairs([(side[0], side[1]) for side in sides if len(side) == 2], "source ||| target")
+    if suffix == ".csv":  # which no task reads; that is said where the file is read
+        return TaskGuess("translation", "The name ends in .csv.")
+    without = f"{counted(tabs, 'line')} with a TAB among {len(rows):,}" if tabs else "no line has a TAB"
+    return TaskGuess("modeling", f"One column of text: {without}.")
+
+
+def _tagging(lines: Sequence[str], columns: Columns | None) -> TaskGuess | None:
+    separator = "\t" if 2 * sum("\t" in line for line in lines) > sum(not is_boundary(line) for line in lines) else " "
+    rows: list[list[str]] = []
+    sentences, inside = 0, False
+    for line in lines:
+        if is_boundary(line):
+            inside = False
+        elif not is_comment(line, cells := cells_of(line, separator), len(rows[0]) if rows else 0):
+            rows.append(cells)
+            sentences += not inside
+            inside = True
+    if sentences < 2 or len(rows) < SENTENCE_TOKENS * sentences:
+        return None
+    width, times = Counter(map(len, rows)).most_common(1)[0]
+    if width < 2 or times < ALIKE * len(rows):
+        return None
+    rows = [row for row in rows if len(row) == width]
+    if sum(" " in row[0] or " " in row[1] for row in rows) > (1 - ALIKE) * len(rows):
+        return None
+    candidates = [columns.target[0]] if columns else range(1, width)
+    tags = {i: kinds for i in candidates if i < width and (kinds := _closed([row[i] for row in rows]))}
+    if width > 2:
+        tags = {i: kinds for i, kinds in tags.items() if kinds > 1}  # an unused column has one
+    if not tags:
+        return None
+    found = ", ".join(f"{counted(kinds, 'different tag')} in column {i + 1}" for i, kinds in islice(tags.items(), 2))
+    return TaskGuess("tagging", f"Blank lines separate {sentences:,} sentences, one token a line: {found}.")
+
+
+def _of_table(rows: Sequence[str], columns: Columns | None) -> TaskGuess:
+    table = [row.split("\t") for row in rows]
+    width = Counter(map(len, table)).most_common(1)[0][0]
+    table = [row for row in table if len(row) == width]
+    if columns and max(*columns.source, *columns.target) < width:
+        pairs = [
+            ("\t".join(row[i] for i in columns.source), "\t".join(row[i] for i in columns.target)) for row in table
+        ]
+        return _of_pairs(pairs, f"{width} columns")
+    if width == 2:
+        return _of_pairs([(row[0], row[1]) for row in table], "two columns", either=columns is None)
+    return TaskGuess("translation", f"{width} columns.")
+
+
+def _of_records(lines: Sequence[str]) -> TaskGuess:
+    pairs = []
+    for line in lines:
+        try:
+            record = json.loads(line)
+        except (ValueError, RecursionError):
+            continue  # which is said where the file is read
+        if isinstance(record, dict) and all(isinstance(record.get(key), str) for key in ("source", "target")):
+            pairs.append((record["source"], record["target"]))
+    return _of_pairs(pairs, "source and target")
+
+
+def _of_pairs(pairs: Sequence[tuple[str, str]], what: str, *, either: bool = False) -> TaskGuess:
+    """Classification if the second of each pair is a label or, with `either`, the first."""
+    for side, columns in ((1, None), (0, "2:1")) if either else ((1, None),):
+        labels, texts = [pair[side] for pair in pairs], {pair[1 - side] for pair in pairs}
+        count = _closed(labels)
+        if len(pairs) >= FEWEST_ROWS and count and len(texts) >= TEXTS_PER_LABEL * count:
+            where = f"column {side + 1}" if either else "the target"
+            reason = f"{where} has {counted(count, 'different label')} ({_sample(labels)}) for {len(texts):,} texts"
+            return TaskGuess("classification", f"{reason[0].upper()}{reason[1:]}.", columns)
+    return TaskGuess("translation", f"{what[0].upper()}{what[1:]}, neither a small set of labels.")
+
+
+def _closed(cells: Sequence[str]) -> int:
+    """How many different labels there are; 0 if they are no closed set."""
+    kinds = set(cells)
+    if len(kinds) > min(MOST_LABELS, 2 * math.sqrt(len(cells))):
+        return 0
+    labels = all(len(one) <= LABEL_CHARACTERS and len(one.split()) <= LABEL_WORDS for one in kinds)
+    return len(kinds) if labels else 0
+
+
+def _sample(labels: Sequence[str]) -> str:
+    """The most frequent ones."""
+    common = [label for label, _ in Counter(labels).most_common(_SHOWN + 1)]
+    shown = [label if len(label) <= _LONGEST_SHOWN else f"{label[:_LONGEST_SHOWN]}…" for label in common[:_SHOWN]]
+    return ", ".join([*shown, "…"] if len(common) > _SHOWN else shown)
