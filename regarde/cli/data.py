@@ -29,6 +29,8 @@ def data(
 ) -> None:
     """The data sets that come with Regarde, as lines of source TAB target.
 
+    The target is a text, a label or one tag for each character. Text for a language model is plain lines.
+
     Without --split, train is printed, while --out and --check take all three.
 
     Example: regarde data dates --split test --links | head -3
@@ -45,12 +47,15 @@ def data(
         if out is not None or links:
             raise UsageError("--check prints and writes no data. Leave out --out and --links.")
         _print(f"{name}\t{part}\t{chosen.check(part)}\tok" for part in (SPLITS if split is None else [split]))
-    elif out is None:
+        return
+    if links and not chosen.has_links():
+        raise UsageError(f"{name} has no gold links. Leave out --links.")
+    if out is None:
         _print(example.line(links=links) for example in chosen.split("train" if split is None else split))
     elif split is None:
         _write_all(chosen, out, links)
     else:
-        _write(chosen, split, out / f"{split}.tsv" if out.is_dir() else out, links)
+        _write(chosen, split, out / _file(chosen, split) if out.is_dir() else out, links)
 
 
 def _listing() -> Iterator[str]:
@@ -58,8 +63,9 @@ def _listing() -> Iterator[str]:
 
     for entry in DATASETS.values():
         sizes = ", ".join(f"{split} {size:,}" for split, size in entry.sizes.items())
-        yield f"{entry.name:<8} {entry.summary} ({sizes})"
-        yield f"{'':<8} {entry.sample.source} -> {entry.sample.target}"
+        source, target, _ = entry.sample
+        yield f"{entry.name:<10} {entry.task}: {entry.summary} ({sizes})"
+        yield f"{'':<10} {source} -> {target}" if source else f"{'':<10} {target}"
 
 
 def _print(lines: Iterator[str]) -> None:
@@ -76,9 +82,13 @@ def _write_all(chosen: Dataset, folder: Path, links: bool) -> None:
     except OSError as error:
         raise DiskError(f"{folder}: cannot be made ({error.strerror}). Give another --out.") from None
     for split in SPLITS:
-        _refuse_existing(folder / f"{split}.tsv")
+        _refuse_existing(folder / _file(chosen, split))
     for split in SPLITS:
-        _write(chosen, split, folder / f"{split}.tsv", links)
+        _write(chosen, split, folder / _file(chosen, split), links)
+
+
+def _file(chosen: Dataset, split: str) -> str:
+    return f"{split}.{'txt' if chosen.task == 'modeling' else 'tsv'}"
 
 
 def _write(chosen: Dataset, split: str, path: Path, links: bool) -> None:

@@ -1,4 +1,4 @@
-"""The data sets that come with Regarde: made on the spot, the same on every machine, with gold links.
+"""The data sets that come with Regarde: made on the spot, the same on every machine, most with gold links.
 
 They need no download. The SHA-256 of each split is written here, so that a number measured on one is a number on all.
 """
@@ -9,15 +9,16 @@ import difflib
 import hashlib
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass
-from typing import get_args
+from typing import Literal, get_args
 
-from regarde.data import dates, toys
+from regarde.data import dateparts, dates, diary, languages, toys
 from regarde.data.dates import Example, Split
 from regarde.errors import DataError, UsageError
 
 __all__ = ["DATASETS", "SPLITS", "Dataset", "Example", "Split", "dataset", "digest"]
 
 SPLITS: tuple[Split, ...] = get_args(Split)
+_BABEL = f"The dates are made with Babel {dates.BABEL}: pip install babel=={dates.BABEL}"
 
 
 @dataclass(frozen=True)
@@ -31,10 +32,15 @@ class Dataset:
     digests: Mapping[Split, str]
     generate: Callable[[Split], Iterator[Example]]
     remedy: str = "Please report it."  # what to do where the data differs from its digests
+    task: Literal["translation", "classification", "tagging", "modeling"] = "translation"
 
     def split(self, name: str) -> Iterator[Example]:
         """The examples of a split, in an order that is always the same."""
         return self.generate(self._known(name))
+
+    def has_links(self) -> bool:
+        """Whether the gold links of its examples are known."""
+        return bool(next(self.generate("valid")).links)
 
     def check(self, name: str) -> str:
         """The SHA-256 of a split; a DataError if it is not the one written here."""
@@ -81,7 +87,7 @@ DATASETS: dict[str, Dataset] = {
             "test": "3413a431d8f820ef1655f58ec3f48a1081ec24cd6c44f4b24209c33c26f273ea",
         },
         generate=dates.examples,
-        remedy=f"The dates are made with Babel {dates.BABEL}: pip install babel=={dates.BABEL}",
+        remedy=_BABEL,
     ),
     "copy": Dataset(
         name="copy",
@@ -118,5 +124,51 @@ DATASETS: dict[str, Dataset] = {
             "test": "8ffdd956cc9e1cda9d0bccb0d6bbd138724496962f9791d46991cf16d42760e1",
         },
         generate=toys.sort,
+    ),
+    "languages": Dataset(
+        name="languages",
+        summary="written dates in 31 languages -> the language",
+        sample=Example("Dienstag, 7. März 2023", "de"),
+        sizes=languages.SIZES,
+        digests={
+            "train": "7099bff6255d92a4ce8d3e01444b64fbd4dc4c8fc23cf675cd46fa45a1e31515",
+            "valid": "dd6f572d07191566da409a23d2fbf98c90fe9f4f1d41986605a7c4717d6460e8",
+            "test": "219113c7fed0e554d5224b42c7e0247542a60bf68c1263d22d481b77d15fa3c8",
+        },
+        generate=languages.examples,
+        remedy=_BABEL,
+        task="classification",
+    ),
+    "date-parts": Dataset(
+        name="date-parts",
+        summary="written dates in 31 languages -> the part that each character belongs to",
+        sample=Example("2023/3/7", "year year year year other month other day"),
+        sizes=dateparts.SIZES,
+        digests={
+            "train": "0ea5bac8995ecc0a7ef9f046b929f387db648bfd18602ceb4f77428489a2e8e5",
+            "valid": "3847e5423c5be6f3bccb8c7e8fd84a14de6197923e863f7ce373128e8bb32eb6",
+            "test": "f70e953f8462e92b2b5c46e6089c786b124fbc51fe2163c414a6770cb10f1bd7",
+        },
+        generate=dateparts.examples,
+        remedy=_BABEL,
+        task="tagging",
+    ),
+    "diary": Dataset(
+        name="diary",
+        summary="lines of English about today and the days around it",
+        sample=Example(
+            "",
+            "Today is Tuesday, 7 March 2023. Tomorrow is Wednesday, 8 March 2023. "
+            "Three days ago it was Saturday, 4 March 2023. In a week it is Tuesday, 14 March 2023.",
+        ),
+        sizes=diary.SIZES,
+        digests={
+            "train": "7d6ee81c1dde6142807f5b9cf1e65e26b93dd4c8f3cb080ccebed6cc69c7bcd4",
+            "valid": "84a2869532e2e33b6848dd3fbd8fc97866b85bc39ae0d408710367950aa9db8f",
+            "test": "2c41c9ae58c1870d3a45a4a76ef02755c399c497c55d82f140827ed7821d6ce8",
+        },
+        generate=diary.examples,
+        remedy=_BABEL,
+        task="modeling",
     ),
 }

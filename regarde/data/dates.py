@@ -20,6 +20,7 @@ import unicodedata
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cache
+from itertools import islice
 from random import Random
 from typing import Literal, NamedTuple, TypeVar
 
@@ -89,7 +90,8 @@ class DateStyle:
     format: str
     pieces: tuple[Piece, ...]
 
-    def write(self, date: datetime.date) -> Written:
+    def fields(self, date: datetime.date) -> Iterator[tuple[Field, str]]:
+        """The fields and literals of the written date, in order, each with its text."""
         index: dict[Field, int] = {
             "year": date.year - _FIRST_YEAR,
             "month": date.month - 1,
@@ -97,31 +99,53 @@ class DateStyle:
             "weekday": date.weekday(),
             "fixed": 0,
         }
+        for piece in self.pieces:
+            yield piece.field, piece.texts[index[piece.field]]
+
+    def write(self, date: datetime.date) -> Written:
         text = ""
         spans: dict[Field, Span] = {}
-        for piece in self.pieces:
-            start = len(text)
-            text += piece.texts[index[piece.field]]
-            spans[piece.field] = Span(start, len(text))
+        for field, part in self.fields(date):
+            spans[field] = Span(len(text), len(text) + len(part))
+            text += part
         return Written(text, spans)
 
 
 def examples(split: Split) -> Iterator[Example]:
     """The examples of a split, always the same; a calendar date belongs to one split, a source occurs once."""
-    dates = _dates(split)
+    for style, date in islice(pairs(split, _SEED), SIZES[split]):
+        text, spans = style.write(date)
+        yield Example(text, date.isoformat(), _links(spans["year"], spans["month"], spans["day"]))
+
+
+def pairs(split: Split, seed: str) -> Iterator[tuple[DateStyle, datetime.date]]:
+    """Styles and dates of a split without end, of all locales equally; no text occurs twice or has two readings."""
+    dates = calendar(split)
     ambiguous = _ambiguous(styles())
     locales = list(_by_locale().values())
-    rng = Random(f"{_SEED} {split}")
+    rng = Random(f"{seed} {split}")
     seen: set[str] = set()
-    while len(seen) < SIZES[split]:
+    while True:
         date = draw(rng, dates)
         style = draw(rng, draw(rng, locales))
-        written = style.write(date)
-        if written.text in seen or _shape(written.text) in ambiguous:
-            continue
-        seen.add(written.text)
-        spans = written.spans
-        yield Example(written.text, date.isoformat(), _links(spans["year"], spans["month"], spans["day"]))
+        text = style.write(date).text
+        if text not in seen and _shape(text) not in ambiguous:
+            seen.add(text)
+            yield style, date
+
+
+def calendar(split: Split) -> list[datetime.date]:
+    """The calendar dates of a split; each date belongs to one split."""
+    first = datetime.date(_FIRST_YEAR, 1, 1).toordinal()
+    last = datetime.date(_LAST_YEAR, 12, 31).toordinal()
+    rng = Random(_SEED)
+    order = sorted(range(first, last + 1), key=lambda _: rng.random())
+    # each split has a part of the calendar as large as its part of the examples
+    unit = len(order) / sum(SIZES.values())
+    valid = round(unit * SIZES["valid"])
+    test = valid + round(unit * SIZES["test"])
+    part = {"valid": order[:valid], "test": order[valid:test], "train": order[test:]}[split]
+    return [datetime.date.fromordinal(day) for day in part]
 
 
 @cache
@@ -134,8 +158,13 @@ def styles() -> tuple[DateStyle, ...]:
             pattern = _pattern(locale, name)
             if (locale, name) not in _NO_ERA and pattern not in patterns.values() and _reads_alike(pattern):
                 patterns[name] = pattern
-        found += [DateStyle(locale, name, _pieces(locale, pattern)) for name, pattern in patterns.items()]
+        found += [style(locale, name) for name in patterns]
     return tuple(found)
+
+
+def style(locale: str, name: str) -> DateStyle:
+    """The locale's format of that name, whether or not it is taken into the data."""
+    return DateStyle(locale, name, _pieces(locale, _pattern(locale, name)))
 
 
 def typed(text: str) -> str:
@@ -150,19 +179,6 @@ def digits(locale: str) -> dict[int, str]:
 
     zero = ord(_ZERO[Locale.parse(locale).default_numbering_system])
     return {ord("0") + digit: chr(zero + digit) for digit in range(10)}
-
-
-def _dates(split: Split) -> list[datetime.date]:
-    first = datetime.date(_FIRST_YEAR, 1, 1).toordinal()
-    last = datetime.date(_LAST_YEAR, 12, 31).toordinal()
-    rng = Random(_SEED)
-    order = sorted(range(first, last + 1), key=lambda _: rng.random())
-    # each split has a part of the calendar as large as its part of the examples
-    unit = len(order) / sum(SIZES.values())
-    valid = round(unit * SIZES["valid"])
-    test = valid + round(unit * SIZES["test"])
-    part = {"valid": order[:valid], "test": order[valid:test], "train": order[test:]}[split]
-    return [datetime.date.fromordinal(day) for day in part]
 
 
 def _by_locale() -> dict[str, list[DateStyle]]:
@@ -260,16 +276,22 @@ def _check_babel() -> None:
 
 
 class Example(NamedTuple):
-    """A source, its target, and the gold links (source character, target character) where they are known."""
+    """A source, its target, and the gold links (source character, target character) where they are known.
+
+    A line of text for a language model is a target; its source is empty.
+    """
 
     source: str
     target: str
     links: tuple[tuple[int, int], ...] = ()
 
     def line(self, *, links: bool) -> str:
-        """Tab-separated, without the line's end; the links, if wanted, in Pharaoh format as a third column."""
-        pair = f"{self.source}\t{self.target}"
-        return f"{pair}\t{' '.join(f'{i}-{j}' for i, j in self.links)}" if links else pair
+        """Tab-separated, without the line's end; the links, if wanted and known, in Pharaoh format as a third column.
+
+        A target without a source is the whole line.
+        """
+        pair = f"{self.source}\t{self.target}" if self.source else self.target
+        return f"{pair}\t{' '.join(f'{i}-{j}' for i, j in self.links)}" if links and self.links else pair
 
 
 def draw(rng: Random, items: Sequence[Item]) -> Item:

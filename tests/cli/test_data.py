@@ -33,8 +33,8 @@ def run(*arguments: str) -> str:
 def test_alone_it_lists_every_data_set_with_sizes_and_an_example():
     printed = run()
     for name, entry in DATASETS.items():
-        assert f"{name} " in printed
-        assert f"{entry.sample.source} -> {entry.sample.target}" in printed
+        assert f"{name:<10} {entry.task}: {entry.summary}" in printed
+        assert f" {entry.sample.source} -> {entry.sample.target}".removeprefix("  -> ") in printed
     assert "train 40,000, valid 1,000, test 2,000" in printed
 
 
@@ -42,6 +42,20 @@ def test_a_split_is_printed_as_pairs():
     lines = run("reverse", "--split", "valid").split("\n")
     assert len(lines) == 501
     assert all(line.split("\t")[0][::-1] == line.split("\t")[1] for line in lines[:-1])
+
+
+def test_a_label_and_tags_are_the_second_column():
+    for name in ("languages", "date-parts"):
+        rows = [line.split("\t") for line in run(name, "--split", "valid").splitlines()]
+        assert rows == [[example.source, example.target] for example in DATASETS[name].split("valid")]
+
+
+def test_text_for_a_language_model_is_plain_lines(tmp_path: Path):
+    printed = run("diary", "--split", "valid")
+    assert printed.splitlines() == [example.target for example in DATASETS["diary"].split("valid")]
+    run("diary", "--out", str(tmp_path))
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["test.txt", "train.txt", "valid.txt"]
+    assert tmp_path.joinpath("valid.txt").read_text(encoding="utf-8") == printed
 
 
 def test_train_is_printed_where_no_split_is_named():
@@ -114,6 +128,8 @@ def test_check_fails_where_the_data_differs(monkeypatch):
         (["copy", "--split", "dev"], "no such split"),
         (["--links"], "an option without a data set"),
         (["copy", "--check", "--links"], "--check prints and writes no data"),
+        (["date-parts", "--links"], r"date-parts has no gold links\. Leave out --links"),
+        (["diary", "--split", "test", "--links"], r"diary has no gold links\. Leave out --links"),
     ],
 )
 def test_a_wrong_command_is_a_usage_error(arguments, message):
