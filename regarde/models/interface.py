@@ -89,6 +89,10 @@ class Decoder(nn.Module, ABC, Generic[StateT, MemoryT]):
     def unroll(self, previous: Tensor, state: StateT, memory: MemoryT) -> tuple[Tensor, StateT]:
         """Any number of words on.  (B, T) -> logits (B, T, V)"""
 
+    def best(self, encoding: Encoding) -> list[tuple[int, ...]]:
+        """The likeliest whole answer of each row without its EOS, where a decoder can tell; nothing where it cannot."""
+        return []
+
     def width(self, source_length: int, steps: int) -> int:
         """How many columns of `past` are words of a sentence after so many steps."""
         return steps if self.looks_back else source_length

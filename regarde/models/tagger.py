@@ -78,10 +78,12 @@ class TagDecoder(Decoder[State, Emissions]):
         soft = self.training and self.A is None
         return logits if soft else certain(logits, ends), State(past=past)
 
-    def best(self, memory: Emissions) -> list[list[int]]:
-        """The likeliest tagging of each row, EOS last: Viterbi."""
+    def best(self, encoding: Encoding) -> list[tuple[int, ...]]:
+        """The likeliest tagging of each row: Viterbi."""
+        if self.A is None:
+            return []
+        memory, A = self.remember(encoding), self.A
         P = certain(memory.P, torch.zeros_like(memory.P[..., 0], dtype=torch.bool))  # no control is a tag
-        A = torch.zeros_like(P[0, 0]).expand(P.shape[2], -1) if self.A is None else self.A
         found = []
         for emitted, n in zip(P, memory.lengths.tolist(), strict=True):
             score, back = A[BOS], []
@@ -93,7 +95,7 @@ class TagDecoder(Decoder[State, Emissions]):
             tags = [int((score + A[:, EOS]).argmax())] if n else []
             for came in reversed(back):
                 tags.append(int(came[tags[-1]]))
-            found.append([*reversed(tags), EOS])
+            found.append(tuple(reversed(tags)))
         return found
 
 

@@ -30,7 +30,10 @@ def greedily(
     prefixes: Sequence[Prefix] | None = None,
     watch: Watching | None = None,
 ) -> list[list[Hypothesis]]:
-    """Choose the likeliest word at each step."""
+    """Choose the likeliest word at each step, or follow the whole answer that the decoder knows to be the best."""
+    if best := model.decoder.best(encoding):
+        prefixes = prefixes and [own if own.ids else Prefix(ids) for own, ids in zip(prefixes, best, strict=True)]
+        prefixes = prefixes or [Prefix(ids) for ids in best]
     walked = walk(model, encoding, search.rules, lambda scores, _: scores.argmax(dim=-1), prefixes, watch)
     return [[hypothesis] if hypothesis else [] for hypothesis in walked]
 

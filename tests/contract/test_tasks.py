@@ -74,6 +74,7 @@ WRITING: dict[str, ModelConfig] = {
     ),
 }
 CONFIGS = {**READING, **WRITING}
+FIELDS = [config for config in READING.values() if getattr(config, "crf", False)]
 SOURCES = [[5, 6, 7, 8, 9, 10], [12], [4, 4, 11], [9, 5, 7, 12, 6, 8, 10, 4, 11]]
 RULES = Rules(max_ratio=1.0, max_extra=8, allow_unknown=False)
 SEARCHES: dict[str, Search] = {
@@ -164,7 +165,9 @@ def test_the_order_of_a_batch_changes_nothing(model: Model, sources: Pairs, sear
         assert_same(one, other)
 
 
-def test_beam_of_one_is_greedy(model: Model, sources: Pairs) -> None:
+def test_beam_of_one_is_greedy(name: str, model: Model, sources: Pairs) -> None:
+    if CONFIGS[name] in FIELDS:
+        pytest.skip("greedy search takes the best of all taggings, which a beam of one may miss")
     one = Beam(size=1, alpha=0.0, rules=RULES)
     for narrow, greedy in zip(find(model, sources, one), find(model, sources, SEARCHES["greedy"]), strict=True):
         assert_same(narrow, greedy)

@@ -12,6 +12,7 @@ from torch import Tensor
 
 from regarde.data.batch import collate, collate_source
 from regarde.models import ClassifierConfig, Model, ModelConfig, TaggerConfig
+from regarde.search import Greedy
 from regarde.text.tokenizers import BOS, EOS
 from regarde.training.loss import word_loss
 from regarde.training.step import seeded
@@ -121,10 +122,12 @@ def test_teacher_forcing_is_the_likelihood_over_all_taggings(
 
 def test_viterbi_is_the_best_of_all_taggings(tagger: Model, taggings: dict[tuple[int, ...], float]) -> None:
     with torch.no_grad():
-        memory = tagger.decoder.remember(tagger.encode(collate_source([SENTENCE, [8], SENTENCE[:2]])))
-        found = tagger.decoder.best(memory)
-    assert found[0] == [*max(taggings, key=taggings.__getitem__), EOS]
-    assert [len(tags) for tags in found] == [5, 2, 3]
+        found = tagger.decoder.best(tagger.encode(collate_source([SENTENCE, [8], SENTENCE[:2]])))
+        ((greedy,),) = Greedy()(tagger, tagger.encode(collate_source([SENTENCE])))
+    best = max(taggings, key=taggings.__getitem__)
+    assert found[0] == best
+    assert [len(tags) for tags in found] == [4, 1, 2]
+    assert greedy.ids == (*best, EOS)
 
 
 def test_a_field_learns_from_transitions_as_from_words(tagger: Model) -> None:
