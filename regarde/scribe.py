@@ -11,6 +11,7 @@ from regarde.alignment.unknown import replacements
 from regarde.errors import DataError, FolderError, UsageError
 from regarde.search import Greedy, Hypothesis, Search
 from regarde.search.settings import NO_PREFIX, Prefix
+from regarde.tasks import TaskConfig, TranslationTask
 from regarde.text import EOS, NO_WORD, Text, TextConfig, Tokenizer
 from regarde.translation import Translation
 
@@ -19,6 +20,7 @@ from regarde.translation import Translation
 class ScribeConfig:
     """The part of a configuration that says how text is read and answers are searched: all but the model."""
 
+    task: TaskConfig = field(default_factory=TranslationTask)
     source_language: str = ""  # BCP 47, where known
     target_language: str = ""
     text: TextConfig = field(default_factory=TextConfig)

@@ -92,7 +92,7 @@ def _held_out(tables: Table) -> list[Pair]:
         from regarde.training.prepare import read
 
         made = recipe.parse(tables)
-        return read(made.data, made.training.seed, []).valid[:MOST_PAIRS]
+        return read(made.data, made.task, made.training.seed, []).valid[:MOST_PAIRS]
     except (RegardeError, ModuleNotFoundError) as error:
         told = missing_extra(error) if isinstance(error, ModuleNotFoundError) else error
         warn(f"not compared, as the run's validation data cannot be read: {str(told).rstrip('.')}. Or give --data.")

@@ -143,6 +143,12 @@ def read_tagged(
     return _tagged(formats, header, on_error, report)
 
 
+def read_texts(files: Sequence[File], *, on_error: OnError = "stop", report: Report) -> Iterator[Pair]:
+    """The lines of some files that are not blank, each as the second of a pair whose first is empty."""
+    _require(files)
+    return _texts(files, on_error, report)
+
+
 class _ParsedLine(NamedTuple):
     """A line that is a pair, or why it is none."""
 
@@ -185,6 +191,27 @@ def _parallel(
         rows = _ask_quotes(rows, QuoteCount(str(source)), QuoteCount(str(target)))
     yield from _kept(rows, on_error, report)
     _finish([source, target], before, on_error, report)
+
+
+def _texts(files: Sequence[File], on_error: OnError, report: Report) -> Iterator[Pair]:
+    before = report.kept
+    for file in files:
+        yield from _kept(_text_rows(file, report), on_error, report)
+    _finish(list(files), before, on_error, report)
+
+
+def _text_rows(file: File, report: Report) -> Iterator[_ParsedLine]:
+    for line in lines_of(file):
+        if not line.body.strip():
+            continue
+        _note(line, report)
+        try:
+            text = line_text(line)
+            _check("text", text)
+        except LineError as error:
+            yield _ParsedLine(file, line, None, error)
+        else:
+            yield _ParsedLine(file, line, Pair("", text), None)
 
 
 def _tagged(formats: list[TaggedFormat], header: bool | None, on_error: OnError, report: Report) -> Iterator[Pair]:

@@ -12,15 +12,13 @@ import numpy as np
 from numpy.typing import NDArray
 
 from regarde.errors import DataError
-from regarde.evaluation.metrics import Metric, MetricCounts, Rows
+from regarde.evaluation.metrics import MetricCounts, Rows
 from regarde.evaluation.testset import TestSet
 from regarde.scribe import Sentence
 from regarde.search import Search
 from regarde.text import CONTROLS, UNK, normalization
 from regarde.translate import Translator
 from regarde.translation import Translation
-
-PERPLEXITY = Metric("perplexity", "perplexity", False, digits=3)
 
 
 @dataclass(frozen=True, eq=False)

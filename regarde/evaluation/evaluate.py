@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
-from regarde.evaluation.answers import PERPLEXITY, Answers, normalized
+from regarde.evaluation.answers import Answers, normalized
 from regarde.evaluation.bootstrap import Bootstrap, Interval, interval
 from regarde.evaluation.groups import Grouping, by_length, by_unknown
-from regarde.evaluation.metrics import METRICS, Metric, MetricCounts, MetricName, count
+from regarde.evaluation.metrics import METRICS, PERPLEXITY, Metric, MetricCounts, MetricName, count
 from regarde.evaluation.testset import TestSet
 from regarde.text import infer
 

@@ -83,6 +83,12 @@ METRICS: dict[MetricName, Metric] = {
     "span_precision": Metric("span_precision", "span precision", True, percent=True),
     "span_recall": Metric("span_recall", "span recall", True, percent=True),
 }
+PERPLEXITY = Metric("perplexity", "perplexity", False, digits=3)
+
+
+def judging(name: MetricName | Literal["perplexity"]) -> Metric:
+    """The metric of that name, or perplexity, which is no function of texts."""
+    return PERPLEXITY if name == "perplexity" else METRICS[name]
 
 
 PACKAGES: dict[MetricName, str] = {

@@ -32,6 +32,7 @@ from regarde.folder.manifest import BULKY, CARD, CONFIG, LARGEST_HEADER, MANIFES
 from regarde.folder.weights import LARGEST, SCALE, Precision, stored_kinds
 from regarde.models import BahdanauConfig, Model, ModelConfig
 from regarde.scribe import ScribeConfig
+from regarde.tasks import of_model
 from regarde.text import Text, load_text
 from regarde.translate import Translator
 
@@ -60,6 +61,10 @@ class Blueprint(ScribeConfig):
     model: ModelConfig = field(default_factory=BahdanauConfig)
 
     def __post_init__(self) -> None:
+        answered = of_model(self.model.kind)
+        if answered.kind != self.task.kind:
+            given = f"task.kind = {self.task.kind}, but model.kind = {self.model.kind}, which is for {answered.kind}"
+            raise ConfigError(f"{given}. Change one of them.")
         if self.model.kind == "transformer":
             self.text.check_tying(self.model.tying)
 

@@ -98,12 +98,11 @@ class Vocabulary:
         assert len(self._ids) == len(self.symbols), "a symbol occurs twice"
 
     @classmethod
-    def build(cls, stream: Iterable[str], size: int) -> Vocabulary:
-        """The `size` most frequent symbols of a stream, ties in the order of the symbols themselves."""
+    def build(cls, stream: Iterable[str], size: int, least: int = 1) -> Vocabulary:
+        """The `size` most frequent symbols of a stream that occur `least` times, ties in the order of the symbols."""
         counts = Counter(stream)
-        symbols = sorted(
-            (symbol for symbol in counts if _storable(symbol)), key=lambda symbol: (-counts[symbol], symbol)
-        )
+        known = (symbol for symbol in counts if _storable(symbol) and counts[symbol] >= least)
+        symbols = sorted(known, key=lambda symbol: (-counts[symbol], symbol))
         return cls(symbols[:size])
 
     @classmethod
@@ -153,10 +152,10 @@ class SymbolTokenizer(Tokenizer):
         self.ends = scheme.ends
 
     @classmethod
-    def train(cls, scheme: Scheme, texts: Iterable[str], size: int) -> SymbolTokenizer:
-        """Keep the most frequent symbols, `size` ids in all."""
+    def train(cls, scheme: Scheme, texts: Iterable[str], size: int, least: int = 1) -> SymbolTokenizer:
+        """Keep the most frequent symbols that occur `least` times, `size` ids in all."""
         symbols = (symbol for text in texts for symbol in scheme.split(text))
-        vocabulary = Vocabulary.build(symbols, size - len(CONTROLS))
+        vocabulary = Vocabulary.build(symbols, size - len(CONTROLS), least)
         if not vocabulary.symbols:
             raise DataError("The texts hold no symbol to build a vocabulary from. Give a corpus that is not empty.")
         return cls(scheme, vocabulary)
@@ -336,6 +335,10 @@ class WordsConfig(_SymbolConfig):
     scheme = Words
     kind: Literal["words"] = "words"
     size: VocabularySize = 30_000
+    least: Annotated[int, Bound(1, 10**6)] = 1  # times that a word must occur to be known
+
+    def train(self, texts: Iterable[str]) -> Tokenizer:
+        return SymbolTokenizer.train(self.scheme(), texts, self.size, self.least)
 
 
 @dataclass(frozen=True)

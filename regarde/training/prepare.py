@@ -7,7 +7,7 @@ import math
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, cast
 
 import numpy as np
 import torch
@@ -16,13 +16,13 @@ from numpy.typing import NDArray
 from regarde.config import Table
 from regarde.data import sampling
 from regarde.data.batch import EncodedPairs
-from regarde.data.corpus import Report, read_pairs, read_parallel
+from regarde.data.corpus import Report, read_parallel
 from regarde.data.datasets import DATASETS, Split
 from regarde.data.formats import Pair
 from regarde.data.lines import File
 from regarde.errors import DataError, UsageError, counted
-from regarde.evaluation.metrics import MetricName
-from regarde.text import Text, TokenizerConfig, infer
+from regarde.tasks import TaskConfig
+from regarde.text import Text
 from regarde.training import recipe as recipes
 from regarde.training.guided import Guide, digest, read_guide
 from regarde.training.recipe import DataConfig, Recipe, length
@@ -77,7 +77,7 @@ def prepare(tables: Table, *, text: Text | None = None, processes: int = 1) -> P
     notes: list[str] = []
     recipe = recipes.parse(tables)  # mistakes are reported before any data is read
     data = recipe.data
-    pairs, train_pairs, valid_pairs = read(data, recipe.training.seed, notes)
+    pairs, train_pairs, valid_pairs = read(data, recipe.task, recipe.training.seed, notes)
     recipe = _infer(recipe, tables, train_pairs, notes)
     text = text or recipe.text.train(train_pairs)
     train = _encode(train_pairs, text, data, "training", notes)
@@ -127,18 +127,20 @@ class Pairs(NamedTuple):
     valid: list[Pair]
 
 
-def read(data: DataConfig, seed: int, notes: list[str]) -> Pairs:
+def read(data: DataConfig, task: TaskConfig, seed: int, notes: list[str]) -> Pairs:
     """The data that a recipe names; remarks about it are added to the notes."""
     embedded = data.name in DATASETS and not (data.source or data.target)
     pairs = (
-        _embedded(data.name, "train", notes) if embedded else _read_files(_training_files(data), data, "data", notes)
+        _embedded(data.name, "train", notes)
+        if embedded
+        else _read_files(_training_files(data), data, task, "data", notes)
     )
     if len(pairs) < FEWEST_PAIRS:
         raise DataError(f"{len(pairs)} pair in the data: training needs at least {FEWEST_PAIRS}. Give more data.")
     if len({pair.target for pair in pairs}) == 1:
         notes.append("warning: all targets are equal, so there is nothing to learn but that one answer")
     if data.valid:
-        return Pairs(pairs, pairs, _read_files(data.valid, data, "validation", notes))
+        return Pairs(pairs, pairs, _read_files(data.valid, data, task, "validation", notes))
     if embedded:
         return Pairs(pairs, pairs, _embedded(data.name, "valid", notes))
     train, valid = sampling.split(pairs, seed=seed)
@@ -173,16 +175,16 @@ def _training_files(data: DataConfig) -> list[str]:
     return [data.name]
 
 
-def _read_files(names: Sequence[str], data: DataConfig, purpose: str, notes: list[str]) -> list[Pair]:
+def _read_files(names: Sequence[str], data: DataConfig, task: TaskConfig, purpose: str, notes: list[str]) -> list[Pair]:
     report = Report()
     header, quotes, on_error = data.header, data.quotes, data.on_error
-    if len(names) == 2:
+    if len(names) == 2 and task.kind == "translation":
         source, target = map(Path, names)
         pairs = read_parallel(source, target, header=header, quotes=quotes, on_error=on_error, report=report)
     else:
         files: list[File] = ["-" if name == "-" else Path(name) for name in names]
         columns = data.columns or None
-        pairs = read_pairs(files, columns=columns, header=header, quotes=quotes, on_error=on_error, report=report)
+        pairs = task.read(files, columns=columns, header=header, quotes=quotes, on_error=on_error, report=report)
     found = list(pairs)
     notes += [f"{purpose}: {report.summary()}", *filter(None, [report.warning()])]
     return found
@@ -190,20 +192,18 @@ def _read_files(names: Sequence[str], data: DataConfig, purpose: str, notes: lis
 
 def _infer(recipe: Recipe, tables: Table, pairs: Sequence[Pair], notes: list[str]) -> Recipe:
     """Choose tokenizers by each side's text and the metric by the target's tokenizer, unless the tables have them."""
-    sources, targets = [pair.source for pair in pairs[:SAMPLE]], [pair.target for pair in pairs[:SAMPLE]]
-    source = recipe.text.source if _has(tables, "text", "source") else _tokenizer("source", sources, notes)
-    target = recipe.text.target if _has(tables, "text", "target") else _tokenizer("target", targets, notes)
-    recipe = replace(recipe, text=replace(recipe.text, source=source, target=target))
+    task, text, chosen = recipe.task, recipe.text, {}
+    open_ = [side for side in ("source", "target") if not _has(tables, "text", side)]
+    if open_:
+        sides = task.tokenizers(pairs[:SAMPLE])
+        chosen = {side: getattr(sides, side) for side in open_}
+        notes += [f"{side}: {guess.reason}" for side, guess in chosen.items()]
+        text = replace(text, shared=text.shared or sides.shared, **{s: guess.config for s, guess in chosen.items()})
+    recipe = replace(recipe, text=text)
     if not _has(tables, "training", "metric"):
-        metric: MetricName = "bleu" if recipe.text.target.kind == "sentencepiece" else "exact_match"
+        metric = cast(Any, task.metric(recipe.text.target))
         recipe = replace(recipe, training=replace(recipe.training, metric=metric))
     return recipe
-
-
-def _tokenizer(side: str, texts: Sequence[str], notes: list[str]) -> TokenizerConfig:
-    guess = infer(texts)
-    notes.append(f"{side}: {guess.reason}")
-    return guess.config
 
 
 def _has(tables: Table, *keys: str) -> bool:

@@ -189,7 +189,7 @@ class TrainingConfig:
     valid_pairs: Size = 500  # translated at each validation; the loss is taken over all
     save_every: Count = 0  # steps between checkpoints, besides those of the validations; 0: every ten minutes
     patience: Count = 0  # validations without a better metric before stopping; 0 = never stop early
-    metric: MetricName = "exact_match"
+    metric: MetricName | Literal["perplexity"] = "exact_match"
     keep: Annotated[int, Bound(2, 1000)] = 2  # checkpoints, the newest ones; to average them later
     tensorboard: bool = False  # the metrics also as TensorBoard reads them
 

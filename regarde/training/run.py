@@ -23,7 +23,7 @@ import torch
 import regarde
 from regarde.data.datasets import DATASETS
 from regarde.errors import DiskError, UsageError
-from regarde.evaluation.metrics import METRICS, Metric
+from regarde.evaluation.metrics import Metric, judging
 from regarde.folder import model as folder
 from regarde.folder.manifest import CHECKPOINTS, LOCK, locked
 from regarde.models.interface import Model
@@ -231,7 +231,7 @@ def model_card(recipe: Recipe, model: Model, state: TrainingState) -> str:
     data = recipe.data
     found = "none yet"
     if state.last:
-        metric = METRICS[recipe.training.metric].show(state.last.value)
+        metric = judging(recipe.training.metric).show(state.last.value)
         found = f"loss {state.last.loss:.4f}, {metric}, after {state.last.step:,} steps"
     name = data.name or f"{data.source} and {data.target}"
     languages = f"{recipe.source_language or 'not stated'} -> {recipe.target_language or 'not stated'}"

@@ -13,6 +13,8 @@ from regarde import config
 from regarde.config import Table
 from regarde.data.corpus import OnError
 from regarde.data.datasets import DATASETS
+from regarde.data.formats import parse_columns
+from regarde.data.kinds import TaskGuess, first_lines, infer_task
 from regarde.engines.devices import settled_threads
 from regarde.engines.native import NativeEngine, TensorKind, Unfit
 from regarde.errors import RegardeWarning, UsageError
@@ -22,6 +24,7 @@ from regarde.folder.manifest import CHECKPOINTS
 from regarde.models import Model
 from regarde.native import library
 from regarde.native.settings import flattened
+from regarde.tasks import TASKS, TaskConfig, of_model
 from regarde.training import presets
 from regarde.training.board import Board, writer_class
 from regarde.training.checkpoint import Checkpoint
@@ -32,7 +35,6 @@ from regarde.training.run import Outcome, Progress, RunFolder, RunWriter, Traini
 from regarde.training.trainer import Trainer
 from regarde.translate import Translator
 
-PRESET = "rnnsearch-small"
 DROPOUT = 0.3  # for the user's own pairs, which are mostly few and read many times
 
 
@@ -151,13 +153,33 @@ def compose(
     Without a preset and a recipe, the preset is rnnsearch-small, with more dropout for the user's own pairs. A recipe
     is laid over a preset only if one is given.
     """
-    below = presets.preset(preset or PRESET).recipe if preset or recipe is None else {}
-    if _is_default(data, preset, recipe):
-        below = config.merge(below, {"model": {"dropout": DROPOUT}})
     above = config.read(recipe) if recipe else {}
     above.pop("about", None)  # a preset's file is a recipe too; its description is not trained
-    given = {"data": _stated(data)}
+    task, guess = _task(data, presets.preset(preset).recipe if preset else above, settings)
+    below = presets.preset(preset or task.preset).recipe if preset or recipe is None else {}
+    if _is_default(data, preset, recipe) and task.kind == "translation":
+        below = config.merge(below, {"model": {"dropout": DROPOUT}})
+    given = {"data": {**_stated(data), **({"columns": guess.columns} if guess and guess.columns else {})}}
+    if task.kind != "translation":
+        given["task"] = {"kind": task.kind}
     return config.override(config.merge(config.merge(below, above), given), settings)
+
+
+def _task(data: Table, tables: Table, settings: Sequence[str]) -> tuple[TaskConfig, TaskGuess | None]:
+    """The task that the settings, the model or the data set say, or else the one that the data look like."""
+    said = config.override(tables, [each for each in settings if each.startswith(("task.kind=", "model.kind="))])
+    if "task" in said:
+        return config.typed(TaskConfig, said["task"], "task"), None
+    if "model" in said:
+        return of_model(said["model"].get("kind", "")), None
+    name = data.get("name", "")
+    if name in DATASETS:
+        return TASKS[DATASETS[name].task], None
+    if not name or name == "-" or not Path(name).is_file():
+        return TASKS["translation"], None
+    columns = data.get("columns")
+    guess = infer_task(first_lines(Path(name)), name, parse_columns(columns) if columns else None)
+    return TASKS[guess.kind], guess
 
 
 def request(
@@ -189,8 +211,11 @@ def request(
     else:
         tables = compose(data, preset=preset, recipe=recipe, settings=settings)
         where = tables["data"]
-        if _is_default(data, preset, recipe) and tables["model"].get("dropout") == DROPOUT:  # unless --set changed it
-            notes = [f"model: {PRESET}, with dropout {DROPOUT} for pairs of your own"]
+        task = TASKS[tables["task"]["kind"] if "task" in tables else "translation"]
+        if preset is None and recipe is None and task.kind != "translation":
+            notes = [f"task: {task.kind}. Otherwise: --set task.kind=translation", f"model: {task.preset}"]
+        elif _is_default(data, preset, recipe) and tables["model"].get("dropout") == DROPOUT:  # unless --set changed it
+            notes = [f"model: {task.preset}, with dropout {DROPOUT} for pairs of your own"]
         path = out or (named_folder(where.get("name") or where.get("source", "")) if resume else None)
     return TrainingRequest(tables, path, settings, resume, exact, device, threads, notes)
 

@@ -21,7 +21,7 @@ import torch
 
 from regarde import config
 from regarde.errors import ConfigError, RegardeError, Stopped, counted, is_out_of_memory
-from regarde.evaluation.metrics import METRICS
+from regarde.evaluation.metrics import judging
 from regarde.folder.manifest import CHECKPOINTS
 from regarde.models.interface import Model
 from regarde.training.checkpoint import Checkpoint, Snapshot, TrainingState, ValidationResult, spread
@@ -53,7 +53,7 @@ class Trainer:
         self.recipe = prepared.recipe
         self.device = device
         self.world = world
-        self.metric = METRICS[self.recipe.training.metric]
+        self.metric = judging(self.recipe.training.metric)
         with seeded(self.recipe.training.seed):
             text = prepared.text
             self.model: Model = self.recipe.model.build(len(text.source), len(text.target)).to(device)
@@ -227,8 +227,8 @@ class _Loop:
         """Validate, save a checkpoint, and publish the model if it is the best so far."""
         paused = time.perf_counter()
         trainer, metric = self.trainer, self.trainer.metric
-        value = validation_metric(trainer.prepared, trainer.model, trainer.world)
         loss = validation_loss(trainer.prepared, trainer.model, trainer.device, trainer.world)
+        value = validation_metric(trainer.prepared, trainer.model, trainer.world, loss)
         judged = ValidationResult(state.step, loss, value, paused - self.began)
         better = state.best is None or (
             value > state.best.value if metric.higher_is_better else value < state.best.value

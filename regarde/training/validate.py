@@ -5,6 +5,8 @@ All processes share the work, and each gets the same result.
 
 from __future__ import annotations
 
+import math
+
 import numpy as np
 import torch
 
@@ -34,9 +36,11 @@ def validation_loss(prepared: Prepared, model: Model, device: torch.device | str
     return float(sum(loss for loss, _ in shares) / sum(count for _, count in shares))
 
 
-def validation_metric(prepared: Prepared, model: Model, world: World) -> float:
-    """The run's metric of greedy translations."""
+def validation_metric(prepared: Prepared, model: Model, world: World, loss: float) -> float:
+    """The run's metric: of greedy answers, or of the loss alone."""
     recipe, text = prepared.recipe, prepared.text
+    if recipe.training.metric == "perplexity":
+        return math.exp(min(loss, 100.0))
     chosen = prepared.valid_pairs[: recipe.training.valid_pairs]
     translator = Translator(
         text=text,

@@ -1,0 +1,41 @@
+"""What is given and what is wanted. One file = one task; a task says, and does nothing else:
+
+    read         files -> rows, each a pair of texts: what is given, what is wanted
+    tokenizers   how both become tokens
+    metric       how an answer is judged while a model trains
+    models       which kinds of models answer it, and `preset`, the one that is trained unless another is named
+
+A label is a text of one token, tags are as many words as there are tokens, and of a language model nothing is given: so
+training, search, evaluation and serving handle rows, tokens and answers, and never ask for the task.
+"""
+
+from regarde.tasks.classification import ClassificationTask
+from regarde.tasks.interface import Sides, Task
+from regarde.tasks.modeling import ModelingTask
+from regarde.tasks.tagging import TaggingTask
+from regarde.tasks.translation import TranslationTask
+
+TaskConfig = TranslationTask | ClassificationTask | TaggingTask | ModelingTask
+TASKS: dict[str, TaskConfig] = {
+    "translation": TranslationTask(),
+    "classification": ClassificationTask(),
+    "tagging": TaggingTask(),
+    "modeling": ModelingTask(),
+}
+
+__all__ = [
+    "TASKS",
+    "ClassificationTask",
+    "ModelingTask",
+    "Sides",
+    "TaggingTask",
+    "Task",
+    "TaskConfig",
+    "TranslationTask",
+    "of_model",
+]
+
+
+def of_model(kind: str) -> TaskConfig:
+    """The task that a kind of model answers."""
+    return next((task for task in TASKS.values() if kind in task.models), TASKS["translation"])

@@ -1,0 +1,26 @@
+"""Translation: a text is given, another one is wanted."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import ClassVar, Literal
+
+from regarde.data.formats import Pair
+from regarde.tasks.interface import Sides, Task
+from regarde.text.inference import infer
+from regarde.text.sides import TokenizerConfig
+
+
+@dataclass(frozen=True)
+class TranslationTask(Task):
+    """Pairs of texts."""
+
+    preset: ClassVar[str] = "rnnsearch-small"
+    kind: Literal["translation"] = "translation"
+
+    def tokenizers(self, pairs: Sequence[Pair]) -> Sides:
+        return Sides(infer([pair.source for pair in pairs]), infer([pair.target for pair in pairs]))
+
+    def metric(self, target: TokenizerConfig) -> str:
+        return "bleu" if target.kind == "sentencepiece" else "exact_match"
