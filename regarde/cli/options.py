@@ -66,7 +66,11 @@ Tokenize = Annotated[
 ]
 Metrics = Annotated[
     str,
-    typer.Option(metavar="NAMES", help="Of exact_match, bleu, chrf, ter, cer, wer: with commas. Else by the data."),
+    typer.Option(
+        metavar="NAMES",
+        help="Of exact_match, bleu, chrf, ter, cer, wer; for labels accuracy, macro_f1, micro_f1; for tags "
+        "token_accuracy, span_f1, span_precision, span_recall: with commas. Else by the data.",
+    ),
 ]
 
 
