@@ -8,7 +8,7 @@ from regarde.visualize.svg import FONTS
 STYLE = f"""
 :root {{
   color-scheme: light dark;
-  --ground: light-dark(#eef0f3, #0b0d11); --paper: light-dark({LIGHT.paper}, {DARK.paper});
+  --paper: light-dark({LIGHT.paper}, {DARK.paper}); --ground: color-mix(in srgb, var(--paper), var(--rule) 40%);
   --rule: light-dark({LIGHT.rule}, {DARK.rule}); --text: light-dark({LIGHT.ink}, {DARK.ink});
   --faint: light-dark({LIGHT.faint}, {DARK.faint}); --mark: light-dark({LIGHT.link}, {DARK.link});
 }}

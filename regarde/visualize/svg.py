@@ -88,7 +88,7 @@ def opening(width: float, height: float, summary: str) -> str:
         f'<svg xmlns="http://www.w3.org/2000/svg" class="regarde" viewBox="0 0 {width:.0f} {height:.0f}" '
         f'width="{width:.0f}" height="{height:.0f}" role="img" aria-label="{clean(summary)}" '
         f'font-family="sans-serif" font-size="13"><style>{STYLE}</style>'
-        f'<rect class="paper" width="100%" height="100%" rx="8" fill="#ffffff"/>'
+        f'<rect class="paper" width="100%" height="100%" rx="8" fill="{LIGHT.paper}"/>'
     )
 
 

@@ -56,11 +56,16 @@ export function ink(position: number, night = dark.value): string {
   return numbers[Math.round(Math.min(Math.max(position, 0), 1) * (numbers.length - 1))];
 }
 
-/** The colors of text and links in pictures that can be saved. */
-export const text = (night: boolean): string => (night ? "#efebe4" : "#1d1b18");
+/** The colors of pictures that can be saved: their paper, text and links. */
+export const paper = (night: boolean): string => palette(night).paper;
+export const text = (night: boolean): string => palette(night).ink;
 export const line = (night: boolean): string => palette(night).link;
+
+/** The dashes of curve number `index`, from 0. */
+export const dashes = (index: number): string => colors.dashes[index % colors.dashes.length].map((each) => each * 1.8).join(" ");
 
 function mixed(from: string, to: string, share: number): string {
   const channel = (color: string, i: number) => parseInt(color.slice(2 * i + 1, 2 * i + 3), 16);
-  return `rgb(${[0, 1, 2].map((i) => Math.round(channel(from, i) + (channel(to, i) - channel(from, i)) * share)).join(" ")})`;
+  const between = (i: number) => Math.round(channel(from, i) + (channel(to, i) - channel(from, i)) * share);
+  return "#" + [0, 1, 2].map((i) => between(i).toString(16).padStart(2, "0")).join("");
 }

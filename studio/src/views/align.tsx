@@ -3,7 +3,7 @@ import { useSignal } from "@preact/signals";
 import type { JSX } from "preact";
 import { set, word } from "../address";
 import { Ask } from "../ask";
-import { dark } from "../color";
+import { dark, paper } from "../color";
 import { Heads } from "../components/heads";
 import { DrawnLines, type End, Lines } from "../components/lines";
 import { type Cell, Drawn, Matrix } from "../components/matrix";
@@ -160,7 +160,7 @@ function Exports({ grid, form }: { grid: Grid; form: string }): JSX.Element {
       ) : (
         <DrawnLines source={source} target={target} values={values} label={LABEL} />
       );
-    return svg(drawn, dark.value ? "#141312" : "#ffffff");
+    return svg(drawn, paper(dark.value));
   };
   const saved = (name: string, text: string, kind: string) => download(name, new Blob([text], { type: kind }));
   const kinds: [string, () => void][] = [

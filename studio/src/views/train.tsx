@@ -176,7 +176,7 @@ function Pace(): JSX.Element {
   return (
     <div class="story pace">
       {shown.map((each) => (
-        <Curves key={each} title={titled(each)} unit={UNITS[each] ?? name(each)} curves={[curve(each)]} />
+        <Curves narrow key={each} title={titled(each)} unit={UNITS[each] ?? name(each)} curves={[curve(each)]} />
       ))}
     </div>
   );
