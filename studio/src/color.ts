@@ -36,6 +36,14 @@ still.addEventListener("change", () => (motionless.value = still.matches));
 
 const palette = (night: boolean) => (night ? colors.dark : colors.light);
 
+/** The upper end of the scale, as in regarde/visualize/heatmap.py: the least of …, 0.1, 0.2, 0.5, 1 that no weight exceeds. */
+export function top(maps: number[][][]): number {
+  const peak = maps.reduce((most, map) => map.reduce((so, row) => Math.max(so, ...row), most), 0) * (1 - 1e-4);
+  if (peak < 1e-6) return 1;
+  const power = 10 ** Math.floor(Math.log10(peak));
+  return Number(([1, 2, 5, 10].find((each) => peak <= each * power)! * power).toPrecision(3));
+}
+
 /** The color of a weight at a position in 0…1 of the scale. */
 export function heat(position: number, night = dark.value): string {
   const { weights } = palette(night);

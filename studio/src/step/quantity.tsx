@@ -11,6 +11,7 @@ import {
   type Phase,
   type Plan,
   queryFormula,
+  scoreName,
   stateFormula,
 } from "../model";
 import { chosen, model, part, trace } from "../session";
@@ -43,7 +44,7 @@ const Stated = ({ children }: { children: JSX.Element | null }): JSX.Element | n
 const stated = (formula: string | undefined): JSX.Element | null => (formula ? latex(formula) : null);
 const source = (j: number): string => trace.value!.source_tokens[j];
 
-/** The first numbers of a vector, as one would begin to read it out. */
+/** The first numbers of a vector. */
 function begun(vector: number[]): JSX.Element {
   const [a, b, c] = vector;
   return vector.length > 3 ? m`( ${a} , ${b} , ${c} , … )` : m`( ${a} , ${b} )`;
@@ -51,15 +52,13 @@ function begun(vector: number[]): JSX.Element {
 
 function States({ plan, j }: Props): JSX.Element {
   const S = trace.value!.source_tokens.length;
-  const shown = opened.value.j === null && plan.place === "none" ? S - 1 : j; // what goes on is what it ends with
+  const shown = opened.value.j === null && plan.place === "none" ? S - 1 : j; // the decoder uses the last state
   const state = trace.value!.states?.[shown];
   return (
     <>
       <Saying>
-        The encoder has read all {S} tokens.
-        {plan.place === "none"
-          ? " Only its last state is used."
-          : " Each has a state, and attention chooses among them."}
+        The encoder computes a state for each of the {S} source tokens.
+        {plan.place === "none" ? " The decoder uses only the last one." : " Attention weighs these states."}
       </Saying>
       <Stated>{encoderFormula(model.value!)}</Stated>
       <Formula>{m`j = 1 , … , S, S = ${String(S)}`}</Formula>
@@ -107,18 +106,18 @@ function Scores({ plan, j }: Props): JSX.Element {
   return (
     <>
       <Saying>
-        How well does <Token of={source(j)} /> match the query of the decoder?
-        {plan.score ? ` The score is ${plan.score}.` : null}
+        The score says how well the state of <Token of={source(j)} /> matches the query of the decoder.
+        {plan.score ? ` The score is ${scoreName(plan.score)}.` : null}
       </Saying>
       <Stated>{stated(plan.formulas.score)}</Stated>
       <Stated>{queryFormula(plan)}</Stated>
       {plan.formulas.compared ? (
         <>
-          <Saying>{COMPARED[plan.mechanism] ?? "The state is replaced by"}</Saying>
+          <Saying>{COMPARED[plan.mechanism] ?? "In this formula, the state is replaced by"}</Saying>
           <Formula>{latex(plan.formulas.compared)}</Formula>
         </>
       ) : null}
-      {plan.mechanism === "monotonic" ? <Saying>A learned r is added to every score.</Saying> : null}
+      {plan.mechanism === "monotonic" ? <Saying>A learned bias r is added to every score.</Saying> : null}
       {energies.value ? (
         <Formula>{m`e_{${String(t.value + 1)},${String(j + 1)}} = ${fixed(energy)}`}</Formula>
       ) : (
@@ -129,40 +128,42 @@ function Scores({ plan, j }: Props): JSX.Element {
 }
 
 const COMPARED: Record<string, string> = {
-  coverage: "Past attention counts too: the state is replaced by",
-  "multi-head": "Each head has its own projections, which replace state and query",
+  coverage: "The score also depends on earlier attention: in its formula, the state is replaced by",
+  "multi-head": "Each head projects state and query: in the formula, they are replaced by",
 };
 
-/** Large scores are counted from the highest, which changes nothing and keeps numbers readable. */
+/** From large scores the largest is subtracted: the weights stay the same, and the numbers are readable. */
 function Weights({ plan, j }: Props): JSX.Element {
   const [step, place] = [String(t.value + 1), String(j + 1)];
   const given = energies.value;
   return (
     <>
-      <Saying>{WEIGHING[plan.mechanism] ?? `Attention of kind ${plan.mechanism} makes weights of the scores.`}</Saying>
+      <Saying>{WEIGHING[plan.mechanism]?.replace("NORMALIZER", capital(plan.normalizer)) ?? `Attention of kind ${plan.mechanism} computes weights from the scores.`}</Saying>
       <Stated>{stated(plan.formulas.weights)}</Stated>
       {given && given[j] !== null ? <Worked plan={plan} energies={given} j={j} /> : null}
       {given ? null : (
         <Formula>{m`α_{${step},${place}} = ${weights.value[j]}`}</Formula>
       )}
       <Saying>
-        <Token of={source(j)} /> gets {percent(weights.value[j])} of the attention
-        {part.value.layer === null || part.value.head === null ? ", on average" : ""}.
+        The weight of <Token of={source(j)} /> is {percent(weights.value[j])}
+        {part.value.layer === null || part.value.head === null ? ", the mean of several heads" : ""}.
       </Saying>
     </>
   );
 }
 
+const capital = (name: string): string => name[0]?.toUpperCase() + name.slice(1);
+
 const WEIGHING: Record<string, string> = {
-  global: "The normalizer turns all scores into weights that add up to one.",
-  coverage: "The normalizer turns all scores into weights that add up to one; past attention is part of the scores.",
+  global: "NORMALIZER turns the scores of all source tokens into weights that add up to one.",
+  coverage: "NORMALIZER turns the scores of all source tokens into weights that add up to one.",
   "local-m": "Scores within a window that moves with each step become weights; outside the window weights are zero.",
   "local-p": "Scores within a window around a predicted position become weights that decrease towards its edges.",
-  monotonic: "Attention moves on from its last position and stops at the first token with a high enough probability.",
-  "multi-head": "Each head turns its own scores into weights that add up to one.",
+  monotonic: "Attention moves right from its last position and stops at the first token whose probability is at least one half.",
+  "multi-head": "NORMALIZER turns the scores of each head into weights that add up to one.",
 };
 
-const NORMALIZERS = ["softmax", "sparsemax"]; // whose numbers are worked out here
+const NORMALIZERS = ["softmax", "sparsemax"]; // whose numbers are computed here
 
 function Worked({ plan, energies: given, j }: { plan: Plan; energies: (number | null)[]; j: number }): JSX.Element {
   const weight = weights.value[j];
@@ -207,7 +208,7 @@ function Context({ plan }: Props): JSX.Element {
           : m`c_{${String(t.value + 1)}} = ${a.weight} h_${A} + ${b.weight} h_${B}`}
       </Formula>
       {contextNorm.value === null ? null : <Formula>{m`|c_{${String(t.value + 1)}}| = ${contextNorm.value}`}</Formula>}
-      {rest > 0.005 ? <Saying>The other tokens together have {percent(rest)}.</Saying> : null}
+      {rest > 0.005 ? <Saying>The weights of all other tokens add up to {percent(rest)}.</Saying> : null}
       {context.value ? (
         <>
           <Saying>

@@ -34,7 +34,7 @@ export function Beam(): JSX.Element {
   );
 }
 
-/** Only the beginning is told here; what attention is told belongs to What if. */
+/** Beam uses the forced tokens; changes of attention belong to What if. */
 function wish() {
   if (!model.value || !text.value.trim()) return null;
   const { prefix } = told.value;
@@ -85,7 +85,7 @@ function Grown({ trace }: { trace: Trace }): JSX.Element {
       <Ranking title="Translations found" note={scoring(trace)} all={trace.hypotheses} rank={rank} field="beam.rank" />
       <Numbers
         caption="All candidates of the search, step by step"
-        corner="beginning"
+        corner="prefix"
         columns={[<>step</>, <>token</>, <>log-probability</>, <>score</>, <>result</>]}
         rows={columns.flat().map((node) => ({
           head: said(node.parent),
@@ -110,7 +110,7 @@ function Beginning({ columns }: { trace: Trace; columns: Node[][] }): JSX.Elemen
   return (
     <p class="told">
       <span>
-        goes on from <Say>{visible(said(last))}</Say>
+        continues from <Say>{visible(said(last))}</Say>
       </span>
       <button type="button" class="plain" onClick={() => tell({ prefix: [] })}>
         Start over

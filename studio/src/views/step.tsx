@@ -149,7 +149,7 @@ function StepNumbers({ plan }: { plan: Plan }): JSX.Element {
           caption={`Step ${t.value + 1}: the score and weight of each source token`}
           corner="source"
           columns={["score", "weight"]}
-          rows={tokens.map((head, j) => ({ head, cells: [energies.value ? energies.value[j] : "none: mean of heads", weights.value[j]] }))}
+          rows={tokens.map((head, j) => ({ head, cells: [energies.value ? energies.value[j] : "none (mean of heads)", weights.value[j]] }))}
         />
       )}
     </>

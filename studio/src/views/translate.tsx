@@ -12,7 +12,7 @@ import { Examples } from "../examples";
 import { follow, question } from "../session";
 import { fixed, percent } from "../text";
 
-const SCORE = "Score: log-probability divided by the length penalty of the search; higher is better.";
+const SCORE = "Score: log-probability divided by the length penalty ((5 + n) / 6)^alpha for n tokens (Wu et al. 2016); higher is better.";
 
 type Looked = { side: "source" | "target"; at: number } | null;
 
@@ -76,7 +76,7 @@ function Answer({ found }: { found: Translation }): JSX.Element {
       </Line>
       {rows ? (
         <>
-          <h2>Source, as the model reads it</h2>
+          <h2>Source tokens</h2>
           <Line label="Source tokens" close={runsOn(source)}>
             {source.map((token, s) => (
               <Chip key={s} token={token} tint={tint("source", s)} onLook={look("source", s)} />
@@ -87,21 +87,21 @@ function Answer({ found }: { found: Translation }): JSX.Element {
       <p class="readout" role="status">
         <Told one={one} source={source} rows={rows} looked={looked.value} />
       </p>
-      {all.length > 1 ? <Ranking title="What else it might have said" note={SCORE} all={all} rank={rank} /> : null}
+      {all.length > 1 ? <Ranking title="Translations found" note={SCORE} all={all} rank={rank} /> : null}
       <p>
-        <a href={link("step", { rank: rank || null })}>See how it was made, step by step</a>
+        <a href={link("step", { rank: rank || null })}>Show each step of the decoder</a>
       </p>
       <Numbers
         caption="Each token, its probability, and the source token with the largest weight"
         corner="token"
-        columns={rows ? ["probability", "looks at", "weight"] : ["probability"]}
+        columns={rows ? ["probability", "attends most to", "weight"] : ["probability"]}
         rows={one.tokens.map((token, t) => ({ head: token, cells: [Math.exp(one.token_scores[t]), ...(rows ? strongest(source, rows[t]) : [])] }))}
       />
     </article>
   );
 }
 
-/** Row t speaks of token t: the model's offset applied. */
+/** Row t belongs to token t: the model's offset is applied. */
 const explained = (rows: number[][], offset: number): number[][] =>
   rows.map((row, t) => rows[t + offset] ?? row.map(() => 0));
 
@@ -121,7 +121,7 @@ interface ToldProps {
 function Told({ one, source, rows, looked }: ToldProps): JSX.Element {
   if (!looked) {
     const hint = rows ? "Point at a token to see which tokens it attends to, or which attend to it." : "This model has no attention.";
-    return <span class="quiet">{hint} The redder the line under a token, the lower its probability.</span>;
+    return <span class="quiet">{hint} The line under a token is redder for a lower probability.</span>;
   }
   const { side, at } = looked;
   const mine = side === "source" ? source[at] : one.tokens[at];
@@ -136,7 +136,7 @@ function Told({ one, source, rows, looked }: ToldProps): JSX.Element {
     <>
       <Token of={mine} />
       {side === "target" ? ` ${percent(Math.exp(one.token_scores[at]))}` : ""}
-      {best.length ? (side === "source" ? ", looked at by" : ", looks at") : ""}
+      {best.length ? (side === "source" ? ", attended to by" : ", attends to") : ""}
       {best.map(({ token, weight }, i) => (
         <span key={i}>
           {" "}

@@ -15,7 +15,7 @@ import { typing } from "../keys";
 import { beam, follow, model, text, trace as looked } from "../session";
 import { shape, type Trace } from "../trace";
 
-/** A search by itself, and the same search as it was told. */
+/** A search without and with the changes. */
 export interface Pair {
   alone: Trace;
   told: Trace;
@@ -82,7 +82,7 @@ function Told({ pair }: { pair: Pair }): JSX.Element {
       <StepControls pair={pair} step={step} attentive={layers > 0} />
       <p class="honest">
         If a change alters the translation, the model uses these weights here. It does not follow that the weights caused the unchanged
-        translation: attention is a place to look, not proof of cause{" "}
+        translation: attention weights are evidence, not proof of cause{" "}
         <span class="quiet">(Jain and Wallace 2019; Wiegreffe and Pinter 2019)</span>.
       </p>
     </>
