@@ -95,7 +95,7 @@ async function one<Q, A>(
 }
 
 /** The request of the address; null without a model or a sentence. */
-export function question(): api.Asked | null {
+export function question(): api.TranslateRequest | null {
   if (!model.value || !text.value.trim()) return null;
   return { model: model.value.name, text: text.value, beam: beam.value, n_best: Math.min(beam.value, 5) };
 }

@@ -7,10 +7,12 @@ import re
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pytest
 
 import regarde
 from regarde.studio import enclosed
+from regarde.visualize import Heatmap, save
 from regarde.visualize.style import DARK, LIGHT
 from tests.browser.conftest import Look
 from tests.browser.test_exploring import TEXT, hash_of
@@ -129,6 +131,15 @@ def test_nothing_is_cut_without_a_hint_on_a_phone(look: Look, scheme: str) -> No
             summary.click()
         page.wait_for_timeout(150)
         assert page.evaluate(CUT) == [], view
+
+
+def test_a_saved_heat_map_is_not_cut_without_a_hint_on_a_phone(look: Look, tmp_path: Path) -> None:
+    file = tmp_path / "map.html"
+    save(Heatmap(tuple("abcde" * 8), tuple("abcde"), np.full((5, 40), 0.025)), file)
+    page = look("", base=file.as_uri(), width=390).page
+    page.locator("summary").click()
+    page.wait_for_timeout(150)
+    assert page.evaluate(CUT) == []
 
 
 FORMULAS = {  # the model, the phase, what its formula says, what it must not say

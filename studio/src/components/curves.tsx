@@ -100,7 +100,7 @@ export function Curves({ title, unit, curves, logarithmic = false, narrow = fals
         {told ? <line class="here" x1={x(told.step)} x2={x(told.step)} y1={TOP} y2={H - BOTTOM} /> : null}
       </svg>
       <Numbers
-        caption={title}
+        caption={`${title} at each step`}
         corner="step"
         columns={curves.map(({ name }) => name)}
         digits={4}

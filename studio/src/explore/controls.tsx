@@ -65,7 +65,7 @@ function Weights({ pair, step, now }: { pair: Pair; step: number; now: Moment })
         onRelease={(source) => change(new Map([...pins].filter(([s]) => s !== source)))}
       />
       <Numbers
-        caption={`Weights of step ${step + 1}, unchanged and changed`}
+        caption={`weights of step ${step + 1}, unchanged and changed`}
         corner="source"
         columns={[<>unchanged</>, <>changed</>]}
         rows={tokens.map((head, s) => ({ head, cells: [were[s], weights[s]] }))}

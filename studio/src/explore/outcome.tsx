@@ -39,7 +39,7 @@ export function Outcome({ pair, step }: { pair: Pair; step: number }): JSX.Eleme
         )}
       </p>
       <Numbers
-        caption="Each step without and with the changes: the token and its probability"
+        caption="the token of each step and its probability, unchanged and changed"
         corner="step"
         columns={[<>unchanged</>, <>probability</>, <>changed</>, <>probability</>]}
         rows={Array.from({ length: Math.max(old.ids.length, now.ids.length) }, (_, t) => ({
@@ -90,7 +90,7 @@ function Version({ name, said, marked, mark, given, rows, step, source, top }: V
         ))}
       </Line>
       {rows[0]?.length ? (
-        <Map label={`${name}: attention weights of each step`} said={said.tokens} source={source} rows={rows} step={step} top={top} />
+        <Map label={`attention weights, ${name.toLowerCase()}`} said={said.tokens} source={source} rows={rows} step={step} top={top} />
       ) : null}
     </article>
   );

@@ -37,7 +37,7 @@ interface Props {
   j: number; // the source token in question
 }
 
-const Saying = ({ children }: { children: ComponentChildren }): JSX.Element => <p class="saying">{children}</p>;
+const Text = ({ children }: { children: ComponentChildren }): JSX.Element => <p class="saying">{children}</p>;
 /** A formula, where the model states it. */
 const Stated = ({ children }: { children: JSX.Element | null }): JSX.Element | null =>
   children ? <Formula>{children}</Formula> : null;
@@ -56,23 +56,23 @@ function States({ plan, j }: Props): JSX.Element {
   const state = trace.value!.states?.[shown];
   return (
     <>
-      <Saying>
+      <Text>
         The encoder computes a state for each of the {S} source tokens.
         {plan.place === "none" ? " The decoder uses only the last one." : " Attention weighs these states."}
-      </Saying>
+      </Text>
       <Stated>{encoderFormula(model.value!)}</Stated>
       <Formula>{m`j = 1 , … , S, S = ${String(S)}`}</Formula>
       {state ? (
         <>
-          <Saying>
+          <Text>
             The state of <Token of={source(shown)} /> has {state.length} numbers:
-          </Saying>
+          </Text>
           <Formula>
             <>
               {m`h_${String(shown + 1)} =`} {begun(state)}
             </>
           </Formula>
-          <Vector values={state} top={largest.value} label={`The state of ${source(shown)}`} />
+          <Vector values={state} top={largest.value} label={`the state of ${source(shown)}`} />
           <Formula>{m`|h_${String(shown + 1)}| = ${length(state)}`}</Formula>
         </>
       ) : null}
@@ -84,7 +84,7 @@ function State(): JSX.Element {
   const before = moment.value!.branch.token;
   return (
     <>
-      <Saying>
+      <Text>
         {t.value ? (
           <>
             The previous token is <Token of={before} />.
@@ -93,9 +93,9 @@ function State(): JSX.Element {
           "There is no previous token yet."
         )}{" "}
         The decoder computes its next state.
-      </Saying>
+      </Text>
       <Stated>{stateFormula(model.value!)}</Stated>
-      {cellNote(model.value!) ? <Saying>{cellNote(model.value!)}</Saying> : null}
+      {cellNote(model.value!) ? <Text>{cellNote(model.value!)}</Text> : null}
       <Formula>{m`t = ${String(t.value + 1)}, y_{t−1} = ${before}`}</Formula>
     </>
   );
@@ -105,23 +105,23 @@ function Scores({ plan, j }: Props): JSX.Element {
   const energy = energies.value?.[j];
   return (
     <>
-      <Saying>
+      <Text>
         The score says how well the state of <Token of={source(j)} /> matches the query of the decoder.
         {plan.score ? ` The score is ${scoreName(plan.score)}.` : null}
-      </Saying>
+      </Text>
       <Stated>{stated(plan.formulas.score)}</Stated>
       <Stated>{queryFormula(plan)}</Stated>
       {plan.formulas.compared ? (
         <>
-          <Saying>{COMPARED[plan.mechanism] ?? "In this formula, the state is replaced by"}</Saying>
+          <Text>{COMPARED[plan.mechanism] ?? "In this formula, the state is replaced by"}</Text>
           <Formula>{latex(plan.formulas.compared)}</Formula>
         </>
       ) : null}
-      {plan.mechanism === "monotonic" ? <Saying>A learned bias r is added to every score.</Saying> : null}
+      {plan.mechanism === "monotonic" ? <Text>A learned bias r is added to every score.</Text> : null}
       {energies.value ? (
         <Formula>{m`e_{${String(t.value + 1)},${String(j + 1)}} = ${fixed(energy)}`}</Formula>
       ) : (
-        <Saying>Choose one layer and one head to see its scores: the mean of several heads has none.</Saying>
+        <Text>Choose one layer and one head to see its scores: the mean of several heads has none.</Text>
       )}
     </>
   );
@@ -138,16 +138,16 @@ function Weights({ plan, j }: Props): JSX.Element {
   const given = energies.value;
   return (
     <>
-      <Saying>{WEIGHING[plan.mechanism]?.replace("NORMALIZER", capital(plan.normalizer)) ?? `Attention of kind ${plan.mechanism} computes weights from the scores.`}</Saying>
+      <Text>{WEIGHING[plan.mechanism]?.replace("NORMALIZER", capital(plan.normalizer)) ?? `Attention of kind ${plan.mechanism} computes weights from the scores.`}</Text>
       <Stated>{stated(plan.formulas.weights)}</Stated>
       {given && given[j] !== null ? <Worked plan={plan} energies={given} j={j} /> : null}
       {given ? null : (
         <Formula>{m`α_{${step},${place}} = ${weights.value[j]}`}</Formula>
       )}
-      <Saying>
-        The weight of <Token of={source(j)} /> is {percent(weights.value[j])}
+      <Text>
+        The weight of <Token of={source(j)} /> is {fixed(weights.value[j])}
         {part.value.layer === null || part.value.head === null ? ", the mean of several heads" : ""}.
-      </Saying>
+      </Text>
     </>
   );
 }
@@ -200,7 +200,7 @@ function Context({ plan }: Props): JSX.Element {
   const k = sizes.indexOf(Math.max(...sizes));
   return (
     <>
-      <Saying>The context is the sum of the states, each multiplied by its weight.</Saying>
+      <Text>The context is the sum of the states, each multiplied by its weight.</Text>
       <Stated>{stated(plan.formulas.context)}</Stated>
       <Formula>
         {best.length > 2
@@ -208,16 +208,16 @@ function Context({ plan }: Props): JSX.Element {
           : m`c_{${String(t.value + 1)}} = ${a.weight} h_${A} + ${b.weight} h_${B}`}
       </Formula>
       {contextNorm.value === null ? null : <Formula>{m`|c_{${String(t.value + 1)}}| = ${contextNorm.value}`}</Formula>}
-      {rest > 0.005 ? <Saying>The weights of all other tokens add up to {percent(rest)}.</Saying> : null}
+      {rest > 0.005 ? <Text>The weights of all other tokens add up to {percent(rest)}.</Text> : null}
       {context.value ? (
         <>
-          <Saying>
+          <Text>
             The context has {context.value.length} components. The largest, number {k + 1}:
-          </Saying>
+          </Text>
           <Formula>
             {m`${a.weight} × (${states![a.j][k]}) + ${b.weight} × (${states![b.j][k]}) + … = ${context.value[k]}`}
           </Formula>
-          <Vector values={context.value} top={largest.value} label="The context" />
+          <Vector values={context.value} top={largest.value} label="the context" />
         </>
       ) : null}
     </>
@@ -229,15 +229,15 @@ function Candidates({ plan }: Props): JSX.Element {
   const p = (each: { log_probability: number | null }) => Math.exp(each.log_probability ?? -Infinity);
   return (
     <>
-      <Saying>
+      <Text>
         {plan.place === "none" ? "The state gives" : "State and context give"} a probability for every token of the vocabulary.
-      </Saying>
+      </Text>
       <Stated>{outputFormula(model.value!)}</Stated>
       <Formula>{m`p(${first.token}) = exp(${first.log_probability ?? -Infinity}) = ${p(first)}`}</Formula>
       {second ? (
-        <Saying>
+        <Text>
           <Token of={first.token} /> is {ratio(p(first) / p(second))} as likely as <Token of={second.token} />.
-        </Saying>
+        </Text>
       ) : null}
     </>
   );
@@ -248,16 +248,16 @@ function ratio(value: number): string {
   return value < 1.1 ? "about" : `${value.toFixed(value < 10 ? 1 : 0)} times`;
 }
 
-function Said(): JSX.Element {
+function ChosenToken(): JSX.Element {
   const scores = chosen.value!.token_scores;
   const before = scores.slice(0, t.value).reduce((sum, each) => sum + each, 0);
   const now = moment.value!.logProbability;
   const kind = String(trace.value!.search.kind ?? "");
   return (
     <>
-      <Saying>
+      <Text>
         {HOW[kind] ?? ""} The token is <Say>{moment.value!.token}</Say>.
-      </Saying>
+      </Text>
       <Formula>{m`log p(y_1 , … , y_t) = log p(y_1 , … , y_{t−1}) + log p(y_t)`}</Formula>
       <Formula>{m`${before + now} = ${before} + (${now})`}</Formula>
     </>
@@ -278,5 +278,5 @@ const SHOWN: Record<Phase, (props: Props) => JSX.Element> = {
   softmax: Weights,
   context: Context,
   words: Candidates,
-  token: Said,
+  token: ChosenToken,
 };

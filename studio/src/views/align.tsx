@@ -55,7 +55,7 @@ function Aligned({ trace: found, hypothesis }: { trace: Trace; hypothesis: Hypot
       </p>
       <Picture grid={grid} form={form} />
       <Numbers
-        caption="Weights: a row per target token, a column per source token"
+        caption="weights, a row per target token, a column per source token"
         corner="target \ source"
         columns={grid.source}
         rows={grid.target.map((head, t) => ({ head, cells: grid.values[t] }))}
@@ -91,7 +91,7 @@ function Picture({ grid, form }: { grid: Grid; form: string }): JSX.Element {
   return (
     <>
       <p class="readout" role="status">
-        {form === "matrix" ? <ToldCell grid={grid} cell={cell.value} /> : <ToldEnd grid={grid} end={end.value} />}
+        {form === "matrix" ? <CellReadout grid={grid} cell={cell.value} /> : <TokenReadout grid={grid} end={end.value} />}
       </p>
       {form === "matrix" ? (
         <Matrix rows={target} columns={source} values={values} top={top([grid.values])} label={LABEL} active={cell.value} onActive={(next) => (cell.value = next)} />
@@ -104,7 +104,7 @@ function Picture({ grid, form }: { grid: Grid; form: string }): JSX.Element {
 
 const LABEL = "Attention of each target token over the source";
 
-function ToldCell({ grid, cell }: { grid: Grid; cell: Cell | null }): JSX.Element {
+function CellReadout({ grid, cell }: { grid: Grid; cell: Cell | null }): JSX.Element {
   const weight = cell && grid.values[cell.row]?.[cell.column];
   if (!cell || weight === null || weight === undefined)
     return (
@@ -119,7 +119,7 @@ function ToldCell({ grid, cell }: { grid: Grid; cell: Cell | null }): JSX.Elemen
   );
 }
 
-function ToldEnd({ grid, end }: { grid: Grid; end: End | null }): JSX.Element {
+function TokenReadout({ grid, end }: { grid: Grid; end: End | null }): JSX.Element {
   const mine = end && (end.side === "source" ? grid.source : grid.target)[end.at];
   if (!end || mine === undefined || mine === null)
     return <span class="quiet">Point at a token, or move with the arrow keys. A line is as thick as its weight.</span>;

@@ -29,7 +29,7 @@ export function Beam(): JSX.Element {
   return (
     <>
       <Ask />
-      {found.value ? <Grown trace={found.value} /> : told.value.prefix.length ? <StartOver /> : <Examples />}
+      {found.value ? <SearchTree trace={found.value} /> : told.value.prefix.length ? <StartOver /> : <Examples />}
     </>
   );
 }
@@ -41,7 +41,7 @@ function wish() {
   return { model: model.value.name, text: text.value, beam: beam.value, n_best: beam.value, told: { ...NOTHING, prefix } };
 }
 
-function Grown({ trace }: { trace: Trace }): JSX.Element {
+function SearchTree({ trace }: { trace: Trace }): JSX.Element {
   const active = useSignal<Node | null>(null);
   const prefix = told.value.prefix.length;
   const columns = useMemo(() => tree(trace, prefix), [trace]);
@@ -69,7 +69,7 @@ function Grown({ trace }: { trace: Trace }): JSX.Element {
   };
   return (
     <>
-      <Beginning trace={trace} columns={columns} />
+      <Prefix trace={trace} columns={columns} />
       <Tree
         columns={columns}
         chosen={chosen}
@@ -79,12 +79,12 @@ function Grown({ trace }: { trace: Trace }): JSX.Element {
         onKey={press}
       />
       <p class="readout" role="status">
-        <Read node={active.value} />
+        <NodeReadout node={active.value} />
       </p>
       <Legend />
       <Ranking title="Translations found" note={scoring(trace)} all={trace.hypotheses} rank={rank} field="beam.rank" />
       <Numbers
-        caption="All candidates of the search, step by step"
+        caption="all candidates of the search, step by step"
         corner="prefix"
         columns={[<>step</>, <>token</>, <>log-probability</>, <>score</>, <>result</>]}
         rows={columns.flat().map((node) => ({
@@ -103,7 +103,7 @@ function said(node: Node | null): string {
   return tokens.join(tokens.some((token) => [...token].length > 2) ? " " : "");
 }
 
-function Beginning({ columns }: { trace: Trace; columns: Node[][] }): JSX.Element | null {
+function Prefix({ columns }: { trace: Trace; columns: Node[][] }): JSX.Element | null {
   const { prefix } = told.value;
   const last = columns[prefix.length - 1]?.[0];
   if (!last) return null;
@@ -120,7 +120,7 @@ function Beginning({ columns }: { trace: Trace; columns: Node[][] }): JSX.Elemen
   );
 }
 
-function Read({ node }: { node: Node | null }): JSX.Element {
+function NodeReadout({ node }: { node: Node | null }): JSX.Element {
   if (!node) return <span class="quiet">Point at a token, or move with the arrow keys. Click or Enter continues the search from there. The number below a token is its score.</span>;
   return (
     <>

@@ -169,7 +169,7 @@ function Model({ trace, name, step }: { trace: Trace; name: string; step: number
       </p>
       {attentive ? (
         <Map
-          label={`${name}: attention weights of each step${shape(trace).layers * shape(trace).heads > 1 ? ", the mean of all heads" : ""}`}
+          label={`attention weights of ${name}${shape(trace).layers * shape(trace).heads > 1 ? ", the mean of all heads" : ""}`}
           said={said.tokens}
           source={trace.source_tokens}
           rows={rows}
@@ -209,7 +209,7 @@ function AllNumbers({ answers }: { answers: Answer[] }): JSX.Element {
   const steps = Math.max(0, ...told.map(({ trace }) => trace.hypotheses[0].ids.length));
   return (
     <Numbers
-      caption="The token of each model at each step, and its probability"
+      caption="the token of each model at each step, and its probability"
       corner="step"
       columns={told.flatMap(({ name }) => [<>{name}</>, <>probability</>])}
       rows={Array.from({ length: steps }, (_, t) => ({

@@ -140,10 +140,10 @@ const NAMES: Record<string, string> = {
   chrf: "chrF",
   ter: "TER",
   cer: "Character error rate",
-  wer: "Word error rate",
+  wer: "Symbol error rate",
 };
 const UNITS: Record<string, string> = {
-  rate: "learning rate",
+  rate: "factor of the update",
   norm: "Euclidean norm of the gradient",
   tokens_per_second: "target tokens per second",
   exact_match: "share of sentences, 0 to 1",
@@ -151,7 +151,7 @@ const UNITS: Record<string, string> = {
   chrf: "chrF, 0 to 100",
   ter: "edits per 100 reference words",
   cer: "edits per reference character",
-  wer: "edits per reference word",
+  wer: "edits per reference symbol",
 };
 const name = (each: string): string => NAMES[each] ?? each.replaceAll("_", " ");
 

@@ -3,7 +3,7 @@ import { useSignal } from "@preact/signals";
 import type { JSX } from "preact";
 import { useEffect } from "preact/hooks";
 import { go, link, number } from "../address";
-import { type Asked, followed, type Said, type Translation } from "../api";
+import { type TranslateRequest, followed, type Alternative, type Translation } from "../api";
 import { Ask } from "../ask";
 import { Chip, Line, runsOn, Say, Token } from "../components/tokens";
 import { Numbers } from "../components/numbers";
@@ -20,7 +20,7 @@ export function Translate(): JSX.Element {
   const found = useSignal<Translation | null>(null);
   const begun = useSignal<string | null>(null); // the translation so far
   useEffect(() => {
-    const ask = (asked: Asked, signal: AbortSignal) => followed(asked, signal, (part) => (begun.value = part.text));
+    const ask = (asked: TranslateRequest, signal: AbortSignal) => followed(asked, signal, (part) => (begun.value = part.text));
     return follow(question, ask, (answer) => {
       begun.value = null;
       found.value = answer;
@@ -29,13 +29,13 @@ export function Translate(): JSX.Element {
   return (
     <>
       <Ask />
-      {begun.value !== null ? <Begun said={begun.value} /> : found.value ? <Answer found={found.value} /> : <Examples />}
+      {begun.value !== null ? <SoFar said={begun.value} /> : found.value ? <Answer found={found.value} /> : <Examples />}
     </>
   );
 }
 
 /** A translation while it is made. */
-const Begun = ({ said }: { said: string }): JSX.Element => (
+const SoFar = ({ said }: { said: string }): JSX.Element => (
   <article class="answer">
     <h2>Translation</h2>
     <p class="line begun">
@@ -47,7 +47,7 @@ const Begun = ({ said }: { said: string }): JSX.Element => (
 function Answer({ found }: { found: Translation }): JSX.Element {
   const looked = useSignal<Looked>(null);
   const { source_tokens: source, offset } = found;
-  const all: Said[] = [found, ...found.alternatives];
+  const all: Alternative[] = [found, ...found.alternatives];
   const rank = Math.min(number("rank") ?? 0, all.length - 1);
   const one = all[rank];
   const rows = one.attention && explained(one.attention, offset);
@@ -85,14 +85,14 @@ function Answer({ found }: { found: Translation }): JSX.Element {
         </>
       ) : null}
       <p class="readout" role="status">
-        <Told one={one} source={source} rows={rows} looked={looked.value} />
+        <Readout one={one} source={source} rows={rows} looked={looked.value} />
       </p>
       {all.length > 1 ? <Ranking title="Translations found" note={SCORE} all={all} rank={rank} /> : null}
       <p>
         <a href={link("step", { rank: rank || null })}>Show each step of the decoder</a>
       </p>
       <Numbers
-        caption="Each token, its probability, and the source token with the largest weight"
+        caption="each token, its probability, and the source token with the largest weight"
         corner="token"
         columns={rows ? ["probability", "attends most to", "weight"] : ["probability"]}
         rows={one.tokens.map((token, t) => ({ head: token, cells: [Math.exp(one.token_scores[t]), ...(rows ? strongest(source, rows[t]) : [])] }))}
@@ -110,15 +110,15 @@ function strongest(source: string[], row: number[]): [string, number] {
   return [source[at], row[at]];
 }
 
-interface ToldProps {
-  one: Said;
+interface ReadoutProps {
+  one: Alternative;
   source: string[];
   rows: number[][] | null;
   looked: Looked;
 }
 
 /** What is pointed at, in words. */
-function Told({ one, source, rows, looked }: ToldProps): JSX.Element {
+function Readout({ one, source, rows, looked }: ReadoutProps): JSX.Element {
   if (!looked) {
     const hint = rows ? "Point at a token to see which tokens it attends to, or which attend to it." : "This model has no attention.";
     return <span class="quiet">{hint} The line under a token is redder for a lower probability.</span>;
