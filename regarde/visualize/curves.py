@@ -47,7 +47,7 @@ class Curve:
             sizes |= {len(self.low), len(self.high)}
         if len(sizes) != 1:
             raise UsageError(
-                f"{self.name}: x, y and the interval have {sorted(sizes)} values. Give the same number of each."
+                f"{self.name}: x, y and the interval have {sorted(sizes)} values. Give equal numbers of each."
             )
 
 
