@@ -114,6 +114,19 @@ def test_bars_of_scores_begin_at_zero(look: Look) -> None:
         assert (start if value > 0 else start + size) == pytest.approx(zero, abs=0.01)
 
 
+def test_the_axis_of_scores_has_a_zero_if_all_are_positive(look: Look, tiny: Path, tmp_path: Path) -> None:
+    written = enclosed.page(
+        {"name": "own", "settings": {"kind": "bahdanau"}, "layers": 1}, regarde.load(tiny).trace(TEXT)
+    )
+    moved = re.sub(r'"energies":(\[\[\[.*?\]\]\])', lambda found: re.sub(r"-?\d[\d.e-]*", "3.5", found[0]), written)
+    file = tmp_path / "own.html"
+    file.write_text(moved, encoding="utf-8")
+    bar = look("#step", base=file.as_uri()).page.locator(".rows .score .gauge").first
+    assert bar.evaluate("bar => [bar.style.getPropertyValue('--zero'), bar.style.getPropertyValue('--size')]") == [
+        *("0%", "100%")
+    ]
+
+
 CUT = """() => [...document.querySelectorAll("main *, nav")].filter(each => {
   const style = getComputedStyle(each);
   return each.scrollWidth > each.clientWidth + 1 && each.clientWidth > 1 && !each.closest("svg")
