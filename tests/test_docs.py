@@ -171,7 +171,7 @@ def test_the_tree_is_listed_in_the_order_of_imports(page: str) -> None:
 
 
 def test_the_tree_lists_every_module_of_a_package() -> None:
-    """An entry lists modules, with remarks in parentheses; a group of modules may have a heading that ends in a colon."""
+    """An entry lists modules, with remarks in parentheses; a group of them may have a heading that ends in a colon."""
     tree = (ROOT / "docs/design.md").read_text(encoding="utf-8").partition("\nregarde/\n")[2].partition("```")[0]
     entries = dict(re.findall(r"^  (\w+)/ +(.*(?:\n {18}.*)*)", tree, re.MULTILINE))
     for package in entries.keys() - DESCRIBED:
