@@ -33,7 +33,7 @@ from regarde.native.functions import (
 
 
 @dataclass(frozen=True)
-class Asked:
+class ScoreParameters:
     """How a state becomes a query, and what a query is compared by."""
 
     W: Tensor | None = None  # (A, H); None: the state itself is the query
@@ -61,7 +61,7 @@ class Attended:
 
 
 def before(
-    cell: Recurrence, W_context: Tensor, asked: Asked, shares: Tensor, start: Tensor, looked: Looked
+    cell: Recurrence, W_context: Tensor, asked: ScoreParameters, shares: Tensor, start: Tensor, looked: Looked
 ) -> Attended:
     """Attention, then the cell, at every step.  shares (B, T, G), start (B, K)"""
     found = _Before.apply(  # type: ignore[no-untyped-call]
@@ -96,7 +96,7 @@ def after(
     residual_from: int,
     W_feed: Tensor,
     W_combine: Tensor,
-    asked: Asked,
+    asked: ScoreParameters,
     shares: Tensor,
     starts: Tensor,
     feed: Tensor,

@@ -62,7 +62,7 @@ def _pinning(changes: Changes, layer: int) -> Callable[..., tuple[Tensor, Tensor
             for row in changes.pins(step, layer, head):
                 weights[:, head, 0] = _pinned(weights[:, head, 0], torch.from_numpy(row).to(weights), open_)
                 touched = True
-        return (attention.bring(weights, memory), weights) if touched else None
+        return (attention.average(weights, memory), weights) if touched else None
 
     return change
 

@@ -10,10 +10,10 @@ import torch
 from torch import Tensor
 from torch.nn import functional
 
-from regarde.attention.scores import compared
+from regarde.attention.scores import tanh_scores
 from regarde.layers import CELLS, run
 from regarde.native import functions, heads, library
-from regarde.native.decoders import Above, Asked, Looked, after, before
+from regarde.native.decoders import Above, Looked, ScoreParameters, after, before
 from regarde.native.functions import Recurrence
 
 pytestmark = pytest.mark.skipif(not library.available(), reason="the native library was not built")
@@ -107,13 +107,13 @@ def source(draw: Callable[..., Tensor], B: int, S: int, A: int, C: int) -> Looke
     return Looked(draw(B, S, A), draw(B, S, C), lengths_mask(B, S))
 
 
-def question(kind: str, draw: Callable[..., Tensor], A: int, H: int) -> Asked:
+def question(kind: str, draw: Callable[..., Tensor], A: int, H: int) -> ScoreParameters:
     if kind == "dot":
-        return Asked()
-    return Asked(W=draw(A, H), b=draw(A) if kind == "additive with bias" else None, v=draw(A))
+        return ScoreParameters()
+    return ScoreParameters(W=draw(A, H), b=draw(A) if kind == "additive with bias" else None, v=draw(A))
 
 
-def attend(asked: Asked, state: Tensor, looked: Looked) -> tuple[Tensor, Tensor]:
+def attend(asked: ScoreParameters, state: Tensor, looked: Looked) -> tuple[Tensor, Tensor]:
     """One step of attention in torch.  (B, H) -> context (B, C), weights (B, S)"""
     query = state if asked.W is None else functional.linear(state, asked.W, asked.b)
     if asked.v is None:
@@ -231,7 +231,7 @@ def test_the_additive_score_of_all_queries_equals_torch(
 
     def query_by_query() -> list[Tensor]:
         with library.switched_off():
-            return [compared(queries, keys, v)]
+            return [tanh_scores(queries, keys, v)]
 
     for way in (lambda: [functions.additive_scores(queries, keys, v)], query_by_query):
         assert max(differences([by_torch, way], [queries, keys, v])) < BOUNDS[dtype]
