@@ -1,4 +1,4 @@
-"""Both sides of a corpus: a tokenizer for the source, one for the target, one normalization for both."""
+"""The tokenizers of source and target, and the normalization of both."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ Normalization = Literal["NFC", "NFKC", "none"]
 
 @dataclass(frozen=True)
 class TextConfig:
-    """How text becomes tokens; recorded in the model, so that translating does what training did."""
+    """How text becomes tokens; saved in the model folder."""
 
     source: TokenizerConfig = field(default_factory=CharactersConfig)
     target: TokenizerConfig = field(default_factory=CharactersConfig)
@@ -34,7 +34,7 @@ class TextConfig:
             )
 
     def check_tying(self, tying: str | None) -> None:
-        """One matrix for the words of both sides needs one list of them."""
+        """Check that there is one vocabulary, if the embeddings of both sides are one matrix."""
         if tying == "three-way" and not self.shared:
             raise ConfigError(
                 "Three-way tying needs one vocabulary for both sides. Set text.shared = true, or model.tying = two-way."
@@ -43,7 +43,7 @@ class TextConfig:
     def train(self, pairs: Iterable[tuple[str, str]]) -> Text:
         prepared = [(prepare(source, self.normalize), prepare(target, self.normalize)) for source, target in pairs]
         if not prepared:
-            raise DataError("The corpus holds no pair to build a vocabulary from. Give one that is not empty.")
+            raise DataError("The corpus has no pairs to build a vocabulary from. Give one that is not empty.")
         if self.shared:
             both = self.source.train(text for pair in prepared for text in pair)
             return Text(both, both, self.normalize)
@@ -61,11 +61,11 @@ class Text:
     normalize: Normalization
 
     def prepare(self, text: str) -> str:
-        """What every text of either side goes through before it is encoded."""
+        """Normalize a text before it is encoded."""
         return prepare(text, self.normalize)
 
     def save(self, folder: Path) -> list[Path]:
-        """Write source.* and target.* (the same twice where they are shared)."""
+        """Write source.* and target.*, with equal content if the vocabulary is shared."""
         return [self.source.save(folder / "source"), self.target.save(folder / "target")]
 
 
@@ -85,7 +85,7 @@ def load_text(config: TextConfig, folder: Path) -> Text:
 
 
 def prepare(text: str, normalize: Normalization) -> str:
-    """One form for text that looks the same: é is é, typed as one code point or as two."""
+    """One form for equal text: é is the same as one code point or as two."""
     return text if normalize == "none" else normalized(text, normalize)
 
 
