@@ -21,36 +21,22 @@ from torch import Tensor
 from torch.nn import functional
 
 from regarde.data.batch import Batch, Batched
-from regarde.models.interface import Decoded, Model
+from regarde.models.interface import Model
 from regarde.native import functions as native
 from regarde.text import PAD
 
 
-def cross_entropy(decoded: Decoded, batch: Batch, *, smoothing: float = 0.0) -> Tensor:
-    """The sum over all tokens of a batch, without padding."""
-    return _by_torch(decoded.logits, batch.target_ids, smoothing)
-
-
 def word_loss(logits: Tensor, target_ids: Tensor, *, smoothing: float = 0.0, scale: float = 1.0) -> Tensor:
-    """The same for any words, times `scale`.  (B, T, V), (B, T) -> a sum
+    """The sum over all tokens, without padding, times `scale`.  (B, T, V), (B, T) -> a sum
 
     The logits must not be used afterwards: the native kernel overwrites them with their gradient, to save memory.
     """
+    rows, words = logits.flatten(0, 1), target_ids.flatten()
     if native.usable(logits):
-        rows, words = logits.flatten(0, 1), target_ids.flatten()
         return native.cross_entropy(rows, words, ignored=PAD, smoothing=smoothing, scale=scale)
-    return _by_torch(logits, target_ids, smoothing) * scale
-
-
-def _by_torch(logits: Tensor, target_ids: Tensor, smoothing: float) -> Tensor:
-    rows = logits.flatten(0, 1)
-    return functional.cross_entropy(
-        rows.float() if rows.dtype.itemsize < 4 else rows,  # half precision is too inexact for a long sum
-        target_ids.flatten(),
-        ignore_index=PAD,
-        label_smoothing=smoothing,
-        reduction="sum",
-    )
+    rows = rows.float() if rows.dtype.itemsize < 4 else rows  # half precision is too inexact for a long sum
+    loss = functional.cross_entropy(rows, words, ignore_index=PAD, label_smoothing=smoothing, reduction="sum")
+    return loss * scale
 
 
 def truncated_backward(model: Model, batch: Batch, *, words: int, tokens: int, smoothing: float = 0.0) -> Tensor:
