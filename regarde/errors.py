@@ -73,25 +73,20 @@ class RegardeWarning(UserWarning):
     """Something works, but not as well as it could: what, and what to do about it."""
 
 
-def warn_in_one_line() -> None:
-    """From now on a warning of ours is one line on standard error, as errors are; Python adds where it arose."""
-    usual = warnings.showwarning
-
-    def show(
-        message: Warning | str,
-        category: type[Warning],
-        filename: str,
-        lineno: int,
-        file: TextIO | None = None,
-        line: str | None = None,
-    ) -> None:
-        if not issubclass(category, RegardeWarning):
-            usual(message, category, filename, lineno, file, line)
-        elif sys.stderr is not None:
-            with contextlib.suppress(OSError):
-                print(f"regarde: {message}", file=sys.stderr, flush=True)
-
-    warnings.showwarning = show
+def show_warning(
+    message: Warning | str,
+    category: type[Warning],
+    filename: str,
+    lineno: int,
+    file: TextIO | None = None,
+    line: str | None = None,
+) -> None:
+    """For `warnings.showwarning`: a RegardeWarning is one line on standard error, without its place in the code."""
+    ours = issubclass(category, RegardeWarning)
+    text = f"regarde: {message}\n" if ours else warnings.formatwarning(message, category, filename, lineno, line)
+    if sys.stderr is not None:
+        with contextlib.suppress(OSError):
+            print(text, end="", file=file or sys.stderr, flush=True)
 
 
 def counted(count: int, noun: str) -> str:

@@ -48,8 +48,3 @@ def environment() -> dict[str, str]:
     if root not in paths:  # neither installed nor named: this process has found the package in its working directory
         paths.insert(0, root)
     return os.environ | {"PYTHONPATH": os.pathsep.join(paths), SAFE_PATH: "1"}
-
-
-def keep_path_safe() -> None:
-    """The same mode for any Python process that a library starts below this one."""
-    os.environ[SAFE_PATH] = "1"

@@ -47,7 +47,7 @@ class Scribe:
     def tokens(self, text: str, prefix: str = "") -> Sentence:
         """text -> tokens; a sentence that is too long is refused."""
         found = self._tokens(text, self.text.source)
-        return replace(found, prefix=self.prefix(prefix))
+        return replace(found, prefix=self.prefix(prefix)) if prefix else found
 
     def prefix(self, text: str) -> Prefix:
         """How a translation must begin; a blank text asks for nothing."""

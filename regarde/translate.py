@@ -5,7 +5,6 @@ Axes: T target tokens (EOS included), S source tokens (EOS included), L attentio
 
 from __future__ import annotations
 
-import itertools
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
 from typing import TYPE_CHECKING, Any, Protocol, overload
@@ -221,12 +220,12 @@ class Translator(Scribe):
         return tuple(ids)
 
     def stream(self, sentences: Iterable[Sentence], search: Search) -> Iterator[Translation]:
-        """tokens -> translations, in order and as they come; nothing said gives nothing to say."""
-        waiting, decoding = itertools.tee(sentences)
-        asked, begun = itertools.tee(sentence for sentence in decoding if sentence.ids)
-        prefixes = (sentence.prefix for sentence in begun)
-        found = self.engine.decode((sentence.ids for sentence in asked), search, prefixes)
-        for number, sentence in enumerate(waiting, start=1):
+        """tokens -> translations, in order, as soon as each is decoded; an empty sentence has an empty translation."""
+        sentences = list(sentences)
+        spoken = [sentence for sentence in sentences if sentence.ids]
+        sources, prefixes = [sentence.ids for sentence in spoken], [sentence.prefix for sentence in spoken]
+        found = self.engine.decode(sources, search, prefixes)
+        for number, sentence in enumerate(sentences, start=1):
             hypotheses = next(found) if sentence.ids else []
             try:
                 finished = self.finish(sentence, hypotheses)

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
+import math
 import sys
-from collections.abc import Callable
 from contextlib import ExitStack, closing
 from dataclasses import replace
 from pathlib import Path
@@ -12,18 +12,14 @@ from typing import TYPE_CHECKING, Annotated, Literal
 
 import typer
 
-from regarde.cli.options import number
-from regarde.engines.devices import MOST_THREADS, choose, cores, settle_threads
-from regarde.errors import DataError, UsageError
-from regarde.streaming.streams import Input, file_input, standard_input, warn
+from regarde.engines.devices import CORES, MOST_THREADS, choose, settle_threads
+from regarde.errors import DataError, UsageError, counted
+from regarde.streaming.streams import warn
 
 if TYPE_CHECKING:
     from regarde.config import Table
-    from regarde.folder.loading import EngineName
     from regarde.search import Rules, Search
-    from regarde.streaming.filter import Counts
     from regarde.streaming.forms import Form
-    from regarde.translate import Translator
 
 
 def translate(
@@ -40,7 +36,6 @@ def translate(
     alpha: Annotated[
         float | None,
         typer.Option(
-            callback=number,
             min=0.0,
             max=10.0,
             metavar="X",
@@ -50,7 +45,6 @@ def translate(
     prune: Annotated[
         float | None,
         typer.Option(
-            callback=number,
             min=0.0,
             max=1000.0,
             metavar="X",
@@ -74,13 +68,11 @@ def translate(
     ] = None,
     top_p: Annotated[
         float | None,
-        typer.Option(
-            callback=number, min=0.0, max=1.0, metavar="P", help="Sample from the likeliest words of this mass."
-        ),
+        typer.Option(min=0.0, max=1.0, metavar="P", help="Sample from the likeliest words of this mass."),
     ] = None,
     temperature: Annotated[
         float | None,
-        typer.Option(callback=number, min=1e-3, max=1e3, metavar="X", help="Below 1 sharper, above 1 flatter samples."),
+        typer.Option(min=1e-3, max=1e3, metavar="X", help="Below 1 sharper, above 1 flatter samples."),
     ] = None,
     seed: Annotated[
         int | None, typer.Option(min=0, max=2**63 - 1, metavar="N", help="Other samples for another seed.")
@@ -131,55 +123,62 @@ def translate(
     stated = {name: value for name, value in sampling.items() if value is not None}
     if stated and not sample:
         option = next(iter(stated)).replace("_", "-")
-        raise UsageError(f"--{option} is about sampling, which was not asked for. Add --sample, or leave it out.")
+        raise UsageError(f"--{option} is a setting of sampling. Add --sample, or leave it out.")
     if sample and (beam, alpha, prune) != (None, None, None):
         raise UsageError("--beam, --alpha and --prune exclude --sample. Leave out one or the other.")
+    for option, value in {"alpha": alpha, "prune": prune, "top-p": top_p, "temperature": temperature}.items():
+        if value is not None and math.isnan(value):  # which lies in no range, but a range of options accepts it
+            raise UsageError(f"--{option}: nan is not a number.")
     if resume and output is None:
-        raise UsageError("--resume goes on with a file. Name it with --output, or use --skip-lines.")
+        raise UsageError("--resume continues a file. Name it with --output, or use --skip-lines.")
 
+    from regarde.streaming.endpoints import SignalExit, open_input, to_file, to_standard_output
     from regarde.streaming.forms import Json, Plain, Ranked
-    from regarde.streaming.output import to_file, to_standard_output
-    from regarde.streaming.stopping import Stopping
 
     form: Form = Json() if as_json else Ranked() if n_best > 1 else Plain()
-    source = standard_input() if file is None else file_input(file)
+    source = open_input(file)
     if output is None:
         out = to_standard_output()
     else:
         out = to_file(output, form, resume=resume, skipped=skip_lines, source=source.status)
 
-    with closing(out), ExitStack() as shown:
+    with closing(out), ExitStack() as display:
 
-        def leave(number: Signals) -> str:
-            shown.close()
+        def interrupted(number: Signals) -> str:
+            display.close()
             if output is None:
                 return "interrupted" if number is Signals.SIGINT else "terminated"
-            return f"stopped by {number.name} after {out.answered:,} lines. Go on with --resume."
+            return f"stopped by {number.name} after {out.answered:,} lines. Continue with --resume."
 
-        with Stopping(out.whole, leave):
+        with SignalExit(out.whole, interrupted):
+            from regarde.folder.loading import load_ensemble
             from regarde.search import adjusted
-            from regarde.streaming.filter import Filter
+            from regarde.streaming.filter import WARNINGS, Filter
 
-            translator = replace(_loaded(runs, device, engine, threads, shortlist), replace_unknown=replace_unknown)
+            device = device if device == "cpu" else choose(device)
+            loaded = load_ensemble(runs, device=device, engine=engine, threads=threads or CORES, shortlist=shortlist)
+            if loaded.engine.name == "torch":
+                settle_threads(threads, loaded.model.parameter_count())
             if sample:
-                search = _sampling(stated | {"n_best": n_best}, translator.search.rules)
+                search = _sampling(stated | {"n_best": n_best}, loaded.search.rules)
             else:
-                search = adjusted(translator.search, beam=beam, n_best=n_best, alpha=alpha, prune=prune)
+                search = adjusted(loaded.search, beam=beam, n_best=n_best, alpha=alpha, prune=prune)
             if min_length is not None:
                 search = replace(search, rules=replace(search.rules, min_length=min_length))
-            watch = _watched(source, output, shown)
-            counts = Filter(translator, search, form, long).run(source, out, skip=skip_lines, watch=watch)
-    _tell(counts)
+            progress = None
+            lines_shown = source.stream.isatty() or (output is None and sys.stdout.isatty())
+            if sys.stderr is not None and sys.stderr.isatty() and not lines_shown:
+                from regarde.display.progress import TranslationDisplay
 
-
-def _loaded(runs: list[Path], device: str, engine: EngineName, threads: int, shortlist: bool) -> Translator:
-    from regarde.folder.loading import load_ensemble
-
-    device = choose(device) if device != "cpu" else device
-    translator = load_ensemble(runs, device=device, engine=engine, threads=threads or cores(), shortlist=shortlist)
-    if translator.engine.name == "torch":
-        settle_threads(threads, translator.model.parameter_count())
-    return translator
+                progress = display.enter_context(TranslationDisplay(source.size)).progressed
+            translator = replace(loaded, replace_unknown=replace_unknown)
+            counts = Filter(translator, search, form, long).run(source, out, skip=skip_lines, progress=progress)
+    for name, warning in WARNINGS.items():
+        if count := getattr(counts, name):
+            warn(f"warning: {counted(count, 'line')} {warning}")
+    if counts.refused:
+        given = f"{counted(counts.refused, 'line')} too long, with an empty answer"
+        raise DataError(f"{given}. Cut them, or choose --long split or truncate.")
 
 
 def _sampling(stated: Table, rules: Rules) -> Search:
@@ -187,26 +186,3 @@ def _sampling(stated: Table, rules: Rules) -> Search:
     from regarde.search import Sampling
 
     return replace(config.parse(Sampling, stated), rules=rules)
-
-
-def _watched(source: Input, output: Path | None, shown: ExitStack) -> Callable[[int, int], None] | None:
-    """Whoever watches a terminal is told how far it is, unless answers or questions are what stands there."""
-    elsewhere = output is not None or not sys.stdout.isatty()
-    if sys.stderr is None or not sys.stderr.isatty() or not elsewhere or source.stream.isatty():
-        return None
-    from regarde.display.progress import TranslationDisplay
-
-    return shown.enter_context(TranslationDisplay(source.size)).progressed
-
-
-def _tell(counts: Counts) -> None:
-    if counts.lone_cr:
-        warn(f"warning: {counts.lone_cr:,} lines have a lone CR inside, kept as text")
-    if counts.replaced:
-        warn(f"warning: {counts.replaced:,} lines held bytes that are no text; they were replaced by U+FFFD")
-    if counts.split:
-        warn(f"warning: {counts.split:,} lines were too long and were translated in pieces")
-    if counts.truncated:
-        warn(f"warning: {counts.truncated:,} lines were too long; only their first tokens were translated")
-    if counts.refused:
-        raise DataError(f"{counts.refused:,} lines were too long and got an empty answer. Cut them, or choose --long.")

@@ -8,7 +8,6 @@ It knows every model of regarde.models; `Unfit` says what it does not know of a 
 from __future__ import annotations
 
 import ctypes
-import functools
 import itertools
 import math
 from collections.abc import Iterable, Iterator, Mapping, Sequence
@@ -23,7 +22,7 @@ from regarde.engines.records import Reader, Streams
 from regarde.errors import ConfigError, OutOfMemoryError, UsageError
 from regarde.native import formulas, library
 from regarde.native.library import Request
-from regarde.search import Beam, Hypothesis, Sampling, Search
+from regarde.search import Hypothesis, Sampling, Search
 from regarde.search.interventions import Changes, Intervention
 from regarde.search.settings import NO_PREFIX, Prefix
 from regarde.search.trace import Step
@@ -92,7 +91,6 @@ class NativeEngine:
     ) -> None:
         self.threads, self.rows = threads, rows
         self._settings = settings
-        self._library = library.loaded()
         given = {name: np.require(tensor, tensor.dtype, ["C", "ALIGNED"]) for name, tensor in tensors.items()}
         kinds = {name: TensorKind(tensor.shape, in_bytes=tensor.dtype == np.int8) for name, tensor in given.items()}
         self._build(settings, kinds, {name: tensor.ctypes.data for name, tensor in given.items()})
@@ -101,7 +99,6 @@ class NativeEngine:
     def check(cls, settings: Mapping[str, str], kinds: Mapping[str, TensorKind]) -> None:
         """Is there such a model, with tensors of these shapes? No tensor is read to find out; `Unfit` says no."""
         tried = cls.__new__(cls)
-        tried._library = library.loaded()
         tried._build(settings, kinds, {})
 
     def shorten(self, shortlist: Shortlist) -> None:
@@ -116,7 +113,7 @@ class NativeEngine:
     def joined(self, others: Sequence[NativeEngine], offsets: Sequence[int]) -> NativeEngine:
         """This and others as one: the mean of what they say, as regarde.models.ensemble has it."""
         made = NativeEngine.__new__(NativeEngine)
-        made.threads, made.rows, made._library = self.threads, self.rows, self._library
+        made.threads, made.rows = self.threads, self.rows
         made._members = (self, *others)
         made._new()
         handles = (ctypes.c_void_p * len(made._members))(*(member._handle for member in made._members))
@@ -234,18 +231,20 @@ class NativeEngine:
         starts, ids = _flat(sources)
         rules = search.rules
         dice, dice_starts = _dice(sources, search, prefixes) if search.kind == "sampling" else _NO_DICE
-        wide = search if search.kind == "beam" else Beam(size=1, alpha=0.0)
-        drawn = search if search.kind == "sampling" else Sampling()
         held = {"starts": starts, "ids": ids, "dice": dice, "dice_starts": dice_starts}
         if any(prefix.ids for prefix in prefixes):
             held["prefix_starts"], held["prefix_ids"] = _flat([prefix.ids for prefix in prefixes])
             held["barred_starts"], held["barred_ids"] = _flat([prefix.barred for prefix in prefixes])
         request = Request(
-            count=len(sources), kind=KINDS[search.kind], size=wide.size, n_best=search.n_best,
-            min_length=rules.min_length, max_extra=rules.max_extra, allow_unknown=rules.allow_unknown,
-            top_k=drawn.top_k, rows=self.rows, threads=self.threads, alpha=wide.alpha, beta=wide.beta,
-            prune=wide.prune, max_ratio=rules.max_ratio, top_p=drawn.top_p, temperature=drawn.temperature,
+            count=len(sources), kind=KINDS[search.kind], size=1, n_best=search.n_best, min_length=rules.min_length,
+            max_extra=rules.max_extra, allow_unknown=rules.allow_unknown, rows=self.rows, threads=self.threads,
+            max_ratio=rules.max_ratio, top_p=1.0, temperature=1.0,
         )  # fmt: skip
+        if search.kind == "beam":
+            request.size = search.size
+            request.alpha, request.beta, request.prune = search.alpha, search.beta, search.prune
+        elif search.kind == "sampling":
+            request.top_k, request.top_p, request.temperature = search.top_k, search.top_p, search.temperature
         return Asked(request, held)
 
     def forced(self, sources: Sequence[Ids], targets: Sequence[Ids]) -> list[Hypothesis]:
@@ -270,7 +269,7 @@ class NativeEngine:
         request = asked.request
         try:
             reader = self.reader(self.call("engine_decode", ctypes.c_void_p)(self.pointer, ctypes.byref(request)))
-            everything = [reader.hypotheses() for _ in range(request.count)]
+            everything = reader.sentences(request.count)
         except (OutOfMemoryError, MemoryError):
             raise OutOfMemoryError(_budget(request)) from None
         if not request.watched or not everything[0]:
@@ -301,7 +300,7 @@ class NativeEngine:
         return ctypes.c_void_p(self._handle)
 
     def call(self, name: str, result: Any = None) -> Any:
-        return _function(self._library, name, result)
+        return library.function(name, result)
 
     def _array(self, name: str, held: ctypes.c_void_p, kind: np.dtype[Any]) -> NDArray[Any]:
         """A copy of what an answer holds."""
@@ -324,13 +323,6 @@ def _budget(request: Request) -> str:
 
 
 _WHOLE, _REAL = np.dtype(np.int64), np.dtype(np.float32)
-
-
-@functools.cache
-def _function(loaded: ctypes.CDLL, name: str, result: Any) -> Any:
-    function = loaded[name]
-    function.restype = result
-    return function
 
 
 def cost(source: Ids, search: Search, prefix: Prefix, heads: int) -> int:

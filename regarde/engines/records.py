@@ -22,8 +22,7 @@ FATES: tuple[Fate, ...] = ("kept", "finished", "pruned", "cut")
 
 def read(streams: Streams, count: int, layers: int, heads: int) -> list[list[Hypothesis]]:
     """The hypotheses of so many sentences."""
-    reader = Reader(*streams, layers, heads, energies=False)
-    return [reader.hypotheses() for _ in range(count)]
+    return Reader(*streams, layers, heads, energies=False).sentences(count)
 
 
 def written(sentences: Sequence[Sequence[Hypothesis]]) -> Streams:
@@ -49,9 +48,9 @@ class Reader:
         self._layers, self._heads = layers, heads
         self._energies = energies  # has its attention any of its own?
 
-    def hypotheses(self) -> list[Hypothesis]:
-        """Those of the next sentence."""
-        return [self._hypothesis() for _ in range(self._count())]
+    def sentences(self, count: int) -> list[list[Hypothesis]]:
+        """The hypotheses of the next `count` sentences."""
+        return [[self._hypothesis() for _ in range(self._count())] for _ in range(count)]
 
     def steps(self, S: int, walks: int) -> tuple[Step, ...]:
         """The steps of a search for a sentence of S tokens; of several samples, theirs side by side."""

@@ -16,7 +16,7 @@ from regarde.evaluation.metrics import Metric, MetricCounts, Rows
 from regarde.evaluation.testset import TestSet
 from regarde.scribe import Sentence
 from regarde.search import Search
-from regarde.text import CONTROLS, UNK, normalization
+from regarde.text import CONTROLS, UNK, sides
 from regarde.translate import Translator
 from regarde.translation import Translation
 
@@ -75,7 +75,7 @@ def forced_score(found: Translation) -> list[float]:
 
 
 def normalized(text: str) -> str:
-    return normalization.normalized(text, "NFC")
+    return sides.normalized(text, "NFC")
 
 
 def _tokens(cut: Callable[[str], Sentence], texts: Sequence[str]) -> Iterator[Sentence]:

@@ -29,7 +29,7 @@ from regarde.errors import ConfigError, DiskError, FolderError, OutOfMemoryError
 from regarde.folder import manifest
 from regarde.folder.loading import read_config
 from regarde.folder.manifest import BULKY, CARD, CONFIG, LARGEST_HEADER, MANIFEST, OPTIMIZER, WEIGHTS, Entry, verify
-from regarde.folder.weights import LARGEST, SCALE, Precision, stored_kinds
+from regarde.folder.precision import LARGEST, SCALE, Precision, stored_kinds
 from regarde.models import BahdanauConfig, Model, ModelConfig
 from regarde.scribe import ScribeConfig
 from regarde.text import Text, load_text

@@ -9,14 +9,15 @@ from __future__ import annotations
 
 import ctypes
 import functools
+import hashlib
 import os
 import warnings
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
+from typing import Any
 
 from regarde.errors import RegardeWarning
-from regarde.native.sources import fingerprint
 
 _HERE = Path(__file__).parent
 _off = os.environ.get("REGARDE_NATIVE") == "0"
@@ -108,6 +109,17 @@ class Request(ctypes.Structure):
 ARGUMENTS = (Recurrent, Additive, Before, After, Heads, CrossEntropy, Dropout, Request)
 
 
+def fingerprint(folder: Path) -> str:
+    """A hash of the names and the bytes of all C++ files in a folder and below; empty where there are none."""
+    files = {path.relative_to(folder).as_posix(): path for path in folder.rglob("*") if path.suffix in (".h", ".cpp")}
+    whole = hashlib.sha256()
+    for name, path in sorted(files.items()):
+        content = path.read_bytes()
+        whole.update(f"{name} {len(content)}\n".encode())
+        whole.update(content)
+    return whole.hexdigest() if files else ""
+
+
 @functools.cache
 def _library() -> ctypes.CDLL | None:
     """None where it was not built, or was built from other sources than these."""
@@ -183,9 +195,7 @@ def simd() -> str:
 
 def table(name: str) -> int:
     """Where the functions of an instruction set are listed (source/table.h)."""
-    function = loaded().kernel_table
-    function.restype = ctypes.c_void_p
-    return int(function(int(name == "avx2")))
+    return int(function("kernel_table", ctypes.c_void_p)(int(name == "avx2")))
 
 
 def agree(one: int, other: int) -> bool:
@@ -195,7 +205,8 @@ def agree(one: int, other: int) -> bool:
 
 def call(name: str, arguments: ctypes.Structure, *, double: bool = False) -> None:
     """Run a kernel; in double precision on the portable path, in single precision on the best there is."""
-    if _function(f"{name}_portable_f64" if double else f"{name}_{simd()}_f32")(ctypes.byref(arguments)):
+    kernel = function(f"{name}_portable_f64" if double else f"{name}_{simd()}_f32", ctypes.c_int)
+    if kernel(ctypes.byref(arguments)):
         raise MemoryError(f"{name}: no memory for packed weights")
 
 
@@ -217,8 +228,13 @@ def switched_off() -> Iterator[None]:
         _off = before
 
 
+def function(name: str, result: Any = None) -> Any:
+    """A function of the library, which returns a `result` of ctypes."""
+    return _function(loaded(), name, result)
+
+
 @functools.cache
-def _function(name: str) -> ctypes._NamedFuncPointer:
-    function = loaded()[name]
-    function.restype = ctypes.c_int
-    return function
+def _function(library: ctypes.CDLL, name: str, result: Any) -> Any:
+    found = library[name]
+    found.restype = result
+    return found

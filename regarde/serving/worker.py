@@ -25,7 +25,7 @@ import numpy as np
 
 from regarde import config
 from regarde.engines.continuous import Part
-from regarde.errors import RegardeError, RegardeWarning, missing_extra, warn_in_one_line
+from regarde.errors import RegardeError, RegardeWarning, missing_extra, show_warning
 from regarde.folder.loading import load
 from regarde.folder.manifest import CONFIG
 from regarde.native import library
@@ -44,7 +44,7 @@ def main(handle: int) -> None:
     for number in (signal.SIGINT, signal.SIGTERM):  # a terminal or a supervisor tells the whole group
         signal.signal(number, signal.SIG_IGN)
     sys.setswitchinterval(SWITCH)
-    warn_in_one_line()
+    warnings.showwarning = show_warning
     with socket.socket(fileno=handle) as line:
         Worker(line).run()
 

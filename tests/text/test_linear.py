@@ -19,7 +19,7 @@ from regarde.errors import ConfigError
 from regarde.evaluation.words import _WORD
 from regarde.serving import markup
 from regarde.text import normalization, sentences
-from regarde.text.normalization import normalized
+from regarde.text.sides import normalized
 
 SHORTEST, DOUBLINGS = 2_500, 3  # characters
 STEEPEST = 3.0  # times as long for twice the text: 2 for linear time, 4 for quadratic
