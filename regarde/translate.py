@@ -17,12 +17,12 @@ from regarde.scribe import Scribe, Sentence, check_numbers
 from regarde.search import Hypothesis, Search, adjusted
 from regarde.search.interventions import Intervention
 from regarde.search.settings import NO_PREFIX, Prefix
-from regarde.search.trace import Step, Trace, ids_in
+from regarde.search.trace import SearchStep, Trace, ids_in
 from regarde.text import EOS, NO_WORD, Text
 from regarde.translation import Translation
 
 if TYPE_CHECKING:
-    from regarde.engines.continuous import Done, Part
+    from regarde.engines.continuous import Completed, PartialHypothesis
     from regarde.models.interface import Model
 
 SCORED = 256  # pairs scored together …
@@ -40,7 +40,7 @@ class Serving(Protocol):
 
     def cancel(self, number: int) -> None: ...
 
-    def collect(self) -> Iterator[Part | Done]: ...
+    def collect(self) -> Iterator[PartialHypothesis | Completed]: ...
 
     def close(self) -> None: ...
 
@@ -80,7 +80,7 @@ class Engine(Protocol):
         prefix: Prefix = NO_PREFIX,
         target: Sequence[int] | None = None,
         interventions: Sequence[Intervention] = (),
-    ) -> tuple[tuple[Step, ...], list[Hypothesis]]: ...
+    ) -> tuple[tuple[SearchStep, ...], list[Hypothesis]]: ...
 
     def states(self, source: Sequence[int]) -> NDArray[np.float32] | None: ...
 

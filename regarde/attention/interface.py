@@ -23,7 +23,7 @@ from torch import Tensor, nn
 from regarde.attention.normalizers import NormalizerName
 from regarde.attention.scores import Score
 from regarde.data.batch import Batched
-from regarde.native.decoders import Asked
+from regarde.native.decoders import QueryProjection
 
 
 @dataclass(frozen=True, eq=False)
@@ -50,7 +50,7 @@ class Attention(nn.Module, ABC):
         """Do the weights depend on what is looked at, or on the query alone?"""
         return self.score.content
 
-    def asked(self) -> Asked | None:
+    def asked(self) -> QueryProjection | None:
         """What a native decoder needs to know to attend by itself; None for an attention it does not know."""
         return None
 

@@ -27,7 +27,7 @@ from regarde.attention.multihead import MultiHead, MultiHeadConfig
 from regarde.attention.normalizers import NORMALIZERS, NormalizerName
 from regarde.attention.scores import AdditiveConfig, GeneralConfig, Score, ScoreConfig
 from regarde.config import Share, Size
-from regarde.native.decoders import Asked
+from regarde.native.decoders import QueryProjection
 
 __all__ = [
     "Attention",
@@ -57,7 +57,7 @@ class Global(OneHead):
         super().__init__(score, dropout, attend_eos)
         self.normalizer, self.normalize = normalizer, NORMALIZERS[normalizer]
 
-    def asked(self) -> Asked | None:
+    def asked(self) -> QueryProjection | None:
         drops = self.training and self.dropout.p > 0
         return None if drops or self.normalizer != "softmax" else self.score.asked()
 

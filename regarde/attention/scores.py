@@ -29,7 +29,7 @@ from torch.nn import functional
 
 from regarde.config import Positive, Size
 from regarde.errors import ConfigError
-from regarde.native.decoders import Asked
+from regarde.native.decoders import QueryProjection
 from regarde.native.functions import additive_scores, usable
 
 
@@ -49,7 +49,7 @@ class Score(nn.Module, ABC):
         """What of the source the score needs, computed once.  (B, S, D) -> (B, S, K)"""
         return states
 
-    def asked(self) -> Asked | None:
+    def asked(self) -> QueryProjection | None:
         """What a native decoder needs to know to score by itself; None for a score it does not know."""
         return None
 
@@ -67,8 +67,8 @@ class Dot(Score):
         super().__init__(width=state)
         _need_equal("A dot product", query, state)
 
-    def asked(self) -> Asked:
-        return Asked()
+    def asked(self) -> QueryProjection:
+        return QueryProjection()
 
     def forward(self, query: Tensor, keys: Tensor) -> Tensor:
         return query @ keys.transpose(1, 2)  # (B, T, S)
@@ -101,8 +101,8 @@ class General(Score):
         keys: Tensor = self.W(states)
         return keys  # (B, S, Q)
 
-    def asked(self) -> Asked:
-        return Asked()
+    def asked(self) -> QueryProjection:
+        return QueryProjection()
 
     def forward(self, query: Tensor, keys: Tensor) -> Tensor:
         return query @ keys.transpose(1, 2)  # (B, T, S)
@@ -156,8 +156,8 @@ class Additive(Score):
         keys: Tensor = self.U(states)
         return keys  # (B, S, A)
 
-    def asked(self) -> Asked:
-        return Asked(W=self.W.weight, v=self.v)
+    def asked(self) -> QueryProjection:
+        return QueryProjection(W=self.W.weight, v=self.v)
 
     def forward(self, query: Tensor, keys: Tensor) -> Tensor:
         return compared(self.W(query), keys, self.v)  # (B, T, S)
@@ -187,8 +187,8 @@ class NormedAdditive(Score):
         v: Tensor = self.g * self.direction / torch.linalg.vector_norm(self.direction)
         return v
 
-    def asked(self) -> Asked:
-        return Asked(W=self.W.weight, b=self.W.bias, v=self.v)
+    def asked(self) -> QueryProjection:
+        return QueryProjection(W=self.W.weight, b=self.W.bias, v=self.v)
 
     def forward(self, query: Tensor, keys: Tensor) -> Tensor:
         return compared(self.W(query), keys, self.v)  # (B, T, S)
@@ -216,8 +216,8 @@ class Concat(Score):
     def keys(self, states: Tensor) -> Tensor:
         return states if self.identity else states @ self.W.weight[:, self.query_size :].T  # (B, S, A)
 
-    def asked(self) -> Asked:
-        return Asked(W=self.W.weight[:, : self.query_size], v=self.v)
+    def asked(self) -> QueryProjection:
+        return QueryProjection(W=self.W.weight[:, : self.query_size], v=self.v)
 
     def forward(self, query: Tensor, keys: Tensor) -> Tensor:
         asked = query @ self.W.weight[:, : self.query_size].T  # (B, T, A)

@@ -8,17 +8,17 @@ import os
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
-from regarde.engines.native import Asked, Ids, NativeEngine
+from regarde.engines.native import Ids, NativeEngine, PreparedRequest
 from regarde.engines.records import NOTHING, Streams, read
 from regarde.errors import RegardeError
 from regarde.search import Hypothesis, Search
 from regarde.search.settings import Prefix
 
-PART, DONE = 0, 1  # and 2: given up; as in source/engine/continuous.h
+PARTIAL, COMPLETED = 0, 1  # and 2: given up; as in source/engine/continuous.h
 
 
 @dataclass(frozen=True)
-class Part:
+class PartialHypothesis:
     """The best beginning so far of one sentence of a question."""
 
     number: int
@@ -27,7 +27,7 @@ class Part:
 
 
 @dataclass(frozen=True, eq=False)
-class Done:
+class Completed:
     """A question's answer, as the library gives it; of no sentence where it was cancelled or the engine failed."""
 
     number: int
@@ -36,7 +36,7 @@ class Done:
     problem: Exception | None = None
 
 
-class Continuous:
+class ContinuousEngine:
     """Takes questions and gives answers, in the order in which they are ready.
 
     `heard` is a file handle that can be read from when there is something to collect.
@@ -45,7 +45,7 @@ class Continuous:
     def __init__(self, engine: NativeEngine, *, threads: int = 1) -> None:
         self._engine = engine
         self._numbers = itertools.count(1)
-        self._asked: dict[int, Asked] = {}  # the engine reads from their arrays until it is done with them
+        self._requests: dict[int, PreparedRequest] = {}  # the engine reads from their arrays until it is done with them
         self.heard, self._told = os.pipe()
         for handle in (self.heard, self._told):
             os.set_blocking(handle, False)
@@ -57,8 +57,8 @@ class Continuous:
 
     def ask(self, sources: Sequence[Ids], search: Search, prefixes: Sequence[Prefix], *, followed: bool = False) -> int:
         """The number of the question, by which its answer is known; `followed`, each word is told as it is said."""
-        asked, number = self._engine.asked(sources, search, prefixes), next(self._numbers)
-        self._asked[number] = asked
+        asked, number = self._engine.request(sources, search, prefixes), next(self._numbers)
+        self._requests[number] = asked
         self._call("continuous_submit", ctypes.c_int64(number), ctypes.byref(asked.request), ctypes.c_int64(followed))
         return number
 
@@ -66,7 +66,7 @@ class Continuous:
         """Nobody waits for it any more."""
         self._call("continuous_cancel", ctypes.c_int64(number))
 
-    def collect(self) -> Iterator[Part | Done]:
+    def collect(self) -> Iterator[PartialHypothesis | Completed]:
         """What there is to be told by now."""
         try:
             os.read(self.heard, 1 << 10)
@@ -75,19 +75,19 @@ class Continuous:
         number, kind = ctypes.c_int64(), ctypes.c_int64()
         take = self._engine.call("continuous_next", ctypes.c_void_p)
         while answer := take(ctypes.c_void_p(self._handle), ctypes.byref(number), ctypes.byref(kind)):
-            if kind.value == PART:
+            if kind.value == PARTIAL:
                 sentence, *ids = self._engine.streams(answer)[0].tolist()
-                yield Part(number.value, sentence, tuple(ids))
+                yield PartialHypothesis(number.value, sentence, tuple(ids))
                 continue
-            asked = self._asked.pop(number.value)
+            asked = self._requests.pop(number.value)
             try:
                 streams = self._engine.streams(answer)
             except (RuntimeError, RegardeError) as error:  # of one question; the others' answers are still to come
-                yield Done(number.value, 0, NOTHING, error)
+                yield Completed(number.value, 0, NOTHING, error)
                 continue
-            yield Done(number.value, asked.request.count if kind.value == DONE else 0, streams)
+            yield Completed(number.value, asked.request.count if kind.value == COMPLETED else 0, streams)
 
-    def hypotheses(self, done: Done) -> list[list[Hypothesis]]:
+    def hypotheses(self, done: Completed) -> list[list[Hypothesis]]:
         """Those of each sentence."""
         return read(done.streams, done.count, self._engine.layers, self._engine.heads)
 
@@ -96,7 +96,7 @@ class Continuous:
         if self._handle:
             self._call("continuous_free")
             self._handle = None
-            self._asked.clear()
+            self._requests.clear()
             os.close(self.heard)
             os.close(self._told)
 

@@ -21,15 +21,15 @@ from numpy.typing import NDArray
 from regarde.engines.records import Reader, Streams
 from regarde.errors import ConfigError, OutOfMemoryError, UsageError
 from regarde.native import formulas, library
-from regarde.native.library import Request
+from regarde.native.library import EngineRequest
 from regarde.search import Hypothesis, Sampling, Search
-from regarde.search.interventions import Changes, Intervention
+from regarde.search.interventions import AttentionChanges, Intervention
 from regarde.search.settings import NO_PREFIX, Prefix
-from regarde.search.trace import Step
+from regarde.search.trace import SearchStep
 from regarde.text import EOS
 
 if TYPE_CHECKING:
-    from regarde.engines.continuous import Continuous
+    from regarde.engines.continuous import ContinuousEngine
     from regarde.folder.shortlist import Shortlist
 
 Ids = Sequence[int]
@@ -59,10 +59,10 @@ class TensorKind:
 
 
 @dataclass(frozen=True)
-class Asked:
+class PreparedRequest:
     """A request, and the arrays that it points to: they are held for as long as it is."""
 
-    request: Request
+    request: EngineRequest
     held: Mapping[str, NDArray[Any]]
 
     def __post_init__(self) -> None:
@@ -159,11 +159,11 @@ class NativeEngine:
         """What the model computes, as the classes of regarde.attention state it; several have nothing in common."""
         return formulas.stated(self._settings)
 
-    def continuous(self, *, threads: int = 1) -> Continuous:
+    def continuous(self, *, threads: int = 1) -> ContinuousEngine:
         """The engine as a server uses it: requests join the batches of so many threads at any time."""
-        from regarde.engines.continuous import Continuous
+        from regarde.engines.continuous import ContinuousEngine
 
-        return Continuous(self, threads=threads)
+        return ContinuousEngine(self, threads=threads)
 
     def __del__(self) -> None:
         if getattr(self, "_handle", None):
@@ -183,10 +183,10 @@ class NativeEngine:
             openings.append(prefix)
             cost += self.cost(source, search, prefix)
             if len(window) == WINDOW or cost > MOST_NUMBERS:
-                yield from self._answer(self.asked(window, search, openings))[0]
+                yield from self._answer(self.request(window, search, openings))[0]
                 window, openings, cost = [], [], 0
         if window:
-            yield from self._answer(self.asked(window, search, openings))[0]
+            yield from self._answer(self.request(window, search, openings))[0]
 
     def cost(self, source: Ids, search: Search, prefix: Prefix) -> int:
         """Numbers that the answers to a sentence hold at most."""
@@ -201,16 +201,16 @@ class NativeEngine:
         prefix: Prefix = NO_PREFIX,
         target: Ids | None = None,
         interventions: Sequence[Intervention] = (),
-    ) -> tuple[tuple[Step, ...], list[Hypothesis]]:
+    ) -> tuple[tuple[SearchStep, ...], list[Hypothesis]]:
         """Each step of a search for one source, or along the words of a target, which is given with EOS."""
-        asked = self.asked([source], search, [prefix]) if target is None else self._told([source], [target])
+        asked = self.request([source], search, [prefix]) if target is None else self._forced_request([source], [target])
         asked.request.watched = candidates
         if interventions:
             own_layers = 0 if self._members else self.layers
-            changes = Changes.of(interventions, own_layers, self.heads, len(source) + 1)
+            changes = AttentionChanges.of(interventions, own_layers, self.heads, len(source) + 1)
             asked.request.pins = len(changes.places)
             arrays: dict[str, NDArray[Any]] = {"masked": changes.masked, "pin_places": changes.places}
-            asked = Asked(asked.request, {**asked.held, **arrays, "pinned": changes.pinned})
+            asked = PreparedRequest(asked.request, {**asked.held, **arrays, "pinned": changes.pinned})
         (found,), steps = self._answer(asked)
         return steps, found
 
@@ -223,7 +223,7 @@ class NativeEngine:
         _, reals = self.streams(answer)
         return reals.reshape(len(ids), -1) if len(reals) else None
 
-    def asked(self, sources: Sequence[Ids], search: Search, prefixes: Sequence[Prefix]) -> Asked:
+    def request(self, sources: Sequence[Ids], search: Search, prefixes: Sequence[Prefix]) -> PreparedRequest:
         """The question as the library reads it."""
         if search.kind == "beam" and search.beta and not self.layers:
             given = f"search.beta = {search.beta:g}: the coverage penalty reads attention, and this model has none"
@@ -235,7 +235,7 @@ class NativeEngine:
         if any(prefix.ids for prefix in prefixes):
             held["prefix_starts"], held["prefix_ids"] = _flat([prefix.ids for prefix in prefixes])
             held["barred_starts"], held["barred_ids"] = _flat([prefix.barred for prefix in prefixes])
-        request = Request(
+        request = EngineRequest(
             count=len(sources), kind=KINDS[search.kind], size=1, n_best=search.n_best, min_length=rules.min_length,
             max_extra=rules.max_extra, allow_unknown=rules.allow_unknown, rows=self.rows, threads=self.threads,
             max_ratio=rules.max_ratio, top_p=1.0, temperature=1.0,
@@ -245,26 +245,26 @@ class NativeEngine:
             request.alpha, request.beta, request.prune = search.alpha, search.beta, search.prune
         elif search.kind == "sampling":
             request.top_k, request.top_p, request.temperature = search.top_k, search.top_p, search.temperature
-        return Asked(request, held)
+        return PreparedRequest(request, held)
 
     def forced(self, sources: Sequence[Ids], targets: Sequence[Ids]) -> list[Hypothesis]:
         """What the model thinks of given words; targets are given with EOS."""
-        everything, _ = self._answer(self._told(sources, targets))
+        everything, _ = self._answer(self._forced_request(sources, targets))
         return [found for (found,) in everything]
 
-    def _told(self, sources: Sequence[Ids], targets: Sequence[Ids]) -> Asked:
+    def _forced_request(self, sources: Sequence[Ids], targets: Sequence[Ids]) -> PreparedRequest:
         if not all(targets):
             raise UsageError("A target of no tokens has no score. Give at least its end.")
         starts, ids = _flat(sources)
         target_starts, target_ids = _flat(targets)
         held = {"starts": starts, "ids": ids, "target_starts": target_starts, "target_ids": target_ids}
-        request = Request(
+        request = EngineRequest(
             count=len(sources), kind=FORCED, size=1, n_best=1, allow_unknown=1, rows=self.rows, threads=self.threads,
             max_ratio=1.0, top_p=1.0, temperature=1.0,
         )  # fmt: skip
-        return Asked(request, held)
+        return PreparedRequest(request, held)
 
-    def _answer(self, asked: Asked) -> tuple[list[list[Hypothesis]], tuple[Step, ...]]:
+    def _answer(self, asked: PreparedRequest) -> tuple[list[list[Hypothesis]], tuple[SearchStep, ...]]:
         """The hypotheses of each sentence, and the steps of the only one where they were asked for."""
         request = asked.request
         try:
@@ -312,7 +312,7 @@ class NativeEngine:
 _OUT_OF_MEMORY = "Out of memory while translating. Give fewer sentences at once, a smaller beam, or fewer threads."
 
 
-def _budget(request: Request) -> str:
+def _budget(request: EngineRequest) -> str:
     """What to try where memory did not suffice for a request: half of each."""
     given = [(request.count, "sentences at once"), (request.size, "hypotheses in a beam"), (request.threads, "threads")]
     several = [(number, noun) for number, noun in given if number > 1]

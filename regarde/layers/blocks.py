@@ -47,7 +47,7 @@ class Shape:
 
 
 @dataclass(frozen=True, eq=False)
-class Words(Batched):
+class KeyValues(Batched):
     """Words of the own side, as those who look at them see them."""
 
     keys: Tensor  # (B, T, N, K)
@@ -57,9 +57,9 @@ class Words(Batched):
     def count(self) -> int:
         return self.keys.shape[1]
 
-    def then(self, later: Words) -> Words:
+    def then(self, later: KeyValues) -> KeyValues:
         """These and those after them."""
-        return Words(torch.cat((self.keys, later.keys), dim=1), torch.cat((self.values, later.values), dim=1))
+        return KeyValues(torch.cat((self.keys, later.keys), dim=1), torch.cat((self.values, later.values), dim=1))
 
 
 class SelfAttention(nn.Module):
@@ -95,7 +95,7 @@ class SelfAttention(nn.Module):
         joined: Tensor = self.W_o(context)
         return joined
 
-    def recall(self, queries: Tensor, said: Words) -> Tensor:
+    def recall(self, queries: Tensor, said: KeyValues) -> Tensor:
         """The last T words look at all said so far.  (B, T, N, K) -> (B, T, D)"""
         T, total = queries.shape[1], said.count
         context = functional.scaled_dot_product_attention(
@@ -163,7 +163,7 @@ class Advanced:
     """T words, one decoder block further."""
 
     x: Tensor  # (B, T, D)
-    said: Words  # all t + T so far
+    said: KeyValues  # all t + T so far
     weights: Tensor  # (B, N, T, S) where each head of the attention to the source looked
 
 
@@ -176,22 +176,22 @@ class DecoderBlock(nn.Module):
         self.cross, self.around_cross = cross, AddAndNorm(shape)
         self.feed_forward, self.around_feed_forward = FeedForward(shape), AddAndNorm(shape)
 
-    def forward(self, x: Tensor, said: Words, source: Memory, past: Tensor, turn: Turn) -> Advanced:
+    def forward(self, x: Tensor, said: KeyValues, source: Memory, past: Tensor, turn: Turn) -> Advanced:
         """(B, T, D), the t words said, source from `cross.remember`, past (B, N, t, S)"""
         x, said = self._recall(x, said, turn)
         context, weights = self.cross(self.around_cross.enter(x), source, past)
         return Advanced(self._think(x, context), said, weights)
 
-    def glance(self, x: Tensor, said: Words, source: Memory, past: Tensor, turn: Turn) -> Tensor:
+    def glance(self, x: Tensor, said: KeyValues, source: Memory, past: Tensor, turn: Turn) -> Tensor:
         """The same, for those who ask for nothing but x.  -> (B, T, D)"""
         x, _ = self._recall(x, said, turn)
         return self._think(x, self.cross.context(self.around_cross.enter(x), source, past))
 
-    def _recall(self, x: Tensor, said: Words, turn: Turn) -> tuple[Tensor, Words]:
+    def _recall(self, x: Tensor, said: KeyValues, turn: Turn) -> tuple[Tensor, KeyValues]:
         """Each word looks at itself and at what came before."""
         projected = self.attention.project(self.around_attention.enter(x), turn)
         queries, keys, values = projected.unbind(2)
-        words = Words(keys, values)
+        words = KeyValues(keys, values)
         if not said.count:
             return self.around_attention.leave(x, self.attention(projected, causal=True)), words
         said = said.then(words)

@@ -38,7 +38,7 @@ from regarde.models.encoders import (
 )
 from regarde.models.interface import Decoder, Encoding, Model, State
 from regarde.native import settings
-from regarde.native.decoders import Looked, after
+from regarde.native.decoders import AttendedSource, after
 from regarde.native.functions import usable
 
 
@@ -96,7 +96,7 @@ class AttendAfterDecoder(Decoder[FedState, Memory]):
         shares = bottom.share(0, embedded)
         asked, recurrence = self.attention.asked(), bottom.recurrence()
         if asked and recurrence and shares.shape[1] > 1 and usable(shares, state.cells, memory.keys, recurrence.U):
-            looked = Looked(memory.keys, memory.values, memory.mask)
+            looked = AttendedSource(memory.keys, memory.values, memory.mask)
             above, residual_from = self.stack.above(embedded), self.stack.residual_from
             found = after(
                 recurrence, above, residual_from, bottom.input_weight(1), self.W_c.weight, asked, shares, state.cells,

@@ -31,7 +31,7 @@ from regarde.attention.mechanisms import Attention, AttentionConfig, Memory, Mul
 from regarde.config import Depth, Share, Size
 from regarde.data.batch import Batched, Source
 from regarde.errors import ConfigError
-from regarde.layers.blocks import DecoderBlock, EncoderBlock, Norm, Shape, Turn, Words
+from regarde.layers.blocks import DecoderBlock, EncoderBlock, KeyValues, Norm, Shape, Turn
 from regarde.layers.pointwise import Dropout, Embedding
 from regarde.layers.positions import Positions, PositionsName, positions
 from regarde.models.interface import Decoder, Encoder, Encoding, Model, State
@@ -44,7 +44,7 @@ Embed = Callable[[Tensor], Tensor]
 class CachedState(State):
     """The words so far as each layer sees them, beside the attention so far."""
 
-    said: tuple[Words, ...]  # L of them
+    said: tuple[KeyValues, ...]  # L of them
 
 
 @dataclass(frozen=True, eq=False)
@@ -54,7 +54,7 @@ class SourceMemory(Batched):
     layers: tuple[Memory, ...]  # L of them
 
 
-class Input(nn.Module):
+class InputEmbedding(nn.Module):
     """Words and their places: sqrt(D) e(word) + p(position), then dropout."""
 
     def __init__(self, embed: Embed, where: Positions, dropout: float) -> None:
@@ -73,7 +73,7 @@ class Input(nn.Module):
 class TransformerEncoder(Encoder):
     """Encoder blocks, one above the other. Nothing is handed on but their top: `final` is empty."""
 
-    def __init__(self, entry: Input, blocks: list[EncoderBlock], norm: nn.Module) -> None:
+    def __init__(self, entry: InputEmbedding, blocks: list[EncoderBlock], norm: nn.Module) -> None:
         super().__init__()
         self.entry = entry
         self.blocks = nn.ModuleList(blocks)
@@ -90,7 +90,7 @@ class TransformerEncoder(Encoder):
 class TransformerDecoder(Decoder[CachedState, SourceMemory]):
     """Decoder blocks, one above the other, each looking at the encoder's top."""
 
-    def __init__(self, entry: Input, blocks: list[DecoderBlock], norm: nn.Module, vocabulary: Embed) -> None:
+    def __init__(self, entry: InputEmbedding, blocks: list[DecoderBlock], norm: nn.Module, vocabulary: Embed) -> None:
         super().__init__()
         self.entry = entry
         self.blocks = cast(Sequence[DecoderBlock], nn.ModuleList(blocks))  # a ModuleList forgets what it holds
@@ -107,7 +107,7 @@ class TransformerDecoder(Decoder[CachedState, SourceMemory]):
         nothing = encoding.states.new_zeros(B, 0, first.attention.heads, D // first.attention.heads)
         return CachedState(
             past=encoding.states.new_zeros(B, len(self.blocks), first.cross.heads, 0, S),
-            said=tuple(Words(keys=nothing, values=nothing) for _ in self.blocks),
+            said=tuple(KeyValues(keys=nothing, values=nothing) for _ in self.blocks),
         )
 
     def unroll(self, previous: Tensor, state: CachedState, memory: SourceMemory) -> tuple[Tensor, CachedState]:
@@ -132,7 +132,9 @@ class TransformerDecoder(Decoder[CachedState, SourceMemory]):
         t = state.past.shape[3]
         return self.entry(previous, t), partial(self.entry.where.turn, first=t)
 
-    def _layers(self, state: CachedState, memory: SourceMemory) -> Iterator[tuple[DecoderBlock, Words, Memory, Tensor]]:
+    def _layers(
+        self, state: CachedState, memory: SourceMemory
+    ) -> Iterator[tuple[DecoderBlock, KeyValues, Memory, Tensor]]:
         """Each block with its own words, source and past."""
         return zip(self.blocks, state.said, memory.layers, state.past.unbind(1), strict=True)
 
@@ -194,8 +196,8 @@ class TransformerConfig:
         initialize(model, xavier=self.init == "xavier")
         return model
 
-    def _entry(self, embed: Embed) -> Input:
-        return Input(embed, positions(self.positions, self.longest, self.size), self.dropout)
+    def _entry(self, embed: Embed) -> InputEmbedding:
+        return InputEmbedding(embed, positions(self.positions, self.longest, self.size), self.dropout)
 
     def _attention(self) -> Attention:
         """The attention of one layer to the source; its heads are the model's unless it says otherwise."""

@@ -35,7 +35,7 @@ def fields(*, sizes: str, reals: str = "", pointers: str) -> list[tuple[str, typ
     ]
 
 
-class Recurrent(ctypes.Structure):
+class RecurrentArguments(ctypes.Structure):
     """One cell over a whole sentence."""
 
     _fields_ = fields(
@@ -44,13 +44,13 @@ class Recurrent(ctypes.Structure):
     )
 
 
-class Additive(ctypes.Structure):
+class AdditiveArguments(ctypes.Structure):
     """The additive score of all queries against all keys."""
 
     _fields_ = fields(sizes="B T S A threads", pointers="queries keys v scores d_scores d_queries d_keys d_v")
 
 
-class Before(ctypes.Structure):
+class AttendBeforeArguments(ctypes.Structure):
     """A decoder that attends before each step."""
 
     _fields_ = fields(
@@ -61,7 +61,7 @@ class Before(ctypes.Structure):
     )
 
 
-class After(ctypes.Structure):
+class AttendAfterArguments(ctypes.Structure):
     """A decoder that attends after each step and feeds what it found into the next."""
 
     _fields_ = fields(
@@ -72,7 +72,7 @@ class After(ctypes.Structure):
     )
 
 
-class Heads(ctypes.Structure):
+class HeadsArguments(ctypes.Structure):
     """Attention in several heads."""
 
     _fields_ = fields(
@@ -83,19 +83,19 @@ class Heads(ctypes.Structure):
     )
 
 
-class CrossEntropy(ctypes.Structure):
+class CrossEntropyArguments(ctypes.Structure):
     """Softmax cross-entropy in place."""
 
     _fields_ = fields(sizes="rows V ignored threads", reals="smoothing scale", pointers="logits targets losses")
 
 
-class Dropout(ctypes.Structure):
+class DropoutArguments(ctypes.Structure):
     """Zeros drawn from a seed."""
 
     _fields_ = fields(sizes="count seed threads", reals="probability", pointers="x y")
 
 
-class Request(ctypes.Structure):
+class EngineRequest(ctypes.Structure):
     """What the engine is asked: one or many sentences, and how to search."""
 
     _fields_ = fields(
@@ -106,7 +106,10 @@ class Request(ctypes.Structure):
     )
 
 
-ARGUMENTS = (Recurrent, Additive, Before, After, Heads, CrossEntropy, Dropout, Request)
+ARGUMENTS = (
+    *(RecurrentArguments, AdditiveArguments, AttendBeforeArguments, AttendAfterArguments),
+    *(HeadsArguments, CrossEntropyArguments, DropoutArguments, EngineRequest),
+)  # in the order of source/arguments.h
 
 
 def fingerprint(folder: Path) -> str:

@@ -15,7 +15,7 @@ from torch.utils.hooks import RemovableHandle
 
 from regarde.attention.interface import Attention, Memory
 from regarde.models.interface import Decoder
-from regarde.search.interventions import Changes, Intervention
+from regarde.search.interventions import AttentionChanges, Intervention
 
 
 class Intervening:
@@ -23,10 +23,10 @@ class Intervening:
 
     def __init__(self, decoder: Decoder[Any, Any], interventions: Sequence[Intervention], S: int) -> None:
         self._attentions = decoder.attentions() if interventions else []
-        self._changes: Changes | None = None
+        self._changes: AttentionChanges | None = None
         if interventions:
             heads = self._attentions[0].heads if self._attentions else 0
-            self._changes = Changes.of(interventions, len(self._attentions), heads, S)
+            self._changes = AttentionChanges.of(interventions, len(self._attentions), heads, S)
         self._hooks: list[RemovableHandle] = []
 
     def __enter__(self) -> Intervening:
@@ -52,7 +52,7 @@ def _masking(masked: Tensor) -> Callable[..., Tensor]:
     return change
 
 
-def _pinning(changes: Changes, layer: int) -> Callable[..., tuple[Tensor, Tensor] | None]:
+def _pinning(changes: AttentionChanges, layer: int) -> Callable[..., tuple[Tensor, Tensor] | None]:
     def change(attention: Attention, given: Any, answer: tuple[Tensor, Tensor]) -> tuple[Tensor, Tensor] | None:
         memory: Memory = given[1]
         step, weights = given[2].shape[2], answer[1].clone()  # past (B, N, t, S), weights (B, N, 1, S)

@@ -24,7 +24,7 @@ from typing import Any
 import numpy as np
 
 from regarde import config
-from regarde.engines.continuous import Part
+from regarde.engines.continuous import PartialHypothesis
 from regarde.errors import RegardeError, RegardeWarning, missing_extra, show_warning
 from regarde.folder.loading import load
 from regarde.folder.manifest import CONFIG
@@ -136,9 +136,9 @@ class Worker:
             trace.cancel()
 
     def _collect(self, model: Model) -> None:
-        parts: dict[tuple[int, int], Part] = {}  # the latest of each sentence: whoever is slow may leave out some
+        parts: dict[tuple[int, int], PartialHypothesis] = {}  # the latest of each sentence
         for event in model.continuous.collect():
-            if isinstance(event, Part):
+            if isinstance(event, PartialHypothesis):
                 parts[event.number, event.sentence] = event
                 continue
             number = model.numbers.pop(event.number)

@@ -13,7 +13,7 @@ from torch.nn import functional
 from regarde.attention.scores import compared
 from regarde.layers import CELLS, run
 from regarde.native import functions, heads, library
-from regarde.native.decoders import Above, Asked, Looked, after, before
+from regarde.native.decoders import AttendedSource, QueryProjection, UpperLayer, after, before
 from regarde.native.functions import Recurrence
 
 pytestmark = pytest.mark.skipif(not library.available(), reason="the native library was not built")
@@ -103,17 +103,17 @@ def test_a_cell_over_sentences_equals_torch(
     assert max(differences([by_torch, by_kernel], leaves)) < BOUNDS[dtype]
 
 
-def source(draw: Callable[..., Tensor], B: int, S: int, A: int, C: int) -> Looked:
-    return Looked(draw(B, S, A), draw(B, S, C), lengths_mask(B, S))
+def source(draw: Callable[..., Tensor], B: int, S: int, A: int, C: int) -> AttendedSource:
+    return AttendedSource(draw(B, S, A), draw(B, S, C), lengths_mask(B, S))
 
 
-def question(kind: str, draw: Callable[..., Tensor], A: int, H: int) -> Asked:
+def question(kind: str, draw: Callable[..., Tensor], A: int, H: int) -> QueryProjection:
     if kind == "dot":
-        return Asked()
-    return Asked(W=draw(A, H), b=draw(A) if kind == "additive with bias" else None, v=draw(A))
+        return QueryProjection()
+    return QueryProjection(W=draw(A, H), b=draw(A) if kind == "additive with bias" else None, v=draw(A))
 
 
-def attend(asked: Asked, state: Tensor, looked: Looked) -> tuple[Tensor, Tensor]:
+def attend(asked: QueryProjection, state: Tensor, looked: AttendedSource) -> tuple[Tensor, Tensor]:
     """One step of attention in torch.  (B, H) -> context (B, C), weights (B, S)"""
     query = state if asked.W is None else functional.linear(state, asked.W, asked.b)
     if asked.v is None:
@@ -204,7 +204,7 @@ def test_a_decoder_that_feeds_what_it_found_equals_torch(
 
     def by_kernel() -> list[Tensor]:
         above = [
-            Above(cell.recurrence(), cell.input_weight(0), cell.bias(), one)
+            UpperLayer(cell.recurrence(), cell.input_weight(0), cell.bias(), one)
             for cell, one in zip(upper, noise, strict=True)
         ]
         found = after(
@@ -343,13 +343,13 @@ def test_gradients_agree_with_finite_differences(name: str, score: str) -> None:
     W_feed, W_combine, feed = draw(cell.gates * H, H), draw(H, C + H), draw(B, H)
 
     def attends_before(shares: Tensor, start: Tensor, W: Tensor, keys: Tensor, values: Tensor) -> tuple[Tensor, ...]:
-        found = before(recurrence, W, asked, shares, start, Looked(keys, values, looked.mask))
+        found = before(recurrence, W, asked, shares, start, AttendedSource(keys, values, looked.mask))
         return found.outputs, found.contexts, found.weights, found.final
 
     def attends_after(
         shares: Tensor, start: Tensor, W_feed: Tensor, W_combine: Tensor, feed: Tensor, keys: Tensor, values: Tensor
     ) -> tuple[Tensor, ...]:
-        source = Looked(keys, values, looked.mask)
+        source = AttendedSource(keys, values, looked.mask)
         found = after(recurrence, [], 9, W_feed, W_combine, asked, shares, start.unsqueeze(1), feed, source)
         return found.attentional, found.weights, found.finals
 

@@ -16,7 +16,7 @@ from regarde.attention import GlobalConfig, MultiHead, MultiHeadConfig
 from regarde.attention.scores import AdditiveConfig
 from regarde.data.batch import Batch, collate
 from regarde.errors import ConfigError, DataError
-from regarde.layers.blocks import DecoderBlock, EncoderBlock, SelfAttention, Shape, Words
+from regarde.layers.blocks import DecoderBlock, EncoderBlock, KeyValues, SelfAttention, Shape
 from regarde.layers.positions import Learned, Rotary, Sinusoidal
 from regarde.models import Model
 from regarde.models.transformer import TransformerConfig
@@ -381,7 +381,7 @@ def test_dropout_falls_on_the_output_of_each_sublayer(norm: str, norms: int) -> 
     expected = x
     for _ in range(norms):
         expected = torch.nn.functional.layer_norm(expected, (D,))
-    nothing = Words(x.new_zeros(2, 0, N, K), x.new_zeros(2, 0, N, K))
+    nothing = KeyValues(x.new_zeros(2, 0, N, K), x.new_zeros(2, 0, N, K))
     state = nothing, source, x.new_zeros(2, N, 0, 5), lambda y: y
     with seeded(2):
         torch.testing.assert_close(block(x, *state).x, expected)
