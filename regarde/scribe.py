@@ -76,15 +76,15 @@ class Scribe:
         return Sentence(prepared, tuple(ids))
 
     def _prefix(self, text: str) -> Prefix:
-        said, target = self.text.prepare(text).strip(), self.text.target
-        ids = target.encode(said)
+        prepared, target = self.text.prepare(text).strip(), self.text.target
+        ids = target.encode(prepared)
         if len(ids) > self.longest:
             raise DataError(f"A prefix of {len(ids)} tokens: expected at most {self.longest}. Give a shorter one.")
-        if unknown := target.unknown(said):
+        if unknown := target.unknown(prepared):
             raise UsageError(
                 f"The prefix {text[:80]!r} holds {unknown[0]!r}, which this model cannot say. Use another."
             )
-        return Prefix(tuple(ids), np.array(target.lengthening(said), dtype=np.int64))
+        return Prefix(tuple(ids), np.array(target.lengthening(prepared), dtype=np.int64))
 
     def _finish(self, sentence: Sentence, hypothesis: Hypothesis) -> Translation:
         source_ids = [*sentence.ids, EOS]

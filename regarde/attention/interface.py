@@ -50,7 +50,7 @@ class Attention(nn.Module, ABC):
         """Do the weights depend on what is looked at, or on the query alone?"""
         return self.score.content
 
-    def asked(self) -> QueryProjection | None:
+    def projection(self) -> QueryProjection | None:
         """What a native decoder needs to know to attend by itself; None for an attention it does not know."""
         return None
 

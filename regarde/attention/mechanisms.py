@@ -57,9 +57,9 @@ class Global(OneHead):
         super().__init__(score, dropout, attend_eos)
         self.normalizer, self.normalize = normalizer, NORMALIZERS[normalizer]
 
-    def asked(self) -> QueryProjection | None:
+    def projection(self) -> QueryProjection | None:
         drops = self.training and self.dropout.p > 0
-        return None if drops or self.normalizer != "softmax" else self.score.asked()
+        return None if drops or self.normalizer != "softmax" else self.score.projection()
 
     def weigh(self, query: Tensor, memory: Memory, past: Tensor | None, allowed: Tensor) -> Tensor:
         return self.normalize(self.score(query, memory.keys), allowed)

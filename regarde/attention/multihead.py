@@ -76,8 +76,8 @@ class MultiHead(Attention):
     def forward(
         self, query: Tensor, memory: Memory, past: Tensor | None = None, allowed: Tensor | None = None
     ) -> tuple[Tensor, Tensor]:
-        asked = split(self.W_q(query), self.heads).flatten(0, 1)  # (B N, T, C)
-        scores = self.score(asked, memory.keys.flatten(0, 1))  # (B N, T, S)
+        queries = split(self.W_q(query), self.heads).flatten(0, 1)  # (B N, T, C)
+        scores = self.score(queries, memory.keys.flatten(0, 1))  # (B N, T, S)
         scores = scores.reshape(len(query), self.heads, *scores.shape[1:])
         weights = self.normalize(scores, both(memory.mask, allowed).unsqueeze(1))
         return self.bring(self.dropout(weights), memory), weights
@@ -92,13 +92,13 @@ class MultiHead(Attention):
             return super().context(query, memory, past)
         dropout = self.dropout.p if self.training else 0.0
         scale = PRODUCTS[type(self.score)]
-        asked = self.W_q(query).unflatten(-1, (self.heads, -1))  # (B, T, N, C)
+        queries = self.W_q(query).unflatten(-1, (self.heads, -1))  # (B, T, N, C)
         looked_at = [memory.keys.transpose(1, 2), memory.values.transpose(1, 2)]  # (B, S, N, C) each
-        bases = [one.unsqueeze(2) for one in (asked, *looked_at)]
+        bases = [one.unsqueeze(2) for one in (queries, *looked_at)]
         if native.fits(dropout, *bases):
             return cast(Tensor, self.W_o(native.attend(bases, memory.mask, scale=scale)))
         found = functional.scaled_dot_product_attention(
-            asked.transpose(1, 2),
+            queries.transpose(1, 2),
             memory.keys,
             memory.values,
             attn_mask=padding(memory.mask),

@@ -49,7 +49,7 @@ class Score(nn.Module, ABC):
         """What of the source the score needs, computed once.  (B, S, D) -> (B, S, K)"""
         return states
 
-    def asked(self) -> QueryProjection | None:
+    def projection(self) -> QueryProjection | None:
         """What a native decoder needs to know to score by itself; None for a score it does not know."""
         return None
 
@@ -67,7 +67,7 @@ class Dot(Score):
         super().__init__(width=state)
         _need_equal("A dot product", query, state)
 
-    def asked(self) -> QueryProjection:
+    def projection(self) -> QueryProjection:
         return QueryProjection()
 
     def forward(self, query: Tensor, keys: Tensor) -> Tensor:
@@ -101,21 +101,21 @@ class General(Score):
         keys: Tensor = self.W(states)
         return keys  # (B, S, Q)
 
-    def asked(self) -> QueryProjection:
+    def projection(self) -> QueryProjection:
         return QueryProjection()
 
     def forward(self, query: Tensor, keys: Tensor) -> Tensor:
         return query @ keys.transpose(1, 2)  # (B, T, S)
 
 
-def compared(asked: Tensor, keys: Tensor, v: Tensor) -> Tensor:
+def compared(queries: Tensor, keys: Tensor, v: Tensor) -> Tensor:
     """v . tanh(q + k) for each query and key.  (B, T, A), (B, S, A), (A,) -> (B, T, S)
 
     The tanh is computed again when gradients are asked for: (B, T, S, A) is never stored.
     """
-    if usable(asked, keys, v):
-        return additive_scores(asked, keys, v)
-    scores: Tensor = _Compared.apply(asked, keys, v)  # type: ignore[no-untyped-call]
+    if usable(queries, keys, v):
+        return additive_scores(queries, keys, v)
+    scores: Tensor = _Compared.apply(queries, keys, v)  # type: ignore[no-untyped-call]
     return scores
 
 
@@ -123,16 +123,16 @@ class _Compared(torch.autograd.Function):
     """Query by query, in torch."""
 
     @staticmethod
-    def forward(ctx: Any, asked: Tensor, keys: Tensor, v: Tensor) -> Tensor:
-        ctx.save_for_backward(asked, keys, v)
-        return torch.stack([torch.tanh(q.unsqueeze(1) + keys) @ v for q in asked.unbind(1)], dim=1)
+    def forward(ctx: Any, queries: Tensor, keys: Tensor, v: Tensor) -> Tensor:
+        ctx.save_for_backward(queries, keys, v)
+        return torch.stack([torch.tanh(q.unsqueeze(1) + keys) @ v for q in queries.unbind(1)], dim=1)
 
     @staticmethod
     @once_differentiable
     def backward(ctx: Any, *given: Tensor) -> tuple[Tensor, Tensor, Tensor]:
-        asked, keys, v = ctx.saved_tensors
+        queries, keys, v = ctx.saved_tensors
         d_asked, d_keys, d_v = [], torch.zeros_like(keys), torch.zeros_like(v)
-        for q, d_scores in zip(asked.unbind(1), given[0].unbind(1), strict=True):
+        for q, d_scores in zip(queries.unbind(1), given[0].unbind(1), strict=True):
             bent = torch.tanh(q.unsqueeze(1) + keys)  # (B, S, A)
             d_v += torch.einsum("bs,bsa->a", d_scores, bent)
             inside = d_scores.unsqueeze(2) * v * (1 - bent.square())
@@ -156,7 +156,7 @@ class Additive(Score):
         keys: Tensor = self.U(states)
         return keys  # (B, S, A)
 
-    def asked(self) -> QueryProjection:
+    def projection(self) -> QueryProjection:
         return QueryProjection(W=self.W.weight, v=self.v)
 
     def forward(self, query: Tensor, keys: Tensor) -> Tensor:
@@ -187,7 +187,7 @@ class NormedAdditive(Score):
         v: Tensor = self.g * self.direction / torch.linalg.vector_norm(self.direction)
         return v
 
-    def asked(self) -> QueryProjection:
+    def projection(self) -> QueryProjection:
         return QueryProjection(W=self.W.weight, b=self.W.bias, v=self.v)
 
     def forward(self, query: Tensor, keys: Tensor) -> Tensor:
@@ -216,12 +216,12 @@ class Concat(Score):
     def keys(self, states: Tensor) -> Tensor:
         return states if self.identity else states @ self.W.weight[:, self.query_size :].T  # (B, S, A)
 
-    def asked(self) -> QueryProjection:
+    def projection(self) -> QueryProjection:
         return QueryProjection(W=self.W.weight[:, : self.query_size], v=self.v)
 
     def forward(self, query: Tensor, keys: Tensor) -> Tensor:
-        asked = query @ self.W.weight[:, : self.query_size].T  # (B, T, A)
-        return compared(asked, keys, self.v)  # (B, T, S)
+        queries = query @ self.W.weight[:, : self.query_size].T  # (B, T, A)
+        return compared(queries, keys, self.v)  # (B, T, S)
 
 
 class Location(Score):

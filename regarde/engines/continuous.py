@@ -57,9 +57,11 @@ class ContinuousEngine:
 
     def ask(self, sources: Sequence[Ids], search: Search, prefixes: Sequence[Prefix], *, followed: bool = False) -> int:
         """The number of the question, by which its answer is known; `followed`, each word is told as it is said."""
-        asked, number = self._engine.request(sources, search, prefixes), next(self._numbers)
-        self._requests[number] = asked
-        self._call("continuous_submit", ctypes.c_int64(number), ctypes.byref(asked.request), ctypes.c_int64(followed))
+        prepared, number = self._engine.request(sources, search, prefixes), next(self._numbers)
+        self._requests[number] = prepared
+        self._call(
+            "continuous_submit", ctypes.c_int64(number), ctypes.byref(prepared.request), ctypes.c_int64(followed)
+        )
         return number
 
     def cancel(self, number: int) -> None:
@@ -79,13 +81,13 @@ class ContinuousEngine:
                 sentence, *ids = self._engine.streams(answer)[0].tolist()
                 yield PartialHypothesis(number.value, sentence, tuple(ids))
                 continue
-            asked = self._requests.pop(number.value)
+            prepared = self._requests.pop(number.value)
             try:
                 streams = self._engine.streams(answer)
             except (RuntimeError, RegardeError) as error:  # of one question; the others' answers are still to come
                 yield Completed(number.value, 0, NOTHING, error)
                 continue
-            yield Completed(number.value, asked.request.count if kind.value == COMPLETED else 0, streams)
+            yield Completed(number.value, prepared.request.count if kind.value == COMPLETED else 0, streams)
 
     def hypotheses(self, done: Completed) -> list[list[Hypothesis]]:
         """Those of each sentence."""

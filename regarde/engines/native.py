@@ -20,7 +20,7 @@ from numpy.typing import NDArray
 
 from regarde.engines.records import Reader, Streams
 from regarde.errors import ConfigError, OutOfMemoryError, UsageError
-from regarde.native import formulas, library
+from regarde.native import library, settings
 from regarde.native.library import EngineRequest
 from regarde.search import Hypothesis, Sampling, Search
 from regarde.search.interventions import AttentionChanges, Intervention
@@ -157,7 +157,7 @@ class NativeEngine:
     @property
     def formulas(self) -> Mapping[str, str]:
         """What the model computes, as the classes of regarde.attention state it; several have nothing in common."""
-        return formulas.stated(self._settings)
+        return settings.formulas(self._settings)
 
     def continuous(self, *, threads: int = 1) -> ContinuousEngine:
         """The engine as a server uses it: requests join the batches of so many threads at any time."""
@@ -203,15 +203,17 @@ class NativeEngine:
         interventions: Sequence[Intervention] = (),
     ) -> tuple[tuple[SearchStep, ...], list[Hypothesis]]:
         """Each step of a search for one source, or along the words of a target, which is given with EOS."""
-        asked = self.request([source], search, [prefix]) if target is None else self._forced_request([source], [target])
-        asked.request.watched = candidates
+        prepared = (
+            self.request([source], search, [prefix]) if target is None else self._forced_request([source], [target])
+        )
+        prepared.request.watched = candidates
         if interventions:
             own_layers = 0 if self._members else self.layers
             changes = AttentionChanges.of(interventions, own_layers, self.heads, len(source) + 1)
-            asked.request.pins = len(changes.places)
+            prepared.request.pins = len(changes.places)
             arrays: dict[str, NDArray[Any]] = {"masked": changes.masked, "pin_places": changes.places}
-            asked = PreparedRequest(asked.request, {**asked.held, **arrays, "pinned": changes.pinned})
-        (found,), steps = self._answer(asked)
+            prepared = PreparedRequest(prepared.request, {**prepared.held, **arrays, "pinned": changes.pinned})
+        (found,), steps = self._answer(prepared)
         return steps, found
 
     def states(self, source: Ids) -> NDArray[np.float32] | None:
@@ -264,9 +266,9 @@ class NativeEngine:
         )  # fmt: skip
         return PreparedRequest(request, held)
 
-    def _answer(self, asked: PreparedRequest) -> tuple[list[list[Hypothesis]], tuple[SearchStep, ...]]:
+    def _answer(self, prepared: PreparedRequest) -> tuple[list[list[Hypothesis]], tuple[SearchStep, ...]]:
         """The hypotheses of each sentence, and the steps of the only one where they were asked for."""
-        request = asked.request
+        request = prepared.request
         try:
             reader = self.reader(self.call("engine_decode", ctypes.c_void_p)(self.pointer, ctypes.byref(request)))
             everything = reader.sentences(request.count)
@@ -318,8 +320,8 @@ def _budget(request: EngineRequest) -> str:
     several = [(number, noun) for number, noun in given if number > 1]
     if not several:
         return "Out of memory while translating one sentence. Cut it, or lower search.rules.max_ratio."
-    asked = ", ".join(f"{number:,} {noun}" for number, noun in several)
-    return f"Out of memory with {asked}. Try {', or '.join(f'{number // 2:,} {noun}' for number, noun in several)}."
+    prepared = ", ".join(f"{number:,} {noun}" for number, noun in several)
+    return f"Out of memory with {prepared}. Try {', or '.join(f'{number // 2:,} {noun}' for number, noun in several)}."
 
 
 _WHOLE, _REAL = np.dtype(np.int64), np.dtype(np.float32)

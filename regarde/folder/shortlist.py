@@ -77,9 +77,9 @@ def learn(pairs: Iterable[tuple[Ids, Ids]], sizes: tuple[int, int], *, best: int
     begin = np.searchsorted(owner, owner)  # where the tokens of its owner start
     chosen = np.arange(len(order)) - begin < best
     starts = np.searchsorted(owner[chosen], np.arange(V + 1))
-    said = np.bincount(np.concatenate([f for _, f in kept]), minlength=W)
-    common = np.argsort(-said, kind="stable")[:frequent]
-    return Shortlist(np.sort(common[said[common] > 0]), starts.astype(np.int64), word[chosen])
+    occurrences = np.bincount(np.concatenate([f for _, f in kept]), minlength=W)
+    common = np.argsort(-occurrences, kind="stable")[:frequent]
+    return Shortlist(np.sort(common[occurrences[common] > 0]), starts.astype(np.int64), word[chosen])
 
 
 def read(path: Path, content: bytes, sizes: tuple[int, int]) -> Shortlist:

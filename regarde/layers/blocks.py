@@ -10,7 +10,7 @@ Axes: B batch, S source, T words, t words before them, D model size, N heads, K 
                      x + dropout(f(LN(x)))                                   "pre" (Xiong et al. 2020)
 
 W_q, W_k and W_v lie in one matrix, W_qkv. Words looked at are kept as their keys and values: what a decoder remembers
-of the words it has said.
+of the words so far.
 """
 
 from __future__ import annotations
@@ -95,13 +95,13 @@ class SelfAttention(nn.Module):
         joined: Tensor = self.W_o(context)
         return joined
 
-    def recall(self, queries: Tensor, said: KeyValues) -> Tensor:
-        """The last T words look at all said so far.  (B, T, N, K) -> (B, T, D)"""
-        T, total = queries.shape[1], said.count
+    def recall(self, queries: Tensor, cached: KeyValues) -> Tensor:
+        """The last T words look at all so far.  (B, T, N, K) -> (B, T, D)"""
+        T, total = queries.shape[1], cached.count
         context = functional.scaled_dot_product_attention(
             queries.transpose(1, 2),
-            said.keys.transpose(1, 2),
-            said.values.transpose(1, 2),
+            cached.keys.transpose(1, 2),
+            cached.values.transpose(1, 2),
             attn_mask=None if T == 1 else later(T, total, queries.device),
             dropout_p=self.dropout if self.training else 0.0,
         )
@@ -163,7 +163,7 @@ class Advanced:
     """T words, one decoder block further."""
 
     x: Tensor  # (B, T, D)
-    said: KeyValues  # all t + T so far
+    cached: KeyValues  # all t + T so far
     weights: Tensor  # (B, N, T, S) where each head of the attention to the source looked
 
 
@@ -176,26 +176,26 @@ class DecoderBlock(nn.Module):
         self.cross, self.around_cross = cross, AddAndNorm(shape)
         self.feed_forward, self.around_feed_forward = FeedForward(shape), AddAndNorm(shape)
 
-    def forward(self, x: Tensor, said: KeyValues, source: Memory, past: Tensor, turn: Turn) -> Advanced:
-        """(B, T, D), the t words said, source from `cross.remember`, past (B, N, t, S)"""
-        x, said = self._recall(x, said, turn)
+    def forward(self, x: Tensor, cached: KeyValues, source: Memory, past: Tensor, turn: Turn) -> Advanced:
+        """(B, T, D), the t words so far, source from `cross.remember`, past (B, N, t, S)"""
+        x, cached = self._recall(x, cached, turn)
         context, weights = self.cross(self.around_cross.enter(x), source, past)
-        return Advanced(self._think(x, context), said, weights)
+        return Advanced(self._think(x, context), cached, weights)
 
-    def glance(self, x: Tensor, said: KeyValues, source: Memory, past: Tensor, turn: Turn) -> Tensor:
+    def glance(self, x: Tensor, cached: KeyValues, source: Memory, past: Tensor, turn: Turn) -> Tensor:
         """The same, for those who ask for nothing but x.  -> (B, T, D)"""
-        x, _ = self._recall(x, said, turn)
+        x, _ = self._recall(x, cached, turn)
         return self._think(x, self.cross.context(self.around_cross.enter(x), source, past))
 
-    def _recall(self, x: Tensor, said: KeyValues, turn: Turn) -> tuple[Tensor, KeyValues]:
+    def _recall(self, x: Tensor, cached: KeyValues, turn: Turn) -> tuple[Tensor, KeyValues]:
         """Each word looks at itself and at what came before."""
         projected = self.attention.project(self.around_attention.enter(x), turn)
         queries, keys, values = projected.unbind(2)
         words = KeyValues(keys, values)
-        if not said.count:
+        if not cached.count:
             return self.around_attention.leave(x, self.attention(projected, causal=True)), words
-        said = said.then(words)
-        return self.around_attention.leave(x, self.attention.recall(queries, said)), said
+        cached = cached.then(words)
+        return self.around_attention.leave(x, self.attention.recall(queries, cached)), cached
 
     def _think(self, x: Tensor, context: Tensor) -> Tensor:
         """What was found in the source, and feed-forward."""

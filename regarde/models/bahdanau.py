@@ -103,10 +103,10 @@ def attend_before(
     cell: Cell, attention: Attention, shares: Tensor, state: Tensor, memory: Memory, past: Tensor
 ) -> Walk:
     """s_{i-1} -> a_i -> c_i -> s_i, word by word.  (B, T, G), (B, K), …, (B, 1, N, t, S)"""
-    asked, recurrence = attention.asked(), cell.recurrence()
-    if asked and recurrence and shares.shape[1] > 1 and usable(shares, state, memory.keys, recurrence.U):
-        looked = AttendedSource(memory.keys, memory.values, memory.mask)
-        found = before(recurrence, cell.input_weight(1), asked, shares, state, looked)
+    projection, recurrence = attention.projection(), cell.recurrence()
+    if projection and recurrence and shares.shape[1] > 1 and usable(shares, state, memory.keys, recurrence.U):
+        attended = AttendedSource(memory.keys, memory.values, memory.mask)
+        found = before(recurrence, cell.input_weight(1), projection, shares, state, attended)
         past = torch.cat((past, found.weights[:, None, None]), dim=3)
         return Walk(found.outputs, found.contexts, past, found.final)
     outputs, contexts = [], []

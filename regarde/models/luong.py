@@ -94,13 +94,13 @@ class AttendAfterDecoder(Decoder[FedState, Memory]):
         """Word by word, each h~ entering the next step.  (B, T, E) -> h~ (B, T, H)"""
         bottom = self.stack.cells[0]
         shares = bottom.share(0, embedded)
-        asked, recurrence = self.attention.asked(), bottom.recurrence()
-        if asked and recurrence and shares.shape[1] > 1 and usable(shares, state.cells, memory.keys, recurrence.U):
-            looked = AttendedSource(memory.keys, memory.values, memory.mask)
+        projection, recurrence = self.attention.projection(), bottom.recurrence()
+        if projection and recurrence and shares.shape[1] > 1 and usable(shares, state.cells, memory.keys, recurrence.U):
+            attended = AttendedSource(memory.keys, memory.values, memory.mask)
             above, residual_from = self.stack.above(embedded), self.stack.residual_from
             found = after(
-                recurrence, above, residual_from, bottom.input_weight(1), self.W_c.weight, asked, shares, state.cells,
-                state.feed, looked,
+                recurrence, above, residual_from, bottom.input_weight(1), self.W_c.weight, projection, shares,
+                state.cells, state.feed, attended,
             )  # fmt: skip
             past = torch.cat((state.past, found.weights[:, None, None]), dim=3)
             return found.attentional, FedState(past=past, cells=found.finals, feed=found.attentional[:, -1])

@@ -7,7 +7,7 @@ Axes: B batch, S source, T words, t words before them, V vocabulary, D model siz
     decoder  (3.1)             blocks of causal self-attention, attention to the encoder's top, feed-forward
     output   (3.4)             p(y) = softmax(E x), E the matrix of embeddings; no bias
 
-All words of a target are computed at once in training. In search a state keeps the keys and values of the words said,
+All words of a target are computed at once in training. In search a state keeps the keys and values of the words so far,
 so that a step computes one word. Each decoder layer has an attention to the source of its own, and a `past`: the
 paper's has many heads and scaled dot products, and any other will do. Self-attention, which looks at words of its own
 side, is no part of `past`.
@@ -44,7 +44,7 @@ Embed = Callable[[Tensor], Tensor]
 class CachedState(State):
     """The words so far as each layer sees them, beside the attention so far."""
 
-    said: tuple[KeyValues, ...]  # L of them
+    cached: tuple[KeyValues, ...]  # L of them
 
 
 @dataclass(frozen=True, eq=False)
@@ -107,19 +107,19 @@ class TransformerDecoder(Decoder[CachedState, SourceMemory]):
         nothing = encoding.states.new_zeros(B, 0, first.attention.heads, D // first.attention.heads)
         return CachedState(
             past=encoding.states.new_zeros(B, len(self.blocks), first.cross.heads, 0, S),
-            said=tuple(KeyValues(keys=nothing, values=nothing) for _ in self.blocks),
+            cached=tuple(KeyValues(keys=nothing, values=nothing) for _ in self.blocks),
         )
 
     def unroll(self, previous: Tensor, state: CachedState, memory: SourceMemory) -> tuple[Tensor, CachedState]:
         x, turn = self._enter(previous, state)
-        said, weights = [], []
+        cached, weights = [], []
         for block, words, source, past in self._layers(state, memory):
             advanced = block(x, words, source, past, turn)
             x = advanced.x
-            said.append(advanced.said)
+            cached.append(advanced.cached)
             weights.append(advanced.weights)
         past = torch.cat((state.past, torch.stack(weights, dim=1)), dim=3)  # (B, L, N, t + T, S)
-        return self.vocabulary(self.norm(x)), CachedState(past=past, said=tuple(said))
+        return self.vocabulary(self.norm(x)), CachedState(past=past, cached=tuple(cached))
 
     def logits(self, previous: Tensor, state: CachedState, memory: SourceMemory) -> Tensor:
         x, turn = self._enter(previous, state)
@@ -136,7 +136,7 @@ class TransformerDecoder(Decoder[CachedState, SourceMemory]):
         self, state: CachedState, memory: SourceMemory
     ) -> Iterator[tuple[DecoderBlock, KeyValues, Memory, Tensor]]:
         """Each block with its own words, source and past."""
-        return zip(self.blocks, state.said, memory.layers, state.past.unbind(1), strict=True)
+        return zip(self.blocks, state.cached, memory.layers, state.past.unbind(1), strict=True)
 
 
 def tied(embedding: Embedding, x: Tensor) -> Tensor:

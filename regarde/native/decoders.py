@@ -61,12 +61,17 @@ class AttendBeforeSteps:
 
 
 def before(
-    cell: Recurrence, W_context: Tensor, asked: QueryProjection, shares: Tensor, start: Tensor, looked: AttendedSource
+    cell: Recurrence,
+    W_context: Tensor,
+    projection: QueryProjection,
+    shares: Tensor,
+    start: Tensor,
+    attended: AttendedSource,
 ) -> AttendBeforeSteps:
     """Attention, then the cell, at every step.  shares (B, T, G), start (B, K)"""
     found = _AttendBeforeFunction.apply(  # type: ignore[no-untyped-call]
-        shares, start, cell.U, cell.U_gates, W_context, asked.W, asked.b, asked.v, looked.keys, looked.values,
-        looked.mask, KINDS[cell.kind],
+        shares, start, cell.U, cell.U_gates, W_context, projection.W, projection.b, projection.v,
+        attended.keys, attended.values, attended.mask, KINDS[cell.kind],
     )  # fmt: skip
     return AttendBeforeSteps(*found)
 
@@ -96,17 +101,18 @@ def after(
     residual_from: int,
     W_feed: Tensor,
     W_combine: Tensor,
-    asked: QueryProjection,
+    projection: QueryProjection,
     shares: Tensor,
     starts: Tensor,
     feed: Tensor,
-    looked: AttendedSource,
+    attended: AttendedSource,
 ) -> AttendAfterSteps:
     """The stack, then attention, at every step.  shares (B, T, G) of the first layer, starts (B, L, K), feed (B, H)"""
     cells = [bottom, *(layer.cell for layer in above)]
     noise = [layer.noise for layer in above]
     found = _AttendAfterFunction.apply(  # type: ignore[no-untyped-call]
-        shares, starts, feed, W_feed, W_combine, asked.W, asked.b, asked.v, looked.keys, looked.values, looked.mask,
+        shares, starts, feed, W_feed, W_combine, projection.W, projection.b, projection.v,
+        attended.keys, attended.values, attended.mask,
         KINDS[bottom.kind], residual_from, noise,
         *(cell.U for cell in cells), *(cell.U_gates for cell in cells),
         *(layer.W for layer in above), *(layer.b for layer in above),

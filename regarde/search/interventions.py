@@ -1,4 +1,4 @@
-"""What if attention looked elsewhere? AttentionChanges to it during a search, for who wants to see what is said then.
+"""Changes of attention during a search.
 
 Axes: L attention layers, N heads, S source tokens (EOS included), P pins.
 

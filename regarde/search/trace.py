@@ -160,8 +160,8 @@ class Trace:
 def ids_in(steps: tuple[SearchStep, ...]) -> set[int]:
     """Every token that a trace speaks of."""
     branches = [branch for step in steps for branch in step.branches]
-    said = {branch.id for branch in branches} | {each.id for step in steps for each in step.continuations}
-    return said | {candidate.id for branch in branches for candidate in branch.candidates}
+    found = {branch.id for branch in branches} | {each.id for step in steps for each in step.continuations}
+    return found | {candidate.id for branch in branches for candidate in branch.candidates}
 
 
 def side_by_side(walks: list[tuple[SearchStep, ...]]) -> tuple[SearchStep, ...]:

@@ -92,7 +92,7 @@ def walk(
     limits = [rules.limit(n, prefix) for n, prefix in zip(lengths.tolist(), openings, strict=True)]
     state, memory = decoder.start(encoding), decoder.remember(encoding)
     numbers = list(range(len(limits)))  # the sentence of each row still walking
-    said: list[list[int]] = [[] for _ in numbers]
+    chosen_ids: list[list[int]] = [[] for _ in numbers]
     token_scores: list[list[float]] = [[] for _ in numbers]
     done: list[Hypothesis | None] = [None] * len(numbers)
     previous = torch.full_like(lengths, BOS)
@@ -109,14 +109,14 @@ def walk(
         for row, (number, word) in enumerate(zip(numbers, previous.tolist(), strict=True)):
             if lost[row]:
                 continue
-            said[number].append(word)
+            chosen_ids[number].append(word)
             token_scores[number].append(chosen_scores[row])
             if word != EOS and step < limits[number]:
                 staying.append(row)
                 continue
             heads = state.past[row, ..., : int(lengths[number])]
             done[number] = Hypothesis(
-                ids=tuple(said[number]),
+                ids=tuple(chosen_ids[number]),
                 token_scores=np.asarray(token_scores[number], dtype=np.float32),
                 score=float(np.sum(token_scores[number])),
                 heads=heads.cpu().numpy().copy(),
