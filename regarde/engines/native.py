@@ -176,21 +176,17 @@ class NativeEngine:
         """The hypotheses of each source, best first; sources are given without EOS."""
         window: list[Ids] = []
         openings: list[Prefix] = []
-        cost = 0
+        numbers = 0
         given = itertools.repeat(NO_PREFIX) if prefixes is None else prefixes
         for source, prefix in zip(sources, given, strict=False):
             window.append(source)
             openings.append(prefix)
-            cost += self.cost(source, search, prefix)
-            if len(window) == WINDOW or cost > MOST_NUMBERS:
+            numbers += cost(source, search, prefix, self.layers * self.heads)
+            if len(window) == WINDOW or numbers > MOST_NUMBERS:
                 yield from self._answer(self.request(window, search, openings))[0]
-                window, openings, cost = [], [], 0
+                window, openings, numbers = [], [], 0
         if window:
             yield from self._answer(self.request(window, search, openings))[0]
-
-    def cost(self, source: Ids, search: Search, prefix: Prefix) -> int:
-        """Numbers that the answers to a sentence hold at most."""
-        return cost(source, search, prefix, self.layers * self.heads)
 
     def trace(
         self,
@@ -330,18 +326,13 @@ _WHOLE, _REAL = np.dtype(np.int64), np.dtype(np.float32)
 def cost(source: Ids, search: Search, prefix: Prefix, heads: int) -> int:
     """Numbers that the answers to a sentence hold at most: the attention of all heads, and a die for each word."""
     S = len(source) + 1
-    return search.n_best * longest(source, search, prefix) * (1 + heads * S) + len(prefix.barred)
+    return search.n_best * search.rules.limit(S, prefix) * (1 + heads * S) + len(prefix.barred)
 
 
 def _flat(rows: Sequence[Ids | NDArray[np.int64]]) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
     """Where each row starts, and all of them end to end."""
     starts = np.cumsum([0, *(len(row) for row in rows)], dtype=np.int64)
     return starts, np.concatenate([np.asarray(row, dtype=np.int64) for row in rows])
-
-
-def longest(source: Ids, search: Search, prefix: Prefix) -> int:
-    """Words of an answer at most, as search.rules has it."""
-    return search.rules.limit(len(source) + 1, prefix)
 
 
 _NO_DICE = np.zeros(1), np.zeros(1, dtype=np.int64)
@@ -353,7 +344,7 @@ def _dice(
     """As regarde.search throws them: by seed, sample and sentence alone."""
     thrown = []
     for ids, prefix in zip(sources, prefixes, strict=True):
-        most = longest(ids, search, prefix)
+        most = search.rules.limit(len(ids) + 1, prefix)
         dice = (np.random.default_rng([search.seed, n, *ids, EOS]) for n in range(search.n_best))
         thrown += [die.random(most) for die in dice]
     starts = np.cumsum([0, *(len(throws) for throws in thrown[:-1])], dtype=np.int64)

@@ -6,6 +6,7 @@ import json
 import os
 import re
 import typing
+from itertools import starmap
 
 import pytest
 
@@ -42,12 +43,8 @@ def test_the_file_without_torch_says_what_the_classes_say() -> None:
     """
     known = {what: {kind: f for kind, f in of.items() if kind in native_words()} for what, of in STATED.items()}
     parts = {"settings": settings.described(ModelConfig), "formulas": known}
-    text = json.dumps({name: {} for name in parts}, indent=0).replace("{}", "{\n%s\n}")
-    rows = (
-        ",\n".join(f'"{key}": {json.dumps(row, ensure_ascii=False)}' for key, row in p.items()) for p in parts.values()
-    )
     if os.environ.get("UPDATE_DOCS"):
-        settings.PATH.write_text(text % tuple(rows) + "\n", encoding="utf-8")
+        settings.PATH.write_text(f"{{{','.join(starmap(one_row_each, parts.items()))}\n}}\n", encoding="utf-8")
     assert json.loads(settings.PATH.read_text(encoding="utf-8")) == parts
 
 
