@@ -1,8 +1,8 @@
-"""Python processes of our own: the one place where this package starts any.
+"""Starts Python processes of this package; no other module does.
 
 Python puts the working directory first on its path for `python -m` and `python -c`. That directory may be a model
 folder from anywhere, and a `selectors.py` in it would be run in the place of Python's. Each process here is started in
-safe-path mode (`python -P`), finds modules where this process finds them, and hands the mode on to its own children.
+safe-path mode (`python -P`), finds modules where this process finds them, and passes the mode on to its own children.
 """
 
 from __future__ import annotations

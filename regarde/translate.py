@@ -1,4 +1,4 @@
-"""The whole way in one place: text -> tokens -> batch -> encoder -> attention -> decoder -> search -> text + alignment.
+"""The whole flow: text -> tokens -> batch -> encoder -> attention -> decoder -> search -> text + alignment.
 
 Axes: T target tokens (EOS included), S source tokens (EOS included), L attention layers, N heads.
 """
@@ -69,7 +69,7 @@ class Engine(Protocol):
     ) -> Iterator[list[Hypothesis]]: ...
 
     def joined(self, others: Sequence[Any], offsets: Sequence[int]) -> Engine:
-        """One that says the mean of what this and others of its kind say; the offset of each one's attention."""
+        """An ensemble of this and others of its kind; `offsets` are those of their attention."""
 
     def trace(
         self,
@@ -234,7 +234,7 @@ class Translator(Scribe):
             yield finished
 
     def score(self, pairs: Iterable[tuple[str, str]]) -> Iterator[Translation]:
-        """What the model thinks of given translations, and what it looks at while saying them: forced decoding.
+        """Scores and attention of given translations: forced decoding.
 
         In order and as they come; a window of pairs at a time is held. An answer's `score` is its log-probability.
         """
@@ -262,7 +262,7 @@ class Translator(Scribe):
 
 
 def ensemble(translators: Sequence[Translator]) -> Translator:
-    """One translator that asks several models and takes the mean of their probabilities; the first says how to search.
+    """One translator for several models, with the mean of their probabilities and the search of the first.
 
     All must read and write the same tokens. One alone stays as it is, with all its heads.
     """
@@ -313,7 +313,7 @@ def _windows(pairs: Iterable[tuple[Sentence, Sentence]]) -> Iterator[list[tuple[
 
 
 def _sentences(given: object) -> list[str]:
-    """What the caller calls sentences, if that is what they are."""
+    """The sentences, checked to be strings."""
     if not isinstance(given, Iterable) or isinstance(given, bytes):
         raise UsageError(f"translate was given {_named(given)}. Give a string, or a list of strings.")
     sentences = list(given)

@@ -1,4 +1,4 @@
-"""The native engine while it answers: questions may come at any time, and share a batch with those there are."""
+"""The native engine for servers: requests may come at any time, and share a batch with those being decoded."""
 
 from __future__ import annotations
 
@@ -14,12 +14,12 @@ from regarde.errors import RegardeError
 from regarde.search import Hypothesis, Search
 from regarde.search.settings import Prefix
 
-PARTIAL, COMPLETED = 0, 1  # and 2: given up; as in source/engine/continuous.h
+PARTIAL, COMPLETED = 0, 1  # and 2: canceled; as in source/engine/continuous.h
 
 
 @dataclass(frozen=True)
 class PartialHypothesis:
-    """The best beginning so far of one sentence of a question."""
+    """The best hypothesis so far of one sentence of a request."""
 
     number: int
     sentence: int
@@ -28,7 +28,7 @@ class PartialHypothesis:
 
 @dataclass(frozen=True, eq=False)
 class Completed:
-    """A question's answer, as the library gives it; of no sentence where it was cancelled or the engine failed."""
+    """The result of a request, as the library returns it; without sentences if it was canceled or failed."""
 
     number: int
     count: int  # sentences
@@ -37,7 +37,7 @@ class Completed:
 
 
 class ContinuousEngine:
-    """Takes questions and gives answers, in the order in which they are ready.
+    """Takes requests and returns results, in the order in which they are ready.
 
     `heard` is a file handle that can be read from when there is something to collect.
     """
@@ -56,7 +56,7 @@ class ContinuousEngine:
             raise MemoryError("no thread to be had")
 
     def ask(self, sources: Sequence[Ids], search: Search, prefixes: Sequence[Prefix], *, followed: bool = False) -> int:
-        """The number of the question, by which its answer is known; `followed`, each word is told as it is said."""
+        """Submit a request; the result has the same number. `followed`: report a partial hypothesis after each word."""
         prepared, number = self._engine.request(sources, search, prefixes), next(self._numbers)
         self._requests[number] = prepared
         self._call(
@@ -65,11 +65,11 @@ class ContinuousEngine:
         return number
 
     def cancel(self, number: int) -> None:
-        """Nobody waits for it any more."""
+        """Cancel a request."""
         self._call("continuous_cancel", ctypes.c_int64(number))
 
     def collect(self) -> Iterator[PartialHypothesis | Completed]:
-        """What there is to be told by now."""
+        """The events that are ready."""
         try:
             os.read(self.heard, 1 << 10)
         except BlockingIOError:
@@ -84,7 +84,7 @@ class ContinuousEngine:
             prepared = self._requests.pop(number.value)
             try:
                 streams = self._engine.streams(answer)
-            except (RuntimeError, RegardeError) as error:  # of one question; the others' answers are still to come
+            except (RuntimeError, RegardeError) as error:  # of one request; the others continue
                 yield Completed(number.value, 0, NOTHING, error)
                 continue
             yield Completed(number.value, prepared.request.count if kind.value == COMPLETED else 0, streams)
@@ -94,7 +94,7 @@ class ContinuousEngine:
         return read(done.streams, done.count, self._engine.layers, self._engine.heads)
 
     def close(self) -> None:
-        """Stop at once; questions without an answer get none."""
+        """Stop at once; open requests get no result."""
         if self._handle:
             self._call("continuous_free")
             self._handle = None

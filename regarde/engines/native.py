@@ -47,7 +47,7 @@ class Unfit(Exception):  # noqa: N818  # not a failure: the other engine takes o
 
 @dataclass(frozen=True)
 class TensorKind:
-    """What a tensor is, before anything of its size is read."""
+    """Shape and type of a tensor."""
 
     shape: tuple[int, ...]
     in_bytes: bool = False
@@ -60,7 +60,7 @@ class TensorKind:
 
 @dataclass(frozen=True)
 class PreparedRequest:
-    """A request, and the arrays that it points to: they are held for as long as it is."""
+    """A request, and the arrays that it points to."""
 
     request: EngineRequest
     held: Mapping[str, NDArray[Any]]
@@ -73,13 +73,13 @@ class PreparedRequest:
 class NativeEngine:
     """A model ready to decode: `rows` hypotheses side by side in each of `threads`.
 
-    Tensors are floats, or as regarde.folder.precision has them; they are not needed any more once the engine is there.
+    Tensors are floats or bytes (regarde.folder.precision); the engine copies them.
     """
 
     name = "native"
     shortlist: Shortlist | None = None
     _settings: Mapping[str, str] = MappingProxyType({})
-    _members: tuple[NativeEngine, ...] = ()  # of an ensemble, for whom they live on
+    _members: tuple[NativeEngine, ...] = ()  # of an ensemble
 
     def __init__(
         self,
@@ -97,21 +97,21 @@ class NativeEngine:
 
     @classmethod
     def check(cls, settings: Mapping[str, str], kinds: Mapping[str, TensorKind]) -> None:
-        """Is there such a model, with tensors of these shapes? No tensor is read to find out; `Unfit` says no."""
+        """Raise `Unfit` if the engine does not support such a model with tensors of these shapes; none is read."""
         tried = cls.__new__(cls)
         tried._build(settings, kinds, {})
 
     def shorten(self, shortlist: Shortlist) -> None:
-        """From now on a sentence says what the shortlist has for its words, scored among these alone."""
+        """From now on score only the target tokens of the shortlist."""
         held = [np.ascontiguousarray(array) for array in (shortlist.frequent, shortlist.starts, shortlist.ids)]
         frequent, starts, ids = (ctypes.c_void_p(array.ctypes.data) for array in held)
         count = ctypes.c_int64(len(shortlist.frequent))
         if self.call("engine_shortlist", ctypes.c_char_p)(self.pointer, frequent, count, starts, ids):
-            raise UsageError("This shortlist speaks of words that the model does not have. Learn it anew.")
+            raise UsageError("This shortlist lists words that the model does not have. Learn it anew.")
         self.shortlist = shortlist
 
     def joined(self, others: Sequence[NativeEngine], offsets: Sequence[int]) -> NativeEngine:
-        """This and others as one: the mean of what they say, as regarde.models.ensemble has it."""
+        """An ensemble of this and others: the mean of their probabilities, as in regarde.models.ensemble."""
         made = NativeEngine.__new__(NativeEngine)
         made.threads, made.rows = self.threads, self.rows
         made._members = (self, *others)
@@ -222,7 +222,7 @@ class NativeEngine:
         return reals.reshape(len(ids), -1) if len(reals) else None
 
     def request(self, sources: Sequence[Ids], search: Search, prefixes: Sequence[Prefix]) -> PreparedRequest:
-        """The question as the library reads it."""
+        """A request as the library reads it."""
         if search.kind == "beam" and search.beta and not self.layers:
             given = f"search.beta = {search.beta:g}: the coverage penalty reads attention, and this model has none"
             raise ConfigError(f"{given}. Set search.beta to 0.")
@@ -246,7 +246,7 @@ class NativeEngine:
         return PreparedRequest(request, held)
 
     def forced(self, sources: Sequence[Ids], targets: Sequence[Ids]) -> list[Hypothesis]:
-        """What the model thinks of given words; targets are given with EOS."""
+        """Score given targets, which end in EOS."""
         everything, _ = self._answer(self._forced_request(sources, targets))
         return [found for (found,) in everything]
 
@@ -263,7 +263,7 @@ class NativeEngine:
         return PreparedRequest(request, held)
 
     def _answer(self, prepared: PreparedRequest) -> tuple[list[list[Hypothesis]], tuple[SearchStep, ...]]:
-        """The hypotheses of each sentence, and the steps of the only one where they were asked for."""
+        """The hypotheses of each sentence, and the steps of the only one if it is traced."""
         request = prepared.request
         try:
             reader = self.reader(self.call("engine_decode", ctypes.c_void_p)(self.pointer, ctypes.byref(request)))

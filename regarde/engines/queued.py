@@ -1,4 +1,4 @@
-"""The torch engine while it serves: the interface of continuous.py, for models that the native engine does not know.
+"""The torch engine for servers: the interface of continuous.py, for models that the native engine does not support.
 
 One thread decodes. Requests wait in a queue; sentences of all those that search alike share a batch, one of each in
 turn, so that a long request does not hold up a short one for longer than a batch.
@@ -33,13 +33,13 @@ WORTH_A_THREAD = 4_000_000  # parameters: the products of fewer are over before 
 Ids = Sequence[int]
 
 
-class _Canceled(Exception):  # noqa: N818  # not a failure: nobody waits for the answer
-    """The search is to stop."""
+class _Canceled(Exception):  # noqa: N818  # not a failure
+    """All requests of the batch are canceled."""
 
 
 @dataclass(eq=False)
 class _QueuedRequest:
-    """A request that waits for its answer."""
+    """A request without a result yet."""
 
     number: int
     sources: Sequence[Ids]
@@ -63,7 +63,7 @@ _Batch = list[tuple[_QueuedRequest, int]]  # requests and the numbers of their s
 
 
 class QueuedEngine:
-    """Takes requests and gives answers, in the order in which they are ready.
+    """Takes requests and returns results, in the order in which they are ready.
 
     `heard` is a file handle that can be read from when there is something to collect.
     """
@@ -85,7 +85,7 @@ class QueuedEngine:
         self._thread.start()
 
     def ask(self, sources: Sequence[Ids], search: Search, prefixes: Sequence[Prefix], *, followed: bool = False) -> int:
-        """The number of the request, by which its answer is known; `followed`, each word is reported."""
+        """Submit a request; the result has the same number. `followed`: report a partial hypothesis after each word."""
         number = next(self._numbers)
         with self._changed:
             self._requests[number] = _QueuedRequest(number, sources, search, prefixes, followed)
@@ -93,7 +93,7 @@ class QueuedEngine:
         return number
 
     def cancel(self, number: int) -> None:
-        """Nobody waits for it any more: it is given up, between two steps where it is being decoded."""
+        """Cancel a request; if it is being decoded, between two steps."""
         with self._changed:
             if request := self._requests.get(number):
                 request.canceled = True
@@ -101,7 +101,7 @@ class QueuedEngine:
                     self._leave(request)
 
     def collect(self) -> Iterator[PartialHypothesis | Completed]:
-        """What is ready by now."""
+        """The events that are ready."""
         try:
             os.read(self.heard, 1 << 10)
         except BlockingIOError:
@@ -114,7 +114,7 @@ class QueuedEngine:
         return read(done.streams, done.count, self._engine.layers, self._engine.heads)
 
     def close(self) -> None:
-        """Stop at the next step; requests without an answer get none."""
+        """Stop at the next step; open requests get no result."""
         if self._closed:
             return
         with self._changed:
@@ -141,7 +141,9 @@ class QueuedEngine:
         with self._changed:
             self._changed.wait_for(lambda: self._closed or any(request.waits for request in self._requests.values()))
             self._batch = [] if self._closed else self._gathered()
-            for request in dict.fromkeys(request for request, _ in self._batch):  # the others come first next time
+            for request in dict.fromkeys(
+                request for request, _ in self._batch
+            ):  # the others come first in the next batch
                 self._requests[request.number] = self._requests.pop(request.number)
             return self._batch
 
@@ -160,7 +162,7 @@ class QueuedEngine:
         return batch
 
     def _in_turn(self, search: Search) -> Iterator[_QueuedRequest]:
-        """Those that search alike, again and again for as long as they have sentences left."""
+        """Requests with the same search, in turn, as long as they have sentences left."""
         while alike := [t for t in self._requests.values() if t.waits and not t.followed and t.search == search]:
             yield from alike
 
@@ -212,7 +214,7 @@ class QueuedEngine:
 
 
 class _CancelableDecoder(Decoder[Any, Any]):
-    """Asks before each step whether to go on."""
+    """Checks before each step whether to continue."""
 
     def __init__(self, decoder: Decoder[Any, Any], check: Callable[[], None]) -> None:
         super().__init__()
@@ -231,14 +233,14 @@ class _CancelableDecoder(Decoder[Any, Any]):
 
 
 class _Cancelable(Model):
-    """A model whose searches can be stopped between two steps."""
+    """A model whose searches can be canceled between two steps."""
 
     def __init__(self, model: Model, check: Callable[[], None]) -> None:
         super().__init__(model.encoder, _CancelableDecoder(model.decoder, check))
 
 
 class _PartialReporter:
-    """Reports the best beginning so far of one sentence."""
+    """Reports the best hypothesis so far of one sentence."""
 
     def __init__(self, report: Callable[[tuple[int, ...]], None]) -> None:
         self._report = report

@@ -41,7 +41,7 @@ class TorchEngine:
     def __init__(self, model: Model) -> None:
         self.model = model.eval()
         self.device = next(model.parameters()).device
-        self.alone = threading.Lock()  # a trace hooks into the model: nobody else may use it meanwhile
+        self.alone = threading.Lock()  # a trace uses hooks on the model: nothing else may run meanwhile
 
     @functools.cached_property
     @torch.no_grad()

@@ -36,7 +36,7 @@ def quantize(folder: Path, out: Path) -> None:
                 if name in (CARD, *TOKENIZERS, *ADDED):
                     (new / name).write_bytes((folder / name).read_bytes())
             with (new / CARD).open("a", encoding="utf-8") as card:
-                told = f"a model whose weights have the SHA-256 {files[WEIGHTS].sha256}"
-                card.write(f"\nMatrices are stored in bytes; `regarde quantize` made them of {told}.\n")
+                made = f"a model whose weights have the SHA-256 {files[WEIGHTS].sha256}"
+                card.write(f"\nMatrices are stored in bytes; `regarde quantize` made them of {made}.\n")
     except OSError as error:
         raise DiskError(f"{out}: not written ({error.strerror}). Free some space or give another --out.") from None

@@ -1,4 +1,4 @@
-"""The kernels of source/, called by name. What each is given is said in source/arguments.h, field by field as here.
+"""The kernels of source/, called by name. Their arguments are those of source/arguments.h.
 
 The library is built when the package is installed, and holds a hash of its sources: one that was built from other
 sources than those in source/ is not used. `REGARDE_NATIVE=0` leaves it out, `REGARDE_SIMD=portable` chooses
@@ -96,7 +96,7 @@ class DropoutArguments(ctypes.Structure):
 
 
 class EngineRequest(ctypes.Structure):
-    """What the engine is asked: one or many sentences, and how to search."""
+    """One or many sentences to decode, and how to search."""
 
     _fields_ = fields(
         sizes="count kind size n_best min_length max_extra allow_unknown top_k rows threads watched pins",
@@ -126,14 +126,17 @@ def fingerprint(folder: Path) -> str:
 @functools.cache
 def _library() -> ctypes.CDLL | None:
     """None where it was not built, or was built from other sources than these."""
-    wanted = fingerprint(_HERE / "source") if _files() else ""  # empty too where a package was made without them
+    expected = fingerprint(_HERE / "source") if _files() else ""  # also empty if the package has no sources
     for path in _files():
         try:
             library = ctypes.CDLL(str(path))
             library.size_of.argtypes, library.size_of.restype = [ctypes.c_int64], ctypes.c_int64
             library.built_from.restype = ctypes.c_char_p
             same = all(library.size_of(i) == ctypes.sizeof(kind) for i, kind in enumerate(ARGUMENTS))
-            if same and wanted in ("", library.built_from().decode().partition("-")[0]):  # how it was compiled follows
+            if same and expected in (
+                "",
+                library.built_from().decode().partition("-")[0],
+            ):  # how it was compiled follows
                 return library
         except (OSError, AttributeError):
             continue
@@ -155,7 +158,7 @@ def stale() -> bool:
 
 
 def available() -> bool:
-    """Are there kernels, and are they wanted? A stale library is warned of, once."""
+    """Is there a library, and is it switched on? A stale one is warned of, once."""
     if not _off and stale():
         _warn_of_stale()
     return not _off and built()
@@ -180,7 +183,7 @@ def _warn_of_stale() -> None:
 def loaded() -> ctypes.CDLL:
     """The library itself, where there is one."""
     library = _library()
-    assert library is not None, "asked of a library that is not there"
+    assert library is not None, "there is no library"
     return library
 
 

@@ -1,4 +1,4 @@
-"""Interventions in torch: hooks change what attentions compute, so that a search that nobody disturbs pays nothing.
+"""Interventions in torch: hooks change what attentions compute, so a search without interventions costs nothing.
 
 Axes: B rows, N heads, S source, D state size, t steps so far.
 """
@@ -34,7 +34,7 @@ class Intervening:
             return self
         for layer, attention in enumerate(self._attentions):
             masked = torch.from_numpy(self._changes.masked[layer]).bool()
-            # whoever watches sees the energies as the model has them, and contexts as they are brought back
+            # a recorder gets the energies of the model, and the changed contexts
             self._hooks.append(attention.score.register_forward_hook(_masking(masked)))
             self._hooks.append(attention.register_forward_hook(_pinning(self._changes, layer), prepend=True))
         return self

@@ -1,4 +1,4 @@
-"""Every step of a search, for who wants to see it: what was looked at, what might have been said, what became of it.
+"""Every step of a search: attention, candidates, and what became of each continuation.
 
 Axes: L attention layers, N heads, S source tokens (EOS included).
 
@@ -42,7 +42,7 @@ class Candidate:
 
 @dataclass(frozen=True, eq=False)
 class Branch:
-    """A beginning before it goes on."""
+    """An open hypothesis before the step."""
 
     parent: int | None  # its place among the branches of the step before
     id: int  # the word said last; BOS at the first step
@@ -158,7 +158,7 @@ class Trace:
 
 
 def ids_in(steps: tuple[SearchStep, ...]) -> set[int]:
-    """Every token that a trace speaks of."""
+    """Every token in a trace."""
     branches = [branch for step in steps for branch in step.branches]
     found = {branch.id for branch in branches} | {each.id for step in steps for each in step.continuations}
     return found | {candidate.id for branch in branches for candidate in branch.candidates}

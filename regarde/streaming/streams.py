@@ -20,7 +20,7 @@ class ReaderLeft(Exception):  # noqa: N818  # not an error: `| head` has read en
 
 
 def write(chunks: Iterable[str], out: BinaryIO | None = None) -> None:
-    """Write and flush, to standard output unless told otherwise."""
+    """Write and flush, by default to standard output."""
     out = out or standard_output()
     for chunk in chunks:
         _put(out, chunk.encode("utf-8", errors="replace"))
