@@ -23,15 +23,15 @@ if TYPE_CHECKING:
 
 
 def translate(
-    runs: Annotated[
-        list[Path], typer.Argument(metavar="RUN", help="A model folder; of several, the mean of what they say.")
-    ],
+    runs: Annotated[list[Path], typer.Argument(metavar="RUN", help="A model folder; several make an ensemble.")],
     file: Annotated[
-        Path | None, typer.Option("--input", metavar="FILE", help="Text, one sentence a line, not standard input.")
+        Path | None,
+        typer.Option("--input", metavar="FILE", help="Read FILE, not standard input."),
     ] = None,
     beam: Annotated[int | None, typer.Option(min=1, max=1000, metavar="N", help="Beam size; 1 is greedy.")] = None,
     n_best: Annotated[
-        int, typer.Option(min=1, max=1000, metavar="N", help="Answers per line: line TAB rank TAB score TAB text.")
+        int,
+        typer.Option(min=1, max=1000, metavar="N", help="Write the N best: line TAB rank TAB score TAB text."),
     ] = 1,
     alpha: Annotated[
         float | None,
@@ -39,7 +39,7 @@ def translate(
             min=0.0,
             max=10.0,
             metavar="X",
-            help="Length penalty of a beam; 0 for none, more for longer.",
+            help="Length penalty of a beam: 0 for none, higher for longer translations.",
         ),
     ] = None,
     prune: Annotated[
@@ -48,74 +48,79 @@ def translate(
             min=0.0,
             max=1000.0,
             metavar="X",
-            help="Give up hypotheses of a beam X below the best, as GNMT does by 3; 0 for none.",
+            help="Prune hypotheses of a beam that score X below the best (GNMT: 3); 0 for none.",
         ),
     ] = None,
     min_length: Annotated[
-        int | None, typer.Option(min=0, max=10**6, metavar="N", help="Tokens of an answer at least.")
+        int | None, typer.Option(min=0, max=10**6, metavar="N", help="Write at least N tokens per translation.")
     ] = None,
     as_json: Annotated[
         bool,
         typer.Option(
-            "--json", metavar="", help="JSON lines with scores, tokens and attention; fields of JSON input are kept."
+            "--json", metavar="", help="Write JSON lines with scores, tokens and attention; keep fields of JSON input."
         ),
     ] = False,
     sample: Annotated[
-        bool, typer.Option("--sample", metavar="", help="Draw from the model's distribution instead of searching.")
+        bool, typer.Option("--sample", metavar="", help="Sample from the model's distribution instead of searching.")
     ] = False,
     top_k: Annotated[
-        int | None, typer.Option(min=1, max=10**6, metavar="N", help="Sample from the N likeliest words.")
+        int | None, typer.Option(min=1, max=10**6, metavar="N", help="Sample from the N most probable tokens.")
     ] = None,
     top_p: Annotated[
         float | None,
-        typer.Option(min=0.0, max=1.0, metavar="P", help="Sample from the likeliest words of this mass."),
+        typer.Option(
+            min=0.0, max=1.0, metavar="P", help="Sample from the most probable tokens with total probability P."
+        ),
     ] = None,
     temperature: Annotated[
         float | None,
-        typer.Option(min=1e-3, max=1e3, metavar="X", help="Below 1 sharper, above 1 flatter samples."),
+        typer.Option(
+            min=1e-3, max=1e3, metavar="X", help="Sharpen (below 1) or flatten (above 1) the distribution of samples."
+        ),
     ] = None,
-    seed: Annotated[
-        int | None, typer.Option(min=0, max=2**63 - 1, metavar="N", help="Other samples for another seed.")
-    ] = None,
+    seed: Annotated[int | None, typer.Option(min=0, max=2**63 - 1, metavar="N", help="Seed of the samples.")] = None,
     replace_unknown: Annotated[
-        bool, typer.Option("--replace-unknown", metavar="", help="Say unknown words by copying what was looked at.")
+        bool,
+        typer.Option("--replace-unknown", metavar="", help="Replace unknown words by attended source words."),
     ] = False,
     shortlist: Annotated[
-        bool, typer.Option("--shortlist", metavar="", help="Weigh likely words only (see regarde shortlist): faster.")
+        bool, typer.Option("--shortlist", metavar="", help="Score likely tokens only (see regarde shortlist): faster.")
     ] = False,
-    device: Annotated[str, typer.Option(metavar="NAME", help="auto, cpu, cuda or mps.")] = "cpu",
+    device: Annotated[str, typer.Option(metavar="NAME", help="Device: auto, cpu, cuda or mps.")] = "cpu",
     engine: Annotated[
-        Literal["auto", "native", "torch"], typer.Option(metavar="NAME", help="auto, native or torch.")
+        Literal["auto", "native", "torch"], typer.Option(metavar="NAME", help="Engine: auto, native or torch.")
     ] = "auto",
     threads: Annotated[
-        int, typer.Option(min=0, max=MOST_THREADS, metavar="N", help="Threads; 0 chooses: as many as pay.")
+        int, typer.Option(min=0, max=MOST_THREADS, metavar="N", help="Number of threads; 0 chooses it.")
     ] = 0,
     long: Annotated[
         Literal["refuse", "split", "truncate"],
-        typer.Option(metavar="HOW", help="Lines too long for the model: refuse, split or truncate."),
+        typer.Option(metavar="HOW", help="Refuse, split or truncate lines that are too long for the model."),
     ] = "refuse",
-    output: Annotated[Path | None, typer.Option(metavar="FILE", help="A new file, not standard output.")] = None,
+    output: Annotated[
+        Path | None, typer.Option(metavar="FILE", help="Write to a new FILE instead of standard output.")
+    ] = None,
     resume: Annotated[
-        bool, typer.Option("--resume", metavar="", help="Go on with the --output of a run that was stopped.")
+        bool, typer.Option("--resume", metavar="", help="Continue the --output of an interrupted run.")
     ] = False,
     skip_lines: Annotated[
-        int, typer.Option(min=0, max=10**15, metavar="N", help="Lines of the input to leave out at its start.")
+        int, typer.Option(min=0, max=10**15, metavar="N", help="Skip the first N lines of the input.")
     ] = 0,
 ) -> None:
     """Translate lines from standard input to standard output.
 
-    One line out for each line in; an empty one for an empty one. A line over 1,000 tokens or 64 KiB is refused: its
+    One line out for each line in; an empty line for an empty line. A line over 1,000 tokens or 64 KiB is refused: its
     answer is an empty line, and the exit code is 3.
 
-    With --long split it is cut, at the ends of sentences where it has them, and the answers are joined by spaces; with
-    --long truncate its first tokens are translated. Both are counted at the end; a line over 1 MiB is still refused.
+    With --long split it is split, at the ends of sentences if possible, and the translations are joined by spaces; with
+    --long truncate its first tokens are translated. A warning counts both. A line over 1 MiB is always refused.
 
-    With --output and --resume, a run that was stopped or killed is gone on with: the same command on the same input
-    completes the file to the bytes of an undisturbed run. Ctrl-C and SIGTERM stop between two lines (exit codes 130 and
-    143), a full disk keeps whole lines (5), a reader that has seen enough, such as head, ends it quietly (0).
+    With --output and --resume, an interrupted run is continued: the same command on the same input completes the file
+    with the same bytes as an uninterrupted run. Exit codes: 130 and 143 after Ctrl-C and SIGTERM, which stop between
+    two lines; 5 if the disk is full, with whole lines kept; 0 if the reader of a pipe, such as head, closes it.
 
-    With --n-best, N lines out for each line in, fewer where a small vocabulary or --prune leaves fewer; those that the
-    length limit cut short come last. An empty or refused line gets one, of rank 1, score 0.0000 and no text.
+    With --n-best, N lines out for each line in, or fewer with a small vocabulary or --prune; translations that the
+    length limit truncated come last. An empty or refused line gets one row with rank 1, score 0.0000 and no text.
 
     Example: echo "3 mars 1999" | regarde translate runs/dates
     """
