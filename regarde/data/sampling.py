@@ -16,7 +16,7 @@ import numpy.typing as npt
 
 from regarde.data.formats import Pair
 from regarde.errors import DataError
-from regarde.text.normalization import normalized
+from regarde.text.sides import normalized
 
 Indices = npt.NDArray[np.int64]
 

@@ -11,7 +11,7 @@ import numpy as np
 from regarde.evaluation.habits import Habits, HabitSums
 from regarde.evaluation.testset import TestSet
 from regarde.text import CONTROLS, UNK, Tokenizer
-from regarde.text.normalization import normalized
+from regarde.text.sides import normalized
 from regarde.translate import Translator
 from regarde.translation import Translation
 

@@ -20,7 +20,7 @@ from torch import Tensor, nn
 from regarde.errors import ConfigError
 from regarde.layers.cells import CELLS, Cell, run
 from regarde.layers.pointwise import Dropout
-from regarde.native.decoders import Above
+from regarde.native.decoders import UpperLayer
 
 Noise = Sequence[Tensor | None]
 """One dropout mask (B, H) for the input of each layer but the first, or None for fresh dropout at each step."""
@@ -138,7 +138,7 @@ class Stack(nn.Module):
             if self.dropout.active:
                 ones = like.new_ones(B, T, self.hidden)
                 noise = self.dropout(ones) if one_mask is None else ones * one_mask.unsqueeze(1)
-            layers.append(Above(recurrence, cell.input_weight(0), cell.bias(), noise))
+            layers.append(UpperLayer(recurrence, cell.input_weight(0), cell.bias(), noise))
         return layers
 
     def _drop(self, x: Tensor, noise: Tensor | None) -> Tensor:

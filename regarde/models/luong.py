@@ -37,7 +37,7 @@ from regarde.models.encoders import (
 )
 from regarde.models.interface import AttentionDecoder, Encoding, Model, State
 from regarde.native import settings
-from regarde.native.decoders import Looked, after
+from regarde.native.decoders import AttendedSource, after
 from regarde.native.functions import usable
 
 

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import functools
+import unicodedata
 from collections.abc import Iterable
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -9,12 +11,13 @@ from typing import Literal
 
 from regarde import config as configs
 from regarde.errors import ConfigError, DataError, FolderError, unreadable
-from regarde.text.normalization import normalized
 from regarde.text.sentencepieces import SentencepieceConfig
 from regarde.text.tokenizers import CharactersConfig, FieldsConfig, Tokenizer, WordsConfig
 
 TokenizerConfig = CharactersConfig | WordsConfig | SentencepieceConfig | FieldsConfig
 Normalization = Literal["NFC", "NFKC", "none"]
+UnicodeForm = Literal["NFC", "NFKC"]
+STRIDE = 64  # a run of so many marks has one at a place that is looked at
 
 
 @dataclass(frozen=True)
@@ -89,6 +92,40 @@ def prepare(text: str, normalize: Normalization) -> str:
     return text if normalize == "none" else normalized(text, normalize)
 
 
+def normalized(text: str, form: UnicodeForm) -> str:
+    """As `unicodedata.normalize`."""
+    if len(text) >= STRIDE and not text.isascii():
+        text = _ordered(text, form)
+    return unicodedata.normalize(form, text)
+
+
 def _in_words(tokenizer: TokenizerConfig) -> str:
     others = {k: v for k, v in configs.as_table(tokenizer).items() if k not in ("kind", "size")}
     return ", ".join([f"{tokenizer.kind} of size {tokenizer.size:,}", *(f"{k} {v}".lower() for k, v in others.items())])
+
+
+def _ordered(text: str, form: UnicodeForm) -> str:
+    """The same text for normalization, the marks of each long run in order."""
+    parts, done = [], 0
+    for place in range(STRIDE - 1, len(text), STRIDE):
+        if place < done or not _is_mark(text[place], form):
+            continue
+        start, end = place, place + 1
+        while start > done and _is_mark(text[start - 1], form):
+            start -= 1
+        while end < len(text) and _is_mark(text[end], form):
+            end += 1
+        marks = "".join(_decomposed(mark, form) for mark in text[start:end])
+        parts += [text[done:start], *sorted(marks, key=unicodedata.combining)]
+        done = end
+    return "".join([*parts, text[done:]])
+
+
+def _is_mark(character: str, form: UnicodeForm) -> bool:
+    """Whether a character is, or is made of, nothing but marks that may change places."""
+    return character > "\u02ff" and all(map(unicodedata.combining, _decomposed(character, form)))
+
+
+@functools.lru_cache(maxsize=4096)
+def _decomposed(character: str, form: UnicodeForm) -> str:
+    return unicodedata.normalize("NFD" if form == "NFC" else "NFKD", character)
