@@ -12,7 +12,7 @@ from typing import Any, Self
 
 import numpy as np
 
-from regarde.engines.native import cost, longest
+from regarde.engines.native import cost
 from regarde.engines.records import Streams, read
 from regarde.errors import DataError
 from regarde.scribe import Scribe, Sentence
@@ -64,7 +64,7 @@ class Reading:
         search, candidates = job.search, question["candidates"]
         size = NUMBER * job.cost
         for (piece,) in job.texts:
-            S, T = len(piece.ids) + 1, longest(piece.ids, search, piece.prefix)
+            S, T = len(piece.ids) + 1, search.rules.limit(len(piece.ids) + 1, piece.prefix)
             size += self.sizes.trace(piece.text, S, T, search.width, search.n_best, candidates)
         return sizes.check(size, question["bytes"], f"{_SHORTER}.") // NUMBER
 
@@ -73,12 +73,16 @@ class Reading:
         search = adjusted(self.scribe.search, beam=question["beam"], n_best=question["n_best"])
         ((piece,),) = (_pieces(text, question, self.scribe, NO_PREFIX) for text in question["texts"])
         S, said = len(piece.ids) + 1, len(question["ids"]) + 1
-        T, K = (said, 1) if question["end"] else (max(longest(piece.ids, search, NO_PREFIX), said), search.width)
+        T, K = (
+            (said, 1)
+            if question["end"]
+            else (max(search.rules.limit(len(piece.ids) + 1, NO_PREFIX), said), search.width)
+        )
         size = self.sizes.trace(piece.text, S, T, K, search.n_best, question["candidates"])
         return sizes.check(size, question["bytes"], f"{_SHORTER}.") // NUMBER
 
     def _size(self, piece: Sentence, search: Search, question: Question) -> int:
-        T = longest(piece.ids, search, piece.prefix)
+        T = search.rules.limit(len(piece.ids) + 1, piece.prefix)
         if question["form"] == "texts":
             return self.sizes.text(T, search.n_best)
         attention = question["attention"] and self.sizes.layers > 0

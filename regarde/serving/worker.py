@@ -24,8 +24,8 @@ from typing import Any
 import numpy as np
 
 from regarde import config
-from regarde.engines.continuous import Part
-from regarde.errors import RegardeError, RegardeWarning, missing_extra, warn_in_one_line
+from regarde.engines.continuous import PartialHypothesis
+from regarde.errors import RegardeError, RegardeWarning, missing_extra, show_warning
 from regarde.folder.loading import load
 from regarde.folder.manifest import CONFIG
 from regarde.native import library
@@ -44,7 +44,7 @@ def main(handle: int) -> None:
     for number in (signal.SIGINT, signal.SIGTERM):  # a terminal or a supervisor tells the whole group
         signal.signal(number, signal.SIG_IGN)
     sys.setswitchinterval(SWITCH)
-    warn_in_one_line()
+    warnings.showwarning = show_warning
     with socket.socket(fileno=handle) as line:
         Worker(line).run()
 
@@ -136,9 +136,9 @@ class Worker:
             trace.cancel()
 
     def _collect(self, model: Model) -> None:
-        parts: dict[tuple[int, int], Part] = {}  # the latest of each sentence: whoever is slow may leave out some
+        parts: dict[tuple[int, int], PartialHypothesis] = {}  # the latest of each sentence
         for event in model.continuous.collect():
-            if isinstance(event, Part):
+            if isinstance(event, PartialHypothesis):
                 parts[event.number, event.sentence] = event
                 continue
             number = model.numbers.pop(event.number)
