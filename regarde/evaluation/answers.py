@@ -17,7 +17,7 @@ from regarde.evaluation.testset import TestSet
 from regarde.scribe import Sentence
 from regarde.search import Search
 from regarde.text import CONTROLS, UNK
-from regarde.text.normalization import normalized
+from regarde.text.sides import normalized
 from regarde.translate import Translator
 from regarde.translation import Translation
 

@@ -18,7 +18,7 @@ from regarde.data.datasets import DATASETS
 from regarde.data.formats import Pair
 from regarde.data.lines import File
 from regarde.errors import DataError, UsageError
-from regarde.text.normalization import normalized
+from regarde.text.sides import normalized
 
 
 @dataclass(frozen=True)

@@ -193,8 +193,8 @@ class DecoderBlock(nn.Module):
         words = KeysAndValues(keys, values)
         if not said.count:
             return self.around_attention.leave(x, self.attention(projected, causal=True)), words
-        cached = cached.then(words)
-        return self.around_attention.leave(x, self.attention.recall(queries, cached)), cached
+        said = said.then(words)
+        return self.around_attention.leave(x, self.attention.recall(queries, said)), said
 
     def _feed(self, x: Tensor, context: Tensor) -> Tensor:
         """Add the context of the source, then feed-forward."""

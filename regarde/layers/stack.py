@@ -127,7 +127,7 @@ class Stack(nn.Module):
                 x = x + below
         return x, torch.stack(after, dim=1)
 
-    def above(self, like: Tensor) -> list[Above]:
+    def above(self, like: Tensor) -> list[UpperLayer]:
         """The layers above the first as arguments of a native decoder, for a batch (B, T, …)."""
         B, T = like.shape[:2]
         layers = []

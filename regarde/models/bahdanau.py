@@ -29,7 +29,7 @@ from regarde.data.batch import Batched
 from regarde.layers import CELLS, Cell, CellName, Dropout, Embedding, Maxout, RecurrentShape, normal_and_orthogonal
 from regarde.models.encoders import BidirectionalConfig, EncoderConfig, RecurrentEncoder
 from regarde.models.interface import AttentionDecoder, Encoding, Model, State
-from regarde.native.decoders import Looked, before
+from regarde.native.decoders import AttendedSource, before
 from regarde.native.functions import usable
 
 ReadoutState = Literal["previous", "current"]
@@ -99,7 +99,7 @@ def attend_before(
     """s_{i-1} -> a_i -> c_i -> s_i, word by word.  (B, T, G), (B, K), …, (B, 1, N, t, S)"""
     parameters, recurrence = attention.kernel_parameters(), cell.recurrence()
     if parameters and recurrence and shares.shape[1] > 1 and usable(shares, state, memory.keys, recurrence.U):
-        looked = Looked(memory.keys, memory.values, memory.mask)
+        looked = AttendedSource(memory.keys, memory.values, memory.mask)
         found = before(recurrence, cell.input_weight(1), parameters, shares, state, looked)
         past = torch.cat((past, found.weights[:, None, None]), dim=3)
         return Walk(found.outputs, found.contexts, past, found.final)

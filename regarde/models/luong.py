@@ -88,7 +88,7 @@ class AttendAfterDecoder(AttentionDecoder[FedState]):
         shares = bottom.share(0, embedded)
         parameters, recurrence = self.attention.kernel_parameters(), bottom.recurrence()
         if parameters and recurrence and shares.shape[1] > 1 and usable(shares, state.cells, memory.keys, recurrence.U):
-            looked = Looked(memory.keys, memory.values, memory.mask)
+            looked = AttendedSource(memory.keys, memory.values, memory.mask)
             above, residual_from = self.stack.above(embedded), self.stack.residual_from
             found = after(
                 recurrence, above, residual_from, bottom.input_weight(1), self.W_c.weight, parameters, shares,

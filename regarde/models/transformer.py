@@ -114,14 +114,14 @@ class TransformerDecoder(Decoder[CachedState, SourceMemory]):
 
     def unroll(self, previous: Tensor, state: CachedState, memory: SourceMemory) -> tuple[Tensor, CachedState]:
         x, turn = self._enter(previous, state)
-        cached, weights = [], []
+        said, weights = [], []
         for block, words, source, past in self._layers(state, memory):
             output = block(x, words, source, past, turn)
             x = output.x
             said.append(output.said)
             weights.append(output.weights)
         past = torch.cat((state.past, torch.stack(weights, dim=1)), dim=3)  # (B, L, N, t + T, S)
-        return self.vocabulary(self.norm(x)), CachedState(past=past, cached=tuple(cached))
+        return self.vocabulary(self.norm(x)), CachedState(past=past, said=tuple(said))
 
     def logits(self, previous: Tensor, state: CachedState, memory: SourceMemory) -> Tensor:
         x, turn = self._enter(previous, state)

@@ -61,8 +61,13 @@ class AttendBeforeSteps:
 
 
 def before(
-    cell: Recurrence, W_context: Tensor, asked: ScoreParameters, shares: Tensor, start: Tensor, looked: Looked
-) -> Attended:
+    cell: Recurrence,
+    W_context: Tensor,
+    projection: ScoreParameters,
+    shares: Tensor,
+    start: Tensor,
+    attended: AttendedSource,
+) -> AttendBeforeSteps:
     """Attention, then the cell, at every step.  shares (B, T, G), start (B, K)"""
     found = _AttendBeforeFunction.apply(  # type: ignore[no-untyped-call]
         shares, start, cell.U, cell.U_gates, W_context, projection.W, projection.b, projection.v,
@@ -96,7 +101,7 @@ def after(
     residual_from: int,
     W_feed: Tensor,
     W_combine: Tensor,
-    asked: ScoreParameters,
+    projection: ScoreParameters,
     shares: Tensor,
     starts: Tensor,
     feed: Tensor,

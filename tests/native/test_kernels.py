@@ -10,10 +10,10 @@ import torch
 from torch import Tensor
 from torch.nn import functional
 
-from regarde.attention.scores import tanh_scores
+from regarde.attention.scores import compared
 from regarde.layers import CELLS, run
 from regarde.native import functions, heads, library
-from regarde.native.decoders import Above, Looked, ScoreParameters, after, before
+from regarde.native.decoders import AttendedSource, ScoreParameters, UpperLayer, after, before
 from regarde.native.functions import Recurrence
 
 pytestmark = pytest.mark.skipif(not library.available(), reason="the native library was not built")
@@ -113,7 +113,7 @@ def question(kind: str, draw: Callable[..., Tensor], A: int, H: int) -> ScorePar
     return ScoreParameters(W=draw(A, H), b=draw(A) if kind == "additive with bias" else None, v=draw(A))
 
 
-def attend(asked: ScoreParameters, state: Tensor, looked: Looked) -> tuple[Tensor, Tensor]:
+def attend(projection: ScoreParameters, state: Tensor, attended: AttendedSource) -> tuple[Tensor, Tensor]:
     """One step of attention in torch.  (B, H) -> context (B, C), weights (B, S)"""
     query = state if projection.W is None else functional.linear(state, projection.W, projection.b)
     if projection.v is None:
@@ -242,7 +242,7 @@ def test_the_additive_score_of_all_queries_equals_torch(
 
     def query_by_query() -> list[Tensor]:
         with library.switched_off():
-            return [tanh_scores(queries, keys, v)]
+            return [compared(queries, keys, v)]
 
     for way in (lambda: [functions.additive_scores(queries, keys, v)], query_by_query):
         assert max(differences([by_torch, way], [queries, keys, v])) < BOUNDS[dtype]
