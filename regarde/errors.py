@@ -99,6 +99,11 @@ def counted(count: int, noun: str) -> str:
     return f"{count:,} {noun}{'' if count == 1 else 's'}"
 
 
+def short(text: str, most: int = 60) -> str:
+    """A text in quotes for a message or a repr, cut if it is long."""
+    return repr(text if len(text) <= most else f"{text[:most]}…")
+
+
 def unreadable(path: object, error: OSError, remedy: str) -> str:
     """Why a file was not read. The remedy is for what is wrong with the file; limits and rights have their own."""
     return f"{path}: not readable ({error.strerror or error}). {_REMEDIES.get(error.errno or 0, remedy)}"

@@ -17,7 +17,8 @@ from regarde.errors import DataError, FolderError, UsageError
 from regarde.scribe import Scribe, Sentence, check_numbers
 from regarde.search import Hypothesis, Search, adjusted
 from regarde.search.interventions import Intervention
-from regarde.search.settings import NO_PREFIX, Prefix
+from regarde.search.ranking import beam_score
+from regarde.search.settings import NO_PREFIX, Beam, Prefix
 from regarde.search.trace import Step, Trace, ids_in
 from regarde.text import EOS, NO_WORD, Text
 from regarde.translation import Translation
@@ -94,6 +95,10 @@ class Translator(Scribe):
 
     engine: Engine
 
+    def __repr__(self) -> str:
+        heads = f"{self.engine.layers} x {self.engine.heads} heads" if self.engine.layers else "no attention"
+        return f"<Translator {self.engine.name} engine, {self.search.kind} search, {heads}>"
+
     @property
     def model(self) -> Model:
         """The torch model behind it."""
@@ -136,6 +141,7 @@ class Translator(Scribe):
     ) -> Translation | list[Translation]:
         """Translate one sentence or several; `search` says all, `beam` and `n_best` change the model's own search.
 
+        With `n_best`, the first translation is the one without it, and the others are its `alternatives`.
         A translation begins with `prefix`, one for all sentences or one for each. Its words are whole: no subword
         follows that would make the last one longer. Where tokens are characters, any may follow.
         """
@@ -149,7 +155,8 @@ class Translator(Scribe):
         if len(prefixes) != len(several):
             raise UsageError(f"{len(prefixes):,} prefixes for {len(several):,} sentences. Give one, or one for each.")
         pairs = zip(several, prefixes, strict=True)
-        translations = list(self.stream((self.tokens(*pair) for pair in pairs), chosen))
+        first = None if search else adjusted(self.search, beam=beam)
+        translations = list(self.stream((self.tokens(*pair) for pair in pairs), chosen, first))
         return translations[0] if isinstance(sentences, str) else translations
 
     def trace(
@@ -220,8 +227,18 @@ class Translator(Scribe):
                 )
         return tuple(ids)
 
-    def stream(self, sentences: Iterable[Sentence], search: Search) -> Iterator[Translation]:
-        """tokens -> translations, in order and as they come; nothing said gives nothing to say."""
+    def stream(
+        self, sentences: Iterable[Sentence], search: Search, first: Search | None = None
+    ) -> Iterator[Translation]:
+        """tokens -> translations, in order and as they come; nothing said gives nothing to say.
+
+        The best translation is that of the search `first`, if given; `search` finds its alternatives.
+        """
+        if first is not None and isinstance(search, Beam) and first not in (search, replace(search, n_best=1)):
+            several, alone = itertools.tee(sentences)
+            for listed, best in zip(self.stream(several, search), self.stream(alone, first), strict=True):
+                yield _led(listed, best, search)
+            return
         waiting, decoding = itertools.tee(sentences)
         asked, begun = itertools.tee(sentence for sentence in decoding if sentence.ids)
         prefixes = (sentence.prefix for sentence in begun)
@@ -298,6 +315,15 @@ def first_difference(expected: Text, given: Text) -> str:
             return f"the {side} has {len(other):,} tokens, expected {len(one):,}."
         return f"the {side} text is cut into tokens in another way."
     return ""
+
+
+def _led(found: Translation, best: Translation, search: Beam) -> Translation:
+    """An n-best list with `best` moved or added to its beginning; its score is as those of the list."""
+    listed = [replace(each, alternatives=()) for each in (found, *found.alternatives)]
+    score = beam_score(search, sum(best.token_scores), len(best.tokens), best.heads)
+    first = next((each for each in listed if each.tokens == best.tokens), replace(best, score=score))
+    others = [each for each in listed if each.tokens != best.tokens]
+    return replace(first, alternatives=tuple(others[: search.n_best - 1]))
 
 
 def _windows(pairs: Iterable[tuple[Sentence, Sentence]]) -> Iterator[list[tuple[Sentence, Sentence]]]:

@@ -9,7 +9,6 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from regarde.errors import UsageError
 from regarde.streaming.streams import tell
 
 if TYPE_CHECKING:
@@ -26,17 +25,14 @@ def models(
 
     Example: regarde models rnnsearch-50
     """
-    from regarde import config
-    from regarde.training.presets import presets
+    from regarde.training.presets import preset, presets
 
     known = presets()
     if name is None:
         width = max(len(name) for name in known)
         tell([f"{preset.name:<{width}}  {preset.about.title}\n" for preset in known.values()])
         return
-    if name not in known:
-        raise UsageError(config.unknown(name, name, known, "preset"))
-    tell([_page(known[name], vocabulary)])
+    tell([_page(preset(name), vocabulary)])
 
 
 def _page(chosen: Preset, vocabulary: int) -> str:

@@ -12,9 +12,10 @@ from typing import TYPE_CHECKING, Annotated, Literal
 
 import typer
 
+from regarde.cli import completion
 from regarde.cli.options import number
 from regarde.engines.devices import MOST_THREADS, choose, cores, settle_threads
-from regarde.errors import DataError, UsageError
+from regarde.errors import DataError, FolderError, UsageError
 from regarde.streaming.streams import Input, file_input, standard_input, warn
 
 if TYPE_CHECKING:
@@ -28,7 +29,12 @@ if TYPE_CHECKING:
 
 def translate(
     runs: Annotated[
-        list[Path], typer.Argument(metavar="RUN", help="A model folder; of several, the mean of what they say.")
+        list[Path],
+        typer.Argument(
+            metavar="RUN...",
+            help="Model folder; several form an ensemble, which averages their probabilities.",
+            autocompletion=completion.runs,
+        ),
     ],
     file: Annotated[
         Path | None, typer.Option("--input", metavar="FILE", help="Text, one sentence a line, not standard input.")
@@ -45,6 +51,16 @@ def translate(
             max=10.0,
             metavar="X",
             help="Length penalty of a beam; 0 for none, more for longer.",
+        ),
+    ] = None,
+    beta: Annotated[
+        float | None,
+        typer.Option(
+            callback=number,
+            min=0.0,
+            max=100.0,
+            metavar="X",
+            help="Coverage penalty of a beam; 0 for none, more to attend to every source token.",
         ),
     ] = None,
     prune: Annotated[
@@ -122,8 +138,9 @@ def translate(
     completes the file to the bytes of an undisturbed run. Ctrl-C and SIGTERM stop between two lines (exit codes 130 and
     143), a full disk keeps whole lines (5), a reader that has seen enough, such as head, ends it quietly (0).
 
-    With --n-best, N lines out for each line in, fewer where a small vocabulary or --prune leaves fewer; those that the
-    length limit cut short come last. An empty or refused line gets one, of rank 1, score 0.0000 and no text.
+    With --n-best, N lines out for each line in, fewer where a small vocabulary or --prune leaves fewer; the first is
+    the answer without --n-best, and those that the length limit cut short come last. An empty or refused line gets
+    one, of rank 1, score 0.0000 and no text.
 
     Example: echo "3 mars 1999" | regarde translate runs/dates
     """
@@ -132,10 +149,12 @@ def translate(
     if stated and not sample:
         option = next(iter(stated)).replace("_", "-")
         raise UsageError(f"--{option} is about sampling, which was not asked for. Add --sample, or leave it out.")
-    if sample and (beam, alpha, prune) != (None, None, None):
-        raise UsageError("--beam, --alpha and --prune exclude --sample. Leave out one or the other.")
+    if sample and (beam, alpha, beta, prune) != (None, None, None, None):
+        raise UsageError("--beam, --alpha, --beta and --prune exclude --sample. Leave out one or the other.")
     if resume and output is None:
         raise UsageError("--resume goes on with a file. Name it with --output, or use --skip-lines.")
+
+    _check_folders(runs)
 
     from regarde.streaming.forms import Json, Plain, Ranked
     from regarde.streaming.output import to_file, to_standard_output
@@ -161,15 +180,29 @@ def translate(
             from regarde.streaming.filter import Filter
 
             translator = replace(_loaded(runs, device, engine, threads, shortlist), replace_unknown=replace_unknown)
-            if sample:
-                search = _sampling(stated | {"n_best": n_best}, translator.search.rules)
-            else:
-                search = adjusted(translator.search, beam=beam, n_best=n_best, alpha=alpha, prune=prune)
+            own = translator.search
             if min_length is not None:
-                search = replace(search, rules=replace(search.rules, min_length=min_length))
+                own = replace(own, rules=replace(own.rules, min_length=min_length))
+            first: Search | None = None
+            if sample:
+                search = _sampling(stated | {"n_best": n_best}, own.rules)
+            else:
+                first = adjusted(own, beam=beam, alpha=alpha, beta=beta, prune=prune)
+                search = adjusted(own, beam=beam, n_best=n_best, alpha=alpha, beta=beta, prune=prune)
             watch = _watched(source, output, shown)
-            counts = Filter(translator, search, form, long).run(source, out, skip=skip_lines, watch=watch)
+            counts = Filter(translator, search, form, long, first).run(source, out, skip=skip_lines, watch=watch)
     _tell(counts)
+
+
+def _check_folders(runs: list[Path]) -> None:
+    """Fail before anything is read or written if a run is a file, or a sentence."""
+    for run in runs:
+        if run.is_file():
+            remedy = f"To translate a file: regarde translate RUN --input {run}"
+            raise FolderError(f"{run}: a file, not a model folder. {remedy}")
+        if run != runs[0] and not run.exists():
+            remedy = f'To translate one sentence: regarde show {runs[0]} "{run}", or echo "{run}" | regarde translate'
+            raise FolderError(f"{run}: no such model folder. {remedy} {runs[0]}")
 
 
 def _loaded(runs: list[Path], device: str, engine: EngineName, threads: int, shortlist: bool) -> Translator:

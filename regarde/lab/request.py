@@ -12,7 +12,7 @@ from pathlib import Path
 from regarde import config
 from regarde.config import Table
 from regarde.data.corpus import Report
-from regarde.data.datasets import DATASETS
+from regarde.data.datasets import DATASETS, no_such_data
 from regarde.data.sampling import split
 from regarde.errors import DataError, DiskError, UsageError
 from regarde.evaluation.testset import Origin
@@ -216,6 +216,6 @@ def _digest(path: Path) -> str:
         with path.open("rb") as file:
             return hashlib.file_digest(file, "sha256").hexdigest()
     except FileNotFoundError:
-        raise DataError(f"{path}: no such file or data set. Embedded: {', '.join(DATASETS)}.") from None
+        raise no_such_data(path) from None
     except OSError as error:
         raise DataError(f"{path}: not readable ({error.strerror}). Give the path of a file.") from None

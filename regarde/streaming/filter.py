@@ -50,6 +50,7 @@ class Filter:
     search: Search
     form: Form
     long: Long = "refuse"  # what becomes of a line that is too long for the model
+    first: Search | None = None  # finds the first answer of several
 
     def run(
         self, source: Input, out: Output, *, skip: int = 0, watch: Callable[[int, int], None] | None = None
@@ -76,7 +77,8 @@ class Filter:
         return counts
 
     def _answer(self, requests: list[Request], out: Output, done: int) -> None:
-        found = self.translator.stream((s for request in requests for s in request.sentences), self.search)
+        sentences = (sentence for request in requests for sentence in request.sentences)
+        found = self.translator.stream(sentences, self.search, self.first)
         for request in requests:
             answer = self.form.answer(request, itertools.islice(found, len(request.sentences)))
             if request.line.number > done:

@@ -21,10 +21,10 @@ Normalization = Literal["NFC", "NFKC", "none"]
 class TextConfig:
     """How text becomes tokens; recorded in the model, so that translating does what training did."""
 
-    source: TokenizerConfig = field(default_factory=CharactersConfig)
-    target: TokenizerConfig = field(default_factory=CharactersConfig)
-    normalize: Normalization = "NFC"
-    shared: bool = False  # one vocabulary, trained on both sides
+    source: TokenizerConfig = field(default_factory=CharactersConfig)  # How source text is split into tokens.
+    target: TokenizerConfig = field(default_factory=CharactersConfig)  # How target text is split into tokens.
+    normalize: Normalization = "NFC"  # Unicode normalization of both sides.
+    shared: bool = False  # Use one vocabulary, trained on both sides.
 
     def __post_init__(self) -> None:
         if self.shared and self.source != self.target:

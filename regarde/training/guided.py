@@ -37,12 +37,12 @@ SMALLEST = 1e-6  # weight that a logarithm is taken of: local attention and spar
 class GuidedConfig:
     """Which links, and how much they count."""
 
-    links: str = ""  # a file in Pharaoh format, a line for each pair of the data; none: attention is left alone
-    unit: Literal["words", "tokens"] = "words"  # what links count
-    weight: NonNegative = 0.1
-    layer: Count = 0  # taught, from 1; 0: the mean of all
-    head: Count = 0
-    sha256: str = ""  # of the file, recorded by the run
+    links: str = ""  # File of links in Pharaoh format, a line for each pair, that attention learns from; empty: none.
+    unit: Literal["words", "tokens"] = "words"  # What the links count.
+    weight: NonNegative = 0.1  # Weight of the attention's loss.
+    layer: Count = 0  # Attention layer that learns from links, counted from 1; 0: the mean of all.
+    head: Count = 0  # Attention head that learns from links, counted from 1; 0: the mean of all.
+    sha256: str = ""  # SHA-256 of the file of links; the run records it.
 
 
 @dataclass(frozen=True, eq=False)

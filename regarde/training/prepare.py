@@ -17,7 +17,7 @@ from regarde.config import Table
 from regarde.data import sampling
 from regarde.data.batch import EncodedPairs
 from regarde.data.corpus import Report, read_pairs, read_parallel
-from regarde.data.datasets import DATASETS, Split
+from regarde.data.datasets import DATASETS, Split, no_such_data
 from regarde.data.formats import Pair
 from regarde.data.lines import File
 from regarde.errors import DataError, UsageError, counted
@@ -169,7 +169,7 @@ def _training_files(data: DataConfig) -> list[str]:
     if not data.name:
         raise UsageError(f"No data given. Give a file, --source and --target, or one of: {', '.join(DATASETS)}.")
     if data.name != "-" and not Path(data.name).exists():
-        raise DataError(f"{data.name}: no such file or data set. Embedded: {', '.join(DATASETS)}.")
+        raise no_such_data(data.name)
     return [data.name]
 
 
