@@ -94,9 +94,9 @@ def warn_in_one_line() -> None:
     warnings.showwarning = show
 
 
-def counted(count: int, noun: str) -> str:
+def counted(count: int, noun: str, plural: str = "") -> str:
     """A count with its noun: 1 pair, 2 pairs, 1,000 pairs."""
-    return f"{count:,} {noun}{'' if count == 1 else 's'}"
+    return f"{count:,} {noun if count == 1 else plural or f'{noun}s'}"
 
 
 def short(text: str, most: int = 60) -> str:

@@ -1,4 +1,4 @@
-"""`regarde models`: the presets, and what there is to know of each."""
+"""`regarde models`: the presets, with equations, sizes and results."""
 
 from __future__ import annotations
 
@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from regarde.cli import completion
 from regarde.streaming.streams import tell
 
 if TYPE_CHECKING:
@@ -16,12 +17,15 @@ if TYPE_CHECKING:
 
 
 def models(
-    name: Annotated[str | None, typer.Argument(metavar="NAME", help="A preset; none lists them all.")] = None,
+    name: Annotated[
+        str | None,
+        typer.Argument(metavar="[NAME]", help="Preset. Default: list all.", autocompletion=completion.presets),
+    ] = None,
     vocabulary: Annotated[
-        int, typer.Option(min=5, max=10**7, metavar="N", help="Of either side, for the count of parameters.")
+        int, typer.Option(min=5, max=10**7, metavar="N", help="Size of both vocabularies, to count parameters.")
     ] = 30_000,
 ) -> None:
-    """List the published models that can be trained by name, or print one: equations, sizes, figures, differences.
+    """List the presets, or describe one: equations, sizes, the paper's results, differences from the paper.
 
     Example: regarde models rnnsearch-50
     """

@@ -21,7 +21,7 @@ RUNS = Path("runs")
 def studio(
     runs: Annotated[
         list[str] | None,
-        typer.Argument(metavar="[RUN]", help="Runs, trained or in training; or NAME=RUN. All in runs/ unless said."),
+        typer.Argument(metavar="[RUN...]", help="Runs, trained or in training; or NAME=RUN. All in runs/ unless said."),
     ] = None,
     port: Annotated[
         int | None, typer.Option(min=0, max=65535, metavar="N", help=f"Port; {PORT} unless said, or a free one.")

@@ -15,7 +15,7 @@ import typer
 from regarde.cli import completion
 from regarde.cli.options import number
 from regarde.engines.devices import MOST_THREADS, choose, cores, settle_threads
-from regarde.errors import DataError, FolderError, UsageError
+from regarde.errors import DataError, FolderError, UsageError, counted
 from regarde.streaming.streams import Input, file_input, standard_input, warn
 
 if TYPE_CHECKING:
@@ -173,7 +173,7 @@ def translate(
             shown.close()
             if output is None:
                 return "interrupted" if number is Signals.SIGINT else "terminated"
-            return f"stopped by {number.name} after {out.answered:,} lines. Go on with --resume."
+            return f"stopped by {number.name} after {counted(out.answered, 'line')}. Go on with --resume."
 
         with Stopping(out.whole, leave):
             from regarde.search import adjusted
@@ -234,12 +234,13 @@ def _watched(source: Input, output: Path | None, shown: ExitStack) -> Callable[[
 
 def _tell(counts: Counts) -> None:
     if counts.lone_cr:
-        warn(f"warning: {counts.lone_cr:,} lines have a lone CR inside, kept as text")
+        warn(f"warning: a lone CR is inside {counted(counts.lone_cr, 'line')}, kept as text")
     if counts.replaced:
-        warn(f"warning: {counts.replaced:,} lines held bytes that are no text; they were replaced by U+FFFD")
+        warn(f"warning: bytes that are not UTF-8 in {counted(counts.replaced, 'line')} were replaced by U+FFFD")
     if counts.split:
-        warn(f"warning: {counts.split:,} lines were too long and were translated in pieces")
+        warn(f"warning: {counted(counts.split, 'line')} too long for the model, translated in pieces")
     if counts.truncated:
-        warn(f"warning: {counts.truncated:,} lines were too long; only their first tokens were translated")
+        warn(f"warning: {counted(counts.truncated, 'line')} too long for the model, truncated")
     if counts.refused:
-        raise DataError(f"{counts.refused:,} lines were too long and got an empty answer. Cut them, or choose --long.")
+        given = f"{counted(counts.refused, 'line')} too long for the model, answered by an empty line"
+        raise DataError(f"{given}. Shorten long lines, or use --long split or --long truncate.")

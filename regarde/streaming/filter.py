@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Literal
 
 from regarde.data.lines import LINE_LIMIT, Line, decode_line, read_lines, repair
-from regarde.errors import DataError
+from regarde.errors import DataError, counted
 from regarde.streaming.forms import Fate, Form, Request
 from regarde.streaming.output import Output
 from regarde.streaming.streams import Input
@@ -71,7 +71,7 @@ class Filter:
             if watch:
                 watch(out.answered, window[-1].offset + len(window[-1].raw))
         if last < done:
-            given = f"The input has {last:,} lines, fewer than the {done:,} to leave out"
+            given = f"The input has {counted(last, 'line')}, fewer than the {done:,} to leave out"
             raise DataError(f"{given}. Give the input of the first run.")
         out.finish()
         return counts

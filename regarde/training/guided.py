@@ -27,7 +27,7 @@ from regarde.alignment.links import Link
 from regarde.config import Count, NonNegative
 from regarde.data.batch import Batch
 from regarde.data.formats import Pair
-from regarde.errors import ConfigError, DataError
+from regarde.errors import ConfigError, DataError, counted
 from regarde.text import Text, Tokenizer
 
 SMALLEST = 1e-6  # weight that a logarithm is taken of: local attention and sparsemax know exact zeros
@@ -77,7 +77,7 @@ def read_guide(config: GuidedConfig, pairs: Sequence[Pair], chosen: Sequence[int
     path = Path(config.links)
     file = read_gold(path)
     if len(file.pairs) != len(pairs):
-        counts = f"{path} has links for {len(file.pairs):,} pairs, and the data has {len(pairs):,} pairs"
+        counts = f"{path} has links for {counted(len(file.pairs), 'pair')}, and the data has {len(pairs):,}"
         raise DataError(f"{counts}, expected equally many. Give a line for each pair, in their order.")
     links = [_tokens(config, path, number, file.pairs[number], pairs[number], text) for number in chosen]
     starts = np.concatenate([[0], np.cumsum([len(one) for one in links], dtype=np.int64)])

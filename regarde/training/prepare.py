@@ -148,7 +148,7 @@ def read(data: DataConfig, seed: int, notes: list[str]) -> Pairs:
 
 def _embedded(name: str, split: Split, notes: list[str]) -> list[Pair]:
     pairs = [Pair(example.source, example.target) for example in DATASETS[name].split(split)]
-    count = f"{len(pairs):,} pairs"
+    count = counted(len(pairs), "pair")
     notes.append(f"data: {name}, {count}" if split == "train" else f"validation: {count} of their own")
     return pairs
 
@@ -238,7 +238,7 @@ def _lengths(recipe: Recipe, tables: Table, train: EncodedPairs, processes: int,
     batches = len(epoch_batches(recipe, train, 0))
     at_once = training.accumulate * processes
     if not training.steps and (training.tokens or training.minutes):
-        notes.append(f"training: {length(training)}, epochs of {batches:,} batches")
+        notes.append(f"training: {length(training)}, epochs of {counted(batches, 'batch', 'batches')}")
         return recipe
     if not training.steps:
         steps = -(-training.epochs * batches // at_once)
@@ -246,7 +246,7 @@ def _lengths(recipe: Recipe, tables: Table, train: EncodedPairs, processes: int,
             steps = min(max(steps, FEWEST_STEPS), MOST_STEPS)
         recipe = replace(recipe, training=replace(training, steps=max(1, steps)))
     steps = recipe.training.steps
-    epochs = f"{steps * at_once / batches:.1f} epochs of {batches:,} batches"
+    epochs = f"{steps * at_once / batches:.1f} epochs of {counted(batches, 'batch', 'batches')}"
     notes.append(f"training: {length(recipe.training)}, {epochs}{f', {at_once:,} at a time' if at_once > 1 else ''}")
     return recipe
 

@@ -211,9 +211,9 @@ class TrainingConfig:
 
 def length(training: TrainingConfig) -> str:
     """How long a training may last, in words."""
-    limits = [(training.steps, "steps"), (training.tokens, "target tokens"), (training.minutes, "minutes")]
+    limits = [(training.steps, "step"), (training.tokens, "target token"), (training.minutes, "minute")]
     return " or ".join(
-        f"{limit:,g} {unit}" if unit == "minutes" else f"{limit:,} {unit}" for limit, unit in limits if limit
+        f"{limit:,}".removesuffix(".0") + f" {unit}{'s' if limit != 1 else ''}" for limit, unit in limits if limit
     )
 
 
