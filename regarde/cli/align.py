@@ -143,9 +143,8 @@ def align(
     for note in report.notes():
         warn(note)
     if picture and report.kept < pair:
-        raise DataError(
-            f"--pair {pair:,}: the data has {counted(report.kept, 'pair')}, so {picture} was not drawn. Give one of them."
-        )
+        given = f"--pair {pair:,}: the data has {counted(report.kept, 'pair')}"
+        raise DataError(f"{given}, so {picture} is not drawn. Give one of them.")
 
 
 @dataclass(frozen=True, eq=False)

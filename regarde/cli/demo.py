@@ -69,8 +69,8 @@ def demo(
     quality = attention_quality(found, [[Link(*link) for link in example.links] for example in test])
     tell(
         [
-            f"On {len(test):,} unseen dates: {right:.1%} exact match. {quality.mass:.1%} of the digits' attention lies\n"
-            "on the characters of their year, month or day.\n\n"
+            f"On {len(test):,} unseen dates: {right:.1%} exact match. {quality.mass:.1%} of the digits' attention\n"
+            "lies on the characters of their year, month or day.\n\n"
         ]
     )
     for sentence in ("mercredi 3 mars 1999", "2024年2月29日", "יום ראשון, 20 ביולי 1969"):

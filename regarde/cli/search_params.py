@@ -62,9 +62,9 @@ def search_params(
     device: options.Device = "cpu",
     threads: options.Threads = 0,
 ) -> None:
-    """Search for the best hyperparameters with Optuna (pip install 'regarde[search]').
+    """Search for the best hyperparameters with Optuna (the extra "search").
 
-    The space is a TOML file with a table for each setting to search, such as [space."training.optimizer.rate"], with
+    The space is a TOML file with a table for each setting to search, such as space."training.optimizer.rate", with
     low and high, optionally log = true or step; or with a list of choices. The first trial is the recipe itself, if it
     lies in the space. A trial whose validation is worse than the median of the others stops early.
 
@@ -109,9 +109,8 @@ class _Lines:
         shown = metric.show(finding.value) if finding.value is not None else finding.told
         how = {"complete": "", "pruned": ", stopped early", "failed": ", failed"}[finding.ended]
         leader = f"; the best is trial {best.number}" if best and best.number != finding.number else ""
-        warn(
-            f"trial {finding.number}: {shown} after {counted(finding.step, 'step')}, {finding.seconds:.0f} s{how}{leader}"
-        )
+        spent = f"{counted(finding.step, 'step')}, {finding.seconds:.0f} s"
+        warn(f"trial {finding.number}: {shown} after {spent}{how}{leader}")
 
 
 def _tables(found: SearchResult) -> list[str]:

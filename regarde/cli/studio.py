@@ -11,7 +11,7 @@ from typing import Annotated
 import typer
 
 from regarde.engines.devices import MOST_THREADS, cores
-from regarde.errors import UsageError
+from regarde.errors import FolderError, UsageError
 from regarde.streaming.streams import warn
 
 PORT = 5040
@@ -48,7 +48,7 @@ def studio(
     given = catalog(runs or _there())
     for name, folder in given.items():
         if not is_run(folder):
-            raise UsageError(f"{folder}: no run. Give a folder that regarde train has made; {name} has no config.toml.")
+            raise FolderError(f"{folder}: no run. Give a folder that regarde train has made; {name} has no config.toml")
     settings = Settings(
         {name: folder for name, folder in given.items() if with_model(folder)},
         port=_free() if port is None else port,

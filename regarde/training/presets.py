@@ -13,6 +13,8 @@ from regarde import config
 from regarde.config import Count, Table
 from regarde.errors import UsageError
 
+PRESET = "rnnsearch-small"  # unless the user names another
+
 
 @dataclass(frozen=True)
 class Steps:
@@ -73,4 +75,4 @@ def names() -> list[str]:
 def _near(name: str, known: Mapping[str, Preset]) -> str | None:
     """A preset of the model, or with the beginning, that the user names: a small one if there is one."""
     alike = [one for one in known if one.startswith(name) or known[one].recipe["model"]["kind"] == name]
-    return min(alike, key=lambda one: (not one.endswith("-small"), len(one)), default=None) if name else None
+    return min(alike, key=lambda one: (one != PRESET, not one.endswith("-small"), len(one)), default=None)

@@ -33,7 +33,6 @@ from regarde.training.run import Outcome, Progress, RunFolder, RunWriter, Traini
 from regarde.training.trainer import Trainer
 from regarde.translate import Translator
 
-PRESET = "rnnsearch-small"
 DROPOUT = 0.3  # for the user's own pairs, which are mostly few and read many times
 
 
@@ -178,7 +177,7 @@ def compose(
     Without a preset and a recipe, the preset is rnnsearch-small, with more dropout for the user's own pairs. A recipe
     is laid over a preset only if one is given.
     """
-    below = presets.preset(preset or PRESET).recipe if preset or recipe is None else {}
+    below = presets.preset(preset or presets.PRESET).recipe if preset or recipe is None else {}
     if _is_default(data, preset, recipe):
         below = config.merge(below, {"model": {"dropout": DROPOUT}})
     above = config.read(recipe) if recipe else {}
@@ -228,7 +227,7 @@ def request(
         tables = compose(data, preset=preset, recipe=recipe, common=common, settings=settings)
         where = tables["data"]
         if _is_default(data, preset, recipe) and tables["model"].get("dropout") == DROPOUT:  # unless --set changed it
-            notes = [f"model: {PRESET}, with dropout {DROPOUT} for pairs of your own"]
+            notes = [f"model: {presets.PRESET}, with dropout {DROPOUT} for pairs of your own"]
         path = out or (named_folder(where.get("name") or where.get("source", "")) if resume else None)
     return TrainingRequest(tables, path, settings, common or {}, resume, exact, device, threads, notes)
 

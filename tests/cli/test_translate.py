@@ -58,8 +58,8 @@ def test_a_pipe_of_odd_bytes_keeps_its_lines(regarde, tiny: Path) -> None:
     assert done.out.count(b"\n") == content.count(b"\n")
     assert done.out.split(b"\n")[1] == b""
     assert done.error.splitlines() == [
-        "regarde: warning: 1 lines have a lone CR inside, kept as text",
-        "regarde: warning: 1 lines held bytes that are no text; they were replaced by U+FFFD",
+        "regarde: warning: a lone CR is inside 1 line, kept as text",
+        "regarde: warning: bytes that are not UTF-8 in 1 line were replaced by U+FFFD",
     ]
 
 
@@ -85,7 +85,8 @@ def test_a_line_of_a_hundred_megabytes_is_refused_in_bounded_memory(start, tiny:
         out, error = process.communicate(timeout=20)
         assert (process.returncode, out) == (3, b"")
         assert error.decode().splitlines() == [
-            "regarde: 1 lines were too long and got an empty answer. Cut them, or choose --long."
+            "regarde: 1 line too long for the model, answered by an empty line. "
+            "Shorten long lines, or use --long split or --long truncate."
         ]
 
 
@@ -237,7 +238,7 @@ def test_a_resumed_run_counts_what_was_refused_before(cli, tiny: Path, tmp_path:
     text.write_bytes(b"x" * 1_001 + b"\nabc\n")
     out.write_bytes(b"\n")
     told = cli("translate", tiny, "--input", text, "--output", out, "--resume").fails(3)
-    assert "1 lines were too long" in told
+    assert "1 line too long" in told
     assert out.read_bytes().count(b"\n") == 2
 
 
@@ -283,7 +284,7 @@ def test_an_output_that_cannot_be_is_said_plainly(cli, tiny: Path, text: Path, t
         assert "another process is writing it" in told("--output", out)
 
 
-@pytest.mark.parametrize(("how", "warning"), [("split", "translated in pieces"), ("truncate", "only their first")])
+@pytest.mark.parametrize(("how", "warning"), [("split", "translated in pieces"), ("truncate", "model, truncated")])
 def test_long_lines_are_cut_if_wanted_and_counted(cli, tiny: Path, tmp_path: Path, how: str, warning: str) -> None:
     text = tmp_path / "text.txt"
     text.write_bytes(b"ab " * 400 + b"\nabc\n")
@@ -291,7 +292,7 @@ def test_long_lines_are_cut_if_wanted_and_counted(cli, tiny: Path, tmp_path: Pat
     assert done.code == 0
     assert done.out.count(b"\n") == 2
     assert len(done.error.splitlines()) == 1
-    assert "1 lines were too long" in done.error
+    assert "1 line too long" in done.error
     assert warning in done.error
 
 
@@ -351,8 +352,8 @@ def test_pruning_leaves_fewer_answers(cli, tiny: Path, text: Path) -> None:
         (["--beam", "1000000000"], "'--beam': 1000000000 is not in the range 1<=x<=1000"),
         (["--beam", "x"], "--beam"),
         (["--n-best", "4", "--beam", "3"], "n_best = 4: expected at most the beam size, 3"),
-        (["--sample", "--beam", "2"], "--beam, --alpha and --prune exclude --sample"),
-        (["--sample", "--prune", "3"], "--beam, --alpha and --prune exclude --sample"),
+        (["--sample", "--beam", "2"], "--beam, --alpha, --beta and --prune exclude --sample"),
+        (["--sample", "--prune", "3"], "--beam, --alpha, --beta and --prune exclude --sample"),
         (["--prune", "inf"], "--prune"),
         (["--sample", "--n-best", "200"], "expected a value from 1 to 100"),
         (["--sample", "--temperature", "nan"], "--temperature"),
