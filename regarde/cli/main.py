@@ -49,7 +49,7 @@ def _alone(
 
 
 def app(names: tuple[str, ...] = COMMANDS) -> typer.Typer:
-    """The app with these commands. The last paragraph of a command's docstring is its example and ends its help."""
+    """The app with these commands, or with a list of all. A docstring ends with the example of its command."""
     made = typer.Typer(
         name="regarde",
         help="Train sequence-to-sequence models with attention, translate with them, and see what they attend to.",
@@ -58,12 +58,16 @@ def app(names: tuple[str, ...] = COMMANDS) -> typer.Typer:
         context_settings={"help_option_names": ["-h", "--help"]},
     )
     made.callback(invoke_without_command=True)(_alone)
-    for name in names:
+    for name in names or COMMANDS:
         own = name.replace("-", "_")
         command = getattr(import_module(f"regarde.cli.{own}"), own)
         *text, example = (" ".join(part.split()) for part in (getdoc(command) or "").split("\n\n"))
-        made.command(name, help="\n\n".join(text), epilog=example)(command)
+        made.command(name, help="\n\n".join(text), epilog=example)(command if names else _listed)
     return made
+
+
+def _listed() -> None:
+    """A command in the list of all, which needs no options: to read those of all commands would take time."""
 
 
 def run() -> None:
@@ -77,9 +81,9 @@ def run() -> None:
 def _run() -> int:
     sys.argv[1:] = [_renamed(word) for word in sys.argv[1:]]
     try:
-        words = _completed() or sys.argv[1:2]
+        words = _completed() or [word for word in sys.argv[1:] if not word.startswith("-")][:1]
         used = tuple(name for name in COMMANDS if words == [name])  # to build the others would take time
-        result = app(used or COMMANDS)(prog_name="regarde", standalone_mode=False)
+        result = app(used)(prog_name="regarde", standalone_mode=False)
         code = result if isinstance(result, int) else 0
         if code == INTERRUPTED:  # typer caught it before we could
             raise KeyboardInterrupt
