@@ -51,7 +51,7 @@ def test_a_mistake_is_said_before_a_folder_is_made(
 def test_gold_links_of_another_test_set_are_refused(cli, tmp_path: Path) -> None:
     (tmp_path / "gold").write_text("0-0\n")
     done = cli("lab", "copy", "--tokens", 5, "--models", TWO, "--gold", tmp_path / "gold", "--out", tmp_path / "out")
-    assert "has 1 pairs and copy test has 1,000, expected equally many" in done.fails(3)
+    assert "has 1 pair and copy test has 1,000, expected equally many" in done.fails(3)
 
 
 def test_a_folder_of_something_else_is_never_written_into(cli, tmp_path: Path) -> None:

@@ -149,10 +149,10 @@ def test_a_run_that_died_before_its_first_checkpoint_begins_again(whole: Run) ->
     run = regarde.train("my.tsv", settings=RNN, out="run", resume=True)
     assert_same(run.folder, whole.folder)
     assert not list(Path("run/checkpoints").glob(".*"))
-    with pytest.raises(UsageError, match="no such run"):
+    with pytest.raises(FolderError, match="no such run"):
         regarde.train(out="none", resume=True)
     Path("empty").mkdir()
-    with pytest.raises(UsageError, match="no checkpoint to go on from"):
+    with pytest.raises(FolderError, match="no checkpoint to resume from"):
         regarde.train("empty", resume=True)
 
 
