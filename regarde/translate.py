@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any, Protocol, overload
 import numpy as np
 from numpy.typing import NDArray
 
-from regarde.errors import DataError, FolderError, UsageError
+from regarde.errors import DataError, FolderError, UsageError, counted
 from regarde.scribe import Scribe, Sentence, check_numbers
 from regarde.search import Hypothesis, Search, adjusted
 from regarde.search.interventions import Intervention
@@ -153,7 +153,8 @@ class Translator(Scribe):
         several = [sentences] if isinstance(sentences, str) else _sentences(sentences)
         prefixes = [prefix] * len(several) if isinstance(prefix, str) else _sentences(prefix)
         if len(prefixes) != len(several):
-            raise UsageError(f"{len(prefixes):,} prefixes for {len(several):,} sentences. Give one, or one for each.")
+            given = f"{counted(len(prefixes), 'prefix', 'prefixes')} for {counted(len(several), 'sentence')}"
+            raise UsageError(f"{given}. Give one, or one for each.")
         pairs = zip(several, prefixes, strict=True)
         first = None if search else adjusted(self.search, beam=beam)
         translations = list(self.stream((self.tokens(*pair) for pair in pairs), chosen, first))

@@ -138,7 +138,7 @@ def test_a_test_file_that_is_given_stays_as_it_is(tmp_path: Path) -> None:
 def test_too_few_pairs_to_hold_some_out_are_refused(cli, tmp_path: Path) -> None:
     (tmp_path / "my.tsv").write_text("a\tb\nc\td\ne\tf\n")
     done = cli("lab", tmp_path / "my.tsv", "--tokens", 5, "--out", tmp_path / "out")
-    assert "1 pairs are left to learn from. Give more data, or --valid and --test" in done.fails(3)
+    assert "training has 1 pair left. Give more data, or --valid and --test" in done.fails(3)
 
 
 def test_whoever_trains_early_stopping_or_not_spends_the_same(tmp_path: Path) -> None:

@@ -79,7 +79,7 @@ def test_lines_that_are_no_pair_are_skipped_and_counted_if_wanted(tmp_path: Path
     with pytest.raises(DataError, match=r"3 of 6 lines skipped \(50\.0%\): \S*my\.tsv:3 not valid UTF-8"):
         prepare(tables(given | {"on_error": "skip"}))
     notes = prepare(tables(given | {"on_error": "skip-any"})).notes
-    assert notes[0] == ("data: 3 pairs kept; 3 skipped (1 invalid UTF-8, 1 NUL, 1 blank line); 1 lines ended in CRLF")
+    assert notes[0] == ("data: 3 pairs kept; 3 skipped (1 invalid UTF-8, 1 NUL, 1 blank line); 1 line ended in CRLF")
     assert notes[1].startswith("warning: 3 of 6 lines skipped (50.0%)")
 
 

@@ -159,7 +159,7 @@ def test_a_run_that_died_before_its_first_checkpoint_begins_again(whole: Run) ->
 def test_a_mistake_in_what_to_resume_leaves_nothing_behind() -> None:
     with pytest.raises(UsageError, match="which run"):
         regarde.train(resume=True)
-    with pytest.raises(DataError, match="no such file"):
+    with pytest.raises(FolderError, match="no such run"):
         regarde.train("none.tsv", settings=RNN, resume=True)
     assert not Path("runs").exists()
 
@@ -279,7 +279,7 @@ def test_changed_settings_are_refused_by_name() -> None:
         regarde.train("run", resume=True, settings=["training.batch_pairs=4"])
     with pytest.raises(UsageError, match=r"model\.hidden is 7, but it was begun with 6"):
         regarde.train("my.tsv", valid=["valid.tsv"], settings=[*RNN, "model.hidden=7"], out="run", resume=True)
-    with pytest.raises(UsageError, match="a run knows its data and settings"):
+    with pytest.raises(UsageError, match="a run has its data, preset and recipe"):
         regarde.train("run", preset="luong-global-small", resume=True)
 
 
