@@ -130,7 +130,7 @@ def test_a_file_is_never_taken_for_an_embedded_data_set(tmp_path: Path, monkeypa
     monkeypatch.chdir(tmp_path)
     write(Path("copy.tsv"), *((f"{n}", f"{n}") for n in range(9)))
     assert prepare(tables({"name": "copy.tsv"})).notes[0] == "data: 9 pairs kept"
-    with pytest.raises(DataError, match='no such file or data set. Did you mean "copy"'):
+    with pytest.raises(DataError, match=r'no such file or data set\. Did you mean "copy"'):
         prepare(tables({"name": "copie"}))
 
 
