@@ -14,7 +14,7 @@ from regarde.streaming.streams import warn, write
 
 def serve(
     runs: Annotated[
-        list[str] | None, typer.Argument(metavar="RUN", help="Model folders, served by their names; or NAME=RUN.")
+        list[str] | None, typer.Argument(metavar="RUN...", help="Model folders, served by their names; or NAME=RUN.")
     ] = None,
     host: Annotated[
         str, typer.Option(metavar="ADDRESS", help="Address to listen at; any but 127.0.0.1 and ::1 needs --keys.")

@@ -11,7 +11,7 @@ from typing import Annotated
 import typer
 
 from regarde.engines.devices import CORES, MOST_THREADS
-from regarde.errors import UsageError
+from regarde.errors import FolderError, UsageError
 from regarde.streaming.streams import warn
 
 PORT = 5040
@@ -21,7 +21,7 @@ RUNS = Path("runs")
 def studio(
     runs: Annotated[
         list[str] | None,
-        typer.Argument(metavar="[RUN]", help="Runs, trained or in training; or NAME=RUN. All in runs/ unless said."),
+        typer.Argument(metavar="[RUN...]", help="Runs, trained or in training; or NAME=RUN. All in runs/ unless said."),
     ] = None,
     port: Annotated[
         int | None, typer.Option(min=0, max=65535, metavar="N", help=f"Port; {PORT} unless said, or a free one.")
@@ -48,7 +48,7 @@ def studio(
     given = catalog(runs or _there())
     for name, folder in given.items():
         if not is_run(folder):
-            raise UsageError(f"{folder}: no run. Give a folder that regarde train has made; {name} has no config.toml.")
+            raise FolderError(f"{folder}: no run. Give a folder that regarde train has made; {name} has no config.toml")
     settings = Settings(
         {name: folder for name, folder in given.items() if with_model(folder)},
         port=_free() if port is None else port,
