@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import sys
 from contextlib import ExitStack, closing
 from dataclasses import replace
@@ -12,7 +13,6 @@ from typing import TYPE_CHECKING, Annotated, Literal
 import typer
 
 from regarde.cli import completion
-from regarde.cli.options import number
 from regarde.engines.devices import CORES, MOST_THREADS, choose, settle_threads
 from regarde.errors import DataError, FolderError, UsageError, counted
 from regarde.streaming.streams import warn
@@ -53,7 +53,6 @@ def translate(
     beta: Annotated[
         float | None,
         typer.Option(
-            callback=number,
             min=0.0,
             max=100.0,
             metavar="X",
@@ -150,6 +149,10 @@ def translate(
         raise UsageError(f"--{option} is a setting of sampling. Add --sample, or leave it out.")
     if sample and (beam, alpha, beta, prune) != (None, None, None, None):
         raise UsageError("--beam, --alpha, --beta and --prune exclude --sample. Leave out one or the other.")
+    numbers = {"alpha": alpha, "beta": beta, "prune": prune, "top-p": top_p, "temperature": temperature}
+    for option, value in numbers.items():
+        if value is not None and math.isnan(value):  # which lies in no range, but a range of options accepts it
+            raise UsageError(f"--{option}: nan is not a number.")
     if resume and output is None:
         raise UsageError("--resume continues a file. Name it with --output, or use --skip-lines.")
 
