@@ -61,7 +61,7 @@ def routes(service: Service, *, home: bool) -> list[BaseRoute]:
 
 def _page(title: str, content: Iterator[str]) -> str:
     head = '<meta charset="utf-8"><meta name="viewport" content="width=device-width">'
-    style = '<link rel="stylesheet" href="docs.css">'
+    style = '<link rel="stylesheet" href="docs.css"><link rel="icon" href="data:,">'
     start = f'<!doctype html><html lang="en"><head>{head}<title>{title}</title>{style}</head>'
     return f"{start}<body><main><h1>{title}</h1>{''.join(content)}</main></body></html>"
 

@@ -207,6 +207,88 @@ def test_models_that_hang_are_not_ready_and_are_started_again(serve: Callable[..
         assert any("did not respond for" in line for line in server.heard())
 
 
+LOOP = """
+import os, signal, sys
+
+def loop(*_):
+    while True:
+        pass
+
+def loop_in_engine(*_):
+    "The engine's results never come, and it does not react to a cancellation."
+    from regarde.engines.continuous import Continuous
+
+    Continuous.collect = lambda self: os.read(self.heard, 1 << 10) and ()
+
+if any("worker" in argument for argument in sys.orig_argv):
+    signal.signal(signal.SIGUSR1, loop)
+    signal.signal(signal.SIGUSR2, loop_in_engine)
+"""
+
+
+@contextmanager
+def looping(
+    serve: Callable[..., Any], tiny: Path, where: Path, number: signal.Signals, *options: object
+) -> Iterator[Running]:
+    """A server whose worker is busy without end: its main thread (SIGUSR1), or its engine alone (SIGUSR2)."""
+    (where / "sitecustomize.py").write_text(LOOP)
+    with pytest.MonkeyPatch.context() as patch:
+        patch.syspath_prepend(where)
+        with serve(f"tiny={tiny}", *options) as server:
+            assert server.post("/v1/translate", {"text": "abc"}).status == 200
+            (worker,) = children(server)
+            os.kill(worker, number)
+            try:
+                yield server
+            finally:  # it would not notice the end of a server that is killed
+                if Path(f"/proc/{worker}").exists():
+                    os.kill(worker, signal.SIGKILL)
+
+
+def worker_cpu(server: Running) -> float:
+    """Seconds of processor time of the worker."""
+    (worker,) = children(server)
+    fields = Path(f"/proc/{worker}/stat").read_text().rpartition(")")[2].split()
+    return (int(fields[11]) + int(fields[12])) / os.sysconf("SC_CLK_TCK")
+
+
+def test_a_worker_that_loops_is_not_ready_and_is_started_again(
+    serve: Callable[..., Any], tiny: Path, tmp_path: Path
+) -> None:
+    with looping(serve, tiny, tmp_path, signal.SIGUSR1, "--deadline", 2) as server:
+        before = worker_cpu(server)
+        until(lambda: server.get("/health/ready").status == 503)
+        assert worker_cpu(server) > before  # it is busy, not stopped
+        assert server.get("/health/live").status == 200
+        until(lambda: server.get("/health/ready").status == 200, seconds=60)
+        assert server.post("/v1/translate", {"text": "abc"}).status == 200
+        assert gauge(server, "worker_starts_total") == 2
+
+
+def test_a_worker_that_loops_does_not_delay_the_shutdown(serve: Callable[..., Any], tiny: Path, tmp_path: Path) -> None:
+    with looping(serve, tiny, tmp_path, signal.SIGUSR1, "--grace", 0.5) as server, ThreadPoolExecutor(1) as pool:
+        (worker,) = children(server)
+        request = pool.submit(server.post, "/v1/translate", {"text": "abc"})
+        until(lambda: gauge(server, "sentences_under_way") == 1)
+        began = time.monotonic()
+        assert server.stop() == 128 + signal.SIGTERM
+        assert time.monotonic() - began < 15
+        assert request.result().status == 503
+        assert not Path(f"/proc/{worker}").exists()
+
+
+def test_an_engine_that_never_returns_is_not_ready_and_is_started_again(
+    serve: Callable[..., Any], tiny: Path, tmp_path: Path
+) -> None:
+    """The worker answers pings, but a canceled batch does not leave the engine."""
+    with looping(serve, tiny, tmp_path, signal.SIGUSR2, "--deadline", 1) as server:
+        assert server.post("/v1/translate", {"text": "abc"}).status == 503
+        until(lambda: server.get("/health/ready").status == 503)
+        until(lambda: server.get("/health/ready").status == 200, seconds=60)
+        assert server.post("/v1/translate", {"text": "abc"}).status == 200
+        assert gauge(server, "worker_starts_total") == 2
+
+
 def test_models_that_die_at_any_moment_are_a_503_and_leave_nothing_behind(tiny: Path) -> None:
     common: dict[str, Any] = {"model": "tiny", "texts": ["abc"], "beam": 2, "max_tokens": 250, "max_bytes": 1 << 20}
 
