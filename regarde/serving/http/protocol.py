@@ -69,6 +69,13 @@ def bounded(limits: Limits) -> type[HttpToolsProtocol]:
                 self._running.disconnected = True
                 self._running.message_event.set()
             super().connection_lost(exc)
+            self._release()
+
+        def _release(self) -> None:
+            """Break reference cycles, which would keep an unread response in memory until the next collection."""
+            self.cycle = self._current = self._running = None  # type: ignore[assignment]
+            self.flow = _Flow(self.transport, lambda: False)
+            self.transport.release()  # type: ignore[attr-defined]
 
         def data_received(self, data: bytes) -> None:
             if self.parser is None or self._last or self.transport.is_closing():
@@ -300,6 +307,9 @@ class _Lingering:
         self._transport.resume_reading()
         self._protocol.loop.call_later(LINGER, self._transport.abort)
         return None
+
+    def release(self) -> None:
+        self._protocol, self.lingering = None, True
 
     def read_to_the_end(self) -> None:
         if self.lingering:

@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import asyncio
+import gc
 import socket
 import time
+import weakref
 from collections.abc import AsyncIterator, Coroutine
 from contextlib import asynccontextmanager
 from typing import Any
@@ -214,6 +216,26 @@ def test_a_client_that_does_not_read_its_answer_is_dropped() -> None:
                 client.close()
 
     run(test())
+
+
+def test_a_response_that_nobody_reads_is_freed_with_its_connection_and_not_at_the_next_collection() -> None:
+    async def test() -> None:
+        state = ServerState()
+        async with listening(state, patience=0.2) as port:
+            client = deaf(port)
+            await until(lambda: held(state) > 0)
+            (connection,) = state.connections
+            lost = weakref.ref(connection)
+            del connection
+            await until(lambda: not state.connections and not state.tasks, seconds=5)
+            await until(lambda: lost() is None, seconds=2)
+            client.close()
+
+    gc.disable()
+    try:
+        run(test())
+    finally:
+        gc.enable()
 
 
 def test_a_client_that_reads_slowly_but_steadily_gets_its_answer() -> None:
