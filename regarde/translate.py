@@ -1,11 +1,10 @@
-"""The whole way in one place: text -> tokens -> batch -> encoder -> attention -> decoder -> search -> text + alignment.
+"""The whole flow: text -> tokens -> batch -> encoder -> attention -> decoder -> search -> text + alignment.
 
 Axes: T target tokens (EOS included), S source tokens (EOS included), L attention layers, N heads.
 """
 
 from __future__ import annotations
 
-import itertools
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
 from typing import TYPE_CHECKING, Any, Protocol, overload
@@ -18,12 +17,12 @@ from regarde.scribe import Scribe, Sentence, check_numbers
 from regarde.search import Hypothesis, Search, adjusted
 from regarde.search.interventions import Intervention
 from regarde.search.settings import NO_PREFIX, Prefix
-from regarde.search.trace import Step, Trace, ids_in
+from regarde.search.trace import SearchStep, Trace, ids_in
 from regarde.text import EOS, NO_WORD, Text
 from regarde.translation import Translation
 
 if TYPE_CHECKING:
-    from regarde.engines.continuous import Done, Part
+    from regarde.engines.continuous import Completed, PartialHypothesis
     from regarde.models.interface import Model
 
 SCORED = 256  # pairs scored together …
@@ -41,7 +40,7 @@ class Serving(Protocol):
 
     def cancel(self, number: int) -> None: ...
 
-    def collect(self) -> Iterator[Part | Done]: ...
+    def collect(self) -> Iterator[PartialHypothesis | Completed]: ...
 
     def close(self) -> None: ...
 
@@ -70,7 +69,7 @@ class Engine(Protocol):
     ) -> Iterator[list[Hypothesis]]: ...
 
     def joined(self, others: Sequence[Any], offsets: Sequence[int]) -> Engine:
-        """One that says the mean of what this and others of its kind say; the offset of each one's attention."""
+        """An ensemble of this and others of its kind; `offsets` are those of their attention."""
 
     def trace(
         self,
@@ -81,7 +80,7 @@ class Engine(Protocol):
         prefix: Prefix = NO_PREFIX,
         target: Sequence[int] | None = None,
         interventions: Sequence[Intervention] = (),
-    ) -> tuple[tuple[Step, ...], list[Hypothesis]]: ...
+    ) -> tuple[tuple[SearchStep, ...], list[Hypothesis]]: ...
 
     def states(self, source: Sequence[int]) -> NDArray[np.float32] | None: ...
 
@@ -221,12 +220,12 @@ class Translator(Scribe):
         return tuple(ids)
 
     def stream(self, sentences: Iterable[Sentence], search: Search) -> Iterator[Translation]:
-        """tokens -> translations, in order and as they come; nothing said gives nothing to say."""
-        waiting, decoding = itertools.tee(sentences)
-        asked, begun = itertools.tee(sentence for sentence in decoding if sentence.ids)
-        prefixes = (sentence.prefix for sentence in begun)
-        found = self.engine.decode((sentence.ids for sentence in asked), search, prefixes)
-        for number, sentence in enumerate(waiting, start=1):
+        """tokens -> translations, in order, as soon as each is decoded; an empty sentence has an empty translation."""
+        sentences = list(sentences)
+        spoken = [sentence for sentence in sentences if sentence.ids]
+        sources, prefixes = [sentence.ids for sentence in spoken], [sentence.prefix for sentence in spoken]
+        found = self.engine.decode(sources, search, prefixes)
+        for number, sentence in enumerate(sentences, start=1):
             hypotheses = next(found) if sentence.ids else []
             try:
                 finished = self.finish(sentence, hypotheses)
@@ -235,7 +234,7 @@ class Translator(Scribe):
             yield finished
 
     def score(self, pairs: Iterable[tuple[str, str]]) -> Iterator[Translation]:
-        """What the model thinks of given translations, and what it looks at while saying them: forced decoding.
+        """Scores and attention of given translations: forced decoding.
 
         In order and as they come; a window of pairs at a time is held. An answer's `score` is its log-probability.
         """
@@ -263,7 +262,7 @@ class Translator(Scribe):
 
 
 def ensemble(translators: Sequence[Translator]) -> Translator:
-    """One translator that asks several models and takes the mean of their probabilities; the first says how to search.
+    """One translator for several models, with the mean of their probabilities and the search of the first.
 
     All must read and write the same tokens. One alone stays as it is, with all its heads.
     """
@@ -314,7 +313,7 @@ def _windows(pairs: Iterable[tuple[Sentence, Sentence]]) -> Iterator[list[tuple[
 
 
 def _sentences(given: object) -> list[str]:
-    """What the caller calls sentences, if that is what they are."""
+    """The sentences, checked to be strings."""
     if not isinstance(given, Iterable) or isinstance(given, bytes):
         raise UsageError(f"translate was given {_named(given)}. Give a string, or a list of strings.")
     sentences = list(given)

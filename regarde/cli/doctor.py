@@ -9,7 +9,7 @@ from typing import Annotated
 
 import typer
 
-from regarde.engines.devices import cores
+from regarde.engines.devices import CORES
 from regarde.errors import EXTRAS
 from regarde.streaming.streams import tell, write
 
@@ -29,7 +29,7 @@ def doctor(as_json: Annotated[bool, typer.Option("--json", metavar="", help="For
         "regarde": regarde.__version__,
         "python": platform.python_version(),
         "system": f"{platform.system()} {platform.machine()}",
-        "cores": cores(),
+        "cores": CORES,
         "terminal": f"{sys.stdout.encoding}, {'a terminal' if sys.stdout.isatty() else 'not a terminal'}",
     }
     kernels = _kernels()

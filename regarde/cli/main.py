@@ -13,8 +13,8 @@ from typing import Annotated, Any
 import typer
 
 import regarde
-from regarde.errors import DiskError, RegardeError, UsageError, is_out_of_memory, missing_extra, warn_in_one_line
-from regarde.process import keep_path_safe
+from regarde.errors import DiskError, RegardeError, UsageError, is_out_of_memory, missing_extra, show_warning
+from regarde.process import SAFE_PATH
 from regarde.streaming.streams import ReaderLeft, abandon, warn
 
 INTERRUPTED = 130
@@ -68,9 +68,9 @@ def app(names: tuple[str, ...] = COMMANDS) -> typer.Typer:
 
 def run() -> None:
     """Run a command; whatever goes wrong ends in one line and an exit code, never in a traceback."""
-    keep_path_safe()
+    os.environ[SAFE_PATH] = "1"  # also for the Python processes that a library starts
     with warnings.catch_warnings():
-        warn_in_one_line()
+        warnings.showwarning = show_warning
         sys.exit(_run())
 
 

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated, Literal
 
 import typer
 
-from regarde.engines.devices import MOST_THREADS, choose, cores, settle_threads
+from regarde.engines.devices import CORES, MOST_THREADS, choose, settle_threads
 
 if TYPE_CHECKING:
     from regarde.translate import Translator
@@ -82,7 +82,7 @@ def open_run(run: Path, *, device: str, engine: Literal["auto", "native", "torch
     from regarde.folder.loading import load
 
     device = choose(device) if device != "cpu" else device
-    translator = load(run, device=device, engine=engine, threads=threads or cores())
+    translator = load(run, device=device, engine=engine, threads=threads or CORES)
     if translator.engine.name == "torch":
         settle_threads(threads, translator.model.parameter_count())
     return translator

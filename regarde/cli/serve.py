@@ -7,7 +7,7 @@ from typing import Annotated
 
 import typer
 
-from regarde.engines.devices import MOST_THREADS, cores
+from regarde.engines.devices import CORES, MOST_THREADS
 from regarde.errors import UsageError
 from regarde.streaming.streams import warn, write
 
@@ -107,7 +107,7 @@ def serve(
         models=catalog(runs),
         host=host,
         port=port,
-        threads=threads or max(1, cores() - 1),
+        threads=threads or max(1, CORES - 1),
         limits=Limits(queue=queue, deadline=deadline, patience=patience, rate=rate),
         policy=Policy(
             hosts=LOOPBACK | {named.lower()} | {name.lower() for name in allow_host or ()},

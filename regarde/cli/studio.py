@@ -10,7 +10,7 @@ from typing import Annotated
 
 import typer
 
-from regarde.engines.devices import MOST_THREADS, cores
+from regarde.engines.devices import CORES, MOST_THREADS
 from regarde.errors import UsageError
 from regarde.streaming.streams import warn
 
@@ -62,7 +62,7 @@ def studio(
     settings = Settings(
         {name: folder for name, folder in given.items() if has_model(folder)},
         port=_free_port() if port is None else port,
-        threads=threads or max(1, cores() - 1),
+        threads=threads or max(1, CORES - 1),
         studio=StudioContent(runs=given, reports=reports.read(report or [])),
     )
 

@@ -19,7 +19,7 @@ from regarde.text.tokenizers import CONTROLS
 
 if TYPE_CHECKING:
     from regarde.models.interface import Encoding, Model
-    from regarde.search.watch import Watching
+    from regarde.search.recording import StepObserver
 
 
 @dataclass(frozen=True, eq=False)
@@ -73,11 +73,11 @@ class Greedy:
         model: Model,
         encoding: Encoding,
         prefixes: Sequence[Prefix] | None = None,
-        watch: Watching | None = None,
+        observer: StepObserver | None = None,
     ) -> list[list[Hypothesis]]:
         from regarde.search.walk import greedily  # torch, which the native engine does not need
 
-        return greedily(self, model, encoding, prefixes, watch)
+        return greedily(self, model, encoding, prefixes, observer)
 
 
 @dataclass(frozen=True)
@@ -105,11 +105,11 @@ class Sampling(Checked):
         model: Model,
         encoding: Encoding,
         prefixes: Sequence[Prefix] | None = None,
-        watch: Watching | None = None,
+        observer: StepObserver | None = None,
     ) -> list[list[Hypothesis]]:
         from regarde.search.walk import sampled
 
-        return sampled(self, model, encoding, prefixes, watch)
+        return sampled(self, model, encoding, prefixes, observer)
 
 
 @dataclass(frozen=True)
@@ -155,11 +155,11 @@ class Beam(Checked):
         model: Model,
         encoding: Encoding,
         prefixes: Sequence[Prefix] | None = None,
-        watch: Watching | None = None,
+        observer: StepObserver | None = None,
     ) -> list[list[Hypothesis]]:
         from regarde.search.beams import BeamSearch
 
-        return BeamSearch(self)(model, encoding, prefixes, watch)
+        return BeamSearch(self)(model, encoding, prefixes, observer)
 
 
 Search = Greedy | Beam | Sampling

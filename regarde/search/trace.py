@@ -1,4 +1,4 @@
-"""Every step of a search, for who wants to see it: what was looked at, what might have been said, what became of it.
+"""Every step of a search: attention, candidates, and what became of each continuation.
 
 Axes: L attention layers, N heads, S source tokens (EOS included).
 
@@ -42,7 +42,7 @@ class Candidate:
 
 @dataclass(frozen=True, eq=False)
 class Branch:
-    """A beginning before it goes on."""
+    """An open hypothesis before the step."""
 
     parent: int | None  # its place among the branches of the step before
     id: int  # the word said last; BOS at the first step
@@ -65,7 +65,7 @@ class Continuation:
 
 
 @dataclass(frozen=True, eq=False)
-class Step:
+class SearchStep:
     branches: tuple[Branch, ...]
     continuations: tuple[Continuation, ...]
 
@@ -80,7 +80,7 @@ class Trace:
     search: Mapping[str, Any]  # its settings
     offset: int  # weights of step t explain the word said at step t - offset
     states: Weights | None  # (S, D) the encoder's, which attention looks at; none of an ensemble
-    steps: tuple[Step, ...]
+    steps: tuple[SearchStep, ...]
     hypotheses: tuple[Hypothesis, ...]  # best first
     texts: tuple[str, ...]  # of each hypothesis
     words: tuple[tuple[int, ...], ...]  # of each hypothesis: the word of each token, -1 for none
@@ -157,14 +157,14 @@ class Trace:
         }
 
 
-def ids_in(steps: tuple[Step, ...]) -> set[int]:
-    """Every token that a trace speaks of."""
+def ids_in(steps: tuple[SearchStep, ...]) -> set[int]:
+    """Every token in a trace."""
     branches = [branch for step in steps for branch in step.branches]
-    said = {branch.id for branch in branches} | {each.id for step in steps for each in step.continuations}
-    return said | {candidate.id for branch in branches for candidate in branch.candidates}
+    found = {branch.id for branch in branches} | {each.id for step in steps for each in step.continuations}
+    return found | {candidate.id for branch in branches for candidate in branch.candidates}
 
 
-def side_by_side(walks: list[tuple[Step, ...]]) -> tuple[Step, ...]:
+def side_by_side(walks: list[tuple[SearchStep, ...]]) -> tuple[SearchStep, ...]:
     """Several walks of one branch each as one search: those that have ended leave, the others move up."""
     steps = []
     for t in range(max(len(walk) for walk in walks)):
@@ -176,7 +176,7 @@ def side_by_side(walks: list[tuple[Step, ...]]) -> tuple[Step, ...]:
             (branch,) = step.branches
             branches.append(replace(branch, parent=parents[place] if t else None))
             continuations += [replace(each, branch=place) for each in step.continuations]
-        steps.append(Step(tuple(branches), tuple(continuations)))
+        steps.append(SearchStep(tuple(branches), tuple(continuations)))
     return tuple(steps)
 
 

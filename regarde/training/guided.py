@@ -1,4 +1,4 @@
-"""Attention taught by given links: Chen et al. 2016, "Guided Alignment Training for Topic-Aware NMT".
+"""Attention trained on given links: Chen et al. 2016, "Guided Alignment Training for Topic-Aware NMT".
 
 Axes: B batch, T target, S source, L attention layers, N heads.
 

@@ -1,4 +1,4 @@
-"""From what the user gave to what the trainer needs: read the data, infer open settings, encode, order batches."""
+"""Prepares a training: reads the data, infers settings that are not given, encodes pairs, orders batches."""
 
 from __future__ import annotations
 

@@ -17,8 +17,8 @@ from regarde.engines.native import NativeEngine
 from regarde.errors import FolderError, UsageError
 from regarde.folder import loading, manifest
 from regarde.folder import model as folder
+from regarde.folder.precision import LARGEST, SCALE, in_bytes
 from regarde.folder.quantize import quantize
-from regarde.folder.weights import LARGEST, SCALE, in_bytes
 from regarde.native import library
 from regarde.native.settings import flattened
 from regarde.search import Greedy

@@ -25,7 +25,7 @@ LINES = [f"{n:03}\tx\t{n:03}" for n in range(100)]
         (["copy"], 2, "no budget. Give one: --minutes 5, or --tokens 1000000"),
         (["copy", "--minutes", 1, "--tokens", 5], 2, "both --minutes and --tokens"),
         (["--tokens", 5], 2, "No data given"),
-        (["-", "--tokens", 5], 2, "standard input can be read once. Give a file"),
+        (["-", "--tokens", 5], 2, "standard input can be read only once. Give a file"),
         (["--source", "a", "--tokens", 5], 2, "both --source and --target"),
         (["copy", "--source", "a", "--target", "b", "--tokens", 5], 2, "Give one or the other"),
         (["nowhere.tsv", "--tokens", 5], 3, "nowhere.tsv: no such file or data set. Embedded: dates"),
@@ -87,9 +87,9 @@ def test_a_changed_setting_is_refused(cli, made, laboratory, old: object, new: o
 def test_a_changed_file_is_refused(cli, made, laboratory, tmp_path: Path) -> None:
     (tmp_path / "test.tsv").write_text("a\tb\n")
     asked = changed(made.asked(laboratory.folder), made.home / "test.tsv", tmp_path / "test.tsv")
-    assert "the test file is not the one it was begun with" in cli(*asked).fails(3)
+    assert "the test file is not the one that the lab was started with" in cli(*asked).fails(3)
     without = [part for part in made.asked(laboratory.folder) if part not in ("--gold", made.home / "test.gold")]
-    assert "the gold file is not the one it was begun with" in cli(*without).fails(3)
+    assert "the gold file is not the one that the lab was started with" in cli(*without).fails(3)
 
 
 @pytest.mark.parametrize(

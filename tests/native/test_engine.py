@@ -24,7 +24,7 @@ from regarde.errors import RegardeError, UsageError
 from regarde.folder import model as folder
 from regarde.folder.loading import EngineName
 from regarde.folder.model import Blueprint
-from regarde.folder.weights import in_bytes
+from regarde.folder.precision import in_bytes
 from regarde.models import (
     BahdanauConfig,
     ChoConfig,

@@ -94,7 +94,7 @@ def test_one_pair_is_too_few(tmp_path: Path) -> None:
 
 
 def test_one_source_again_and_again_leaves_nothing_to_hold_out(tmp_path: Path) -> None:
-    with pytest.raises(DataError, match="3 pairs with 1 distinct source: nothing can be held out"):
+    with pytest.raises(DataError, match="3 pairs with 1 distinct source: no pairs can be held out"):
         prepare(tables(write(tmp_path / "my.tsv", *[("a", "b")] * 3)))
 
 

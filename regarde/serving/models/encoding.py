@@ -11,7 +11,7 @@ from typing import Self
 
 import numpy as np
 
-from regarde.engines.native import cost, longest
+from regarde.engines.native import cost
 from regarde.engines.records import Streams, read
 from regarde.errors import DataError
 from regarde.scribe import Scribe, Sentence
@@ -68,7 +68,7 @@ class RequestEncoder:
         encoded = self.encode(request)
         search, size = encoded.search, NUMBER * encoded.cost
         for (sentence,) in encoded.texts:
-            S, T = len(sentence.ids) + 1, longest(sentence.ids, search, sentence.prefix)
+            S, T = len(sentence.ids) + 1, search.rules.limit(len(sentence.ids) + 1, sentence.prefix)
             size += self.sizes.trace(sentence.text, S, T, search.width, search.n_best, request.candidates)
         return check_size(size, request.max_bytes, f"{_SHORTER}.") // NUMBER
 
@@ -76,13 +76,13 @@ class RequestEncoder:
         search = adjusted(self.scribe.search, beam=request.beam, n_best=request.n_best)
         sentence = _checked(self.scribe.tokens(request.text), "text", request.max_tokens)
         S, prefix = len(sentence.ids) + 1, len(request.prefix_ids) + 1
-        T = prefix if request.end else max(longest(sentence.ids, search, NO_PREFIX), prefix)
+        T = prefix if request.end else max(search.rules.limit(S, NO_PREFIX), prefix)
         K = 1 if request.end else search.width
         size = self.sizes.trace(sentence.text, S, T, K, search.n_best, request.candidates)
         return check_size(size, request.max_bytes, f"{_SHORTER}.") // NUMBER
 
     def _size(self, sentence: Sentence, search: Search, request: TranslationRequest) -> int:
-        T = longest(sentence.ids, search, sentence.prefix)
+        T = search.rules.limit(len(sentence.ids) + 1, sentence.prefix)
         if request.plain:
             return self.sizes.text(T, search.n_best)
         attention = request.attention and self.sizes.layers > 0

@@ -24,8 +24,8 @@ from typing import Any
 import numpy as np
 
 from regarde import config
-from regarde.engines.continuous import Part
-from regarde.errors import RegardeError, RegardeWarning, missing_extra, warn_in_one_line
+from regarde.engines.continuous import PartialHypothesis
+from regarde.errors import RegardeError, RegardeWarning, missing_extra, show_warning
 from regarde.folder.loading import load
 from regarde.folder.manifest import CONFIG
 from regarde.native import library
@@ -45,7 +45,7 @@ def main(handle: int) -> None:
     for number in (signal.SIGINT, signal.SIGTERM):  # sent to the whole group by a terminal or a supervisor
         signal.signal(number, signal.SIG_IGN)
     sys.setswitchinterval(SWITCH)
-    warn_in_one_line()
+    warnings.showwarning = show_warning
     with socket.socket(fileno=handle) as connection:
         Worker(connection).run()
 
@@ -139,9 +139,11 @@ class Worker:
         return self._send(number, MessageKind.CANCEL)
 
     def _collect(self, model: ServedModel) -> None:
-        partial: dict[tuple[int, int], Part] = {}  # the latest of each sentence: earlier ones need not be sent
+        partial: dict[
+            tuple[int, int], PartialHypothesis
+        ] = {}  # the latest of each sentence: earlier ones need not be sent
         for event in model.queue.collect():
-            if isinstance(event, Part):
+            if isinstance(event, PartialHypothesis):
                 partial[event.number, event.sentence] = event
                 continue
             number = model.numbers.pop(event.number)

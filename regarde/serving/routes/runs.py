@@ -13,7 +13,6 @@ from functools import lru_cache
 from pathlib import Path
 from typing import Any
 
-from regarde.engines.native import longest as most_tokens
 from regarde.errors import DataError, RegardeError
 from regarde.folder.loading import load
 from regarde.folder.manifest import CONFIG, MANIFEST
@@ -115,7 +114,7 @@ def sample(folder: Path, step: int, text: str, limits: Limits) -> bytes:
     if len(ids) > limits.tokens:
         raise DataError(f"text: a sentence of {len(ids):,} tokens: expected at most {limits.tokens}. Shorten it.")
     sizes = ResponseSizes(longest_token(translator.text.target), 1, 1, 0)
-    most = most_tokens(ids, translator.search, NO_PREFIX)
+    most = translator.search.rules.limit(len(ids) + 1, NO_PREFIX)
     size = sizes.translation(text, len(ids) + 1, most, translator.search.n_best, attention=True)
     check_size(size, limits.response, "Shorten the sentence.")
     return as_large_json(translation_record(translator.translate(text), attention=True), limits.response)

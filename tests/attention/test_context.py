@@ -1,4 +1,4 @@
-"""A glance brings back the context of a look, and no weights: torch computes it, where it can, without storing any."""
+"""The context without weights equals the context with them; torch computes it without storing any, where it can."""
 
 from __future__ import annotations
 
@@ -52,7 +52,7 @@ def nowhere(attention: typing.Any) -> Tensor:
 @pytest.mark.parametrize("score", [*PRODUCTS, LocationConfig(length=4)], ids=lambda score: score.kind)
 @pytest.mark.parametrize("eos", [True, False])
 @pytest.mark.parametrize("mask", [WHOLE, PADDED], ids=["whole", "padded"])
-def test_a_glance_and_its_gradients_are_those_of_a_look(
+def test_a_context_without_weights_and_its_gradients_are_those_with_weights(
     score: ScoreConfig, eos: bool, mask: Tensor, query: Tensor, states: Tensor
 ) -> None:
     attention = made(MultiHeadConfig(score=score, heads=2, attend_eos=eos))
@@ -65,7 +65,7 @@ def test_a_glance_and_its_gradients_are_those_of_a_look(
 
 
 @pytest.mark.parametrize("score", PRODUCTS, ids=lambda score: score.kind)
-def test_a_glance_at_products_computes_no_weights(score: ScoreConfig, query: Tensor, states: Tensor) -> None:
+def test_a_context_of_products_computes_no_weights(score: ScoreConfig, query: Tensor, states: Tensor) -> None:
     attention = made(MultiHeadConfig(score=score, heads=2))
     memory = attention.remember(states, PADDED)
     attention.normalize = None  # whoever computes weights calls it
@@ -74,13 +74,13 @@ def test_a_glance_at_products_computes_no_weights(score: ScoreConfig, query: Ten
         attention(query, memory)
 
 
-def test_a_glance_follows_the_normalizer(query: Tensor, states: Tensor) -> None:
+def test_a_context_follows_the_normalizer(query: Tensor, states: Tensor) -> None:
     attention = made(MultiHeadConfig(heads=2, normalizer="sparsemax"))
     memory = attention.remember(states, PADDED)
     torch.testing.assert_close(attention.context(query, memory, nowhere(attention)), attention(query, memory)[0])
 
 
-def test_a_glance_drops_weights_in_training_alone(query: Tensor, states: Tensor) -> None:
+def test_a_context_drops_weights_only_in_training(query: Tensor, states: Tensor) -> None:
     attention = made(MultiHeadConfig(heads=2, dropout=0.5))
     memory = attention.remember(states, PADDED)
     look, _ = attention.eval()(query, memory)
@@ -90,7 +90,7 @@ def test_a_glance_drops_weights_in_training_alone(query: Tensor, states: Tensor)
     assert (quick - look).abs().max() > 1e-3
 
 
-def test_any_attention_can_be_glanced_at(query: Tensor, states: Tensor) -> None:
+def test_any_attention_has_a_context_without_weights(query: Tensor, states: Tensor) -> None:
     attention = made(GlobalConfig(score=GeneralConfig()))
     memory = attention.remember(states, PADDED)
     torch.testing.assert_close(attention.context(query, memory, nowhere(attention)), attention(query, memory)[0])

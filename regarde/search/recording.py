@@ -1,4 +1,4 @@
-"""A search in torch, watched: hooks note what attentions compute, so that a search that nobody watches pays nothing.
+"""Records a search in torch step by step. Hooks read what attentions compute: without a recorder they cost nothing.
 
 Axes: B rows, V vocabulary, L attention layers, N heads, S source, t steps so far.
 """
@@ -16,37 +16,37 @@ from torch.utils.hooks import RemovableHandle
 
 from regarde.attention.interface import Attention
 from regarde.models.interface import Decoder
-from regarde.search.trace import Branch, Candidate, Continuation, Step, Weights
+from regarde.search.trace import Branch, Candidate, Continuation, SearchStep, Weights
 
 
 @dataclass(frozen=True)
-class Open:
-    """A row before it goes on, as in `Branch`."""
+class OpenHypothesis:
+    """An open hypothesis before the step, as in `Branch`."""
 
     parent: int | None
     id: int
     score: float
 
 
-class Watching(Protocol):
-    """What a search for one sentence reports to, step by step."""
+class StepObserver(Protocol):
+    """Receives each step of a search for one sentence."""
 
-    def step(self, rows: Sequence[Open], scores: Tensor, past: Tensor, ways: Sequence[Continuation]) -> None:
-        """The open rows as they were before the step, and where each of them went."""
+    def step(self, rows: Sequence[OpenHypothesis], scores: Tensor, past: Tensor, ways: Sequence[Continuation]) -> None:
+        """The open hypotheses before the step, and how each of them continues."""
 
 
-class Watch:
-    """Inside, each step of a decoder leaves energies and contexts here, and each step of a search a `Step`."""
+class StepRecorder:
+    """Inside, energies and contexts of each decoder step are recorded, and each step of a search is a `SearchStep`."""
 
     def __init__(self, decoder: Decoder[Any, Any], candidates: int) -> None:
-        self.steps: list[Step] = []
+        self.steps: list[SearchStep] = []
         self._candidates = candidates
         self._attentions = decoder.attentions()
         self._energies: list[Tensor] = []  # of each layer (B, N, S)
         self._norms: list[Tensor] = []  # of each layer (B,)
         self._hooks: list[RemovableHandle] = []
 
-    def __enter__(self) -> Watch:
+    def __enter__(self) -> StepRecorder:
         for attention in self._attentions:
             self._hooks.append(attention.score.register_forward_hook(self._scored(attention)))
             self._hooks.append(attention.register_forward_hook(self._attended))
@@ -56,7 +56,7 @@ class Watch:
         for hook in self._hooks:
             hook.remove()
 
-    def step(self, rows: Sequence[Open], scores: Tensor, past: Tensor, ways: Sequence[Continuation]) -> None:
+    def step(self, rows: Sequence[OpenHypothesis], scores: Tensor, past: Tensor, ways: Sequence[Continuation]) -> None:
         """One step of a search: the rows that are open come first in scores (B, V) and past (B, L, N, t, S)."""
         known = len(self._attentions) == past.shape[1]  # not for an ensemble, whose attention is a mean of others'
         weights = _array(past[: len(rows), ..., -1, :])
@@ -75,7 +75,7 @@ class Watch:
                     candidates=self._likeliest(scores[i]),
                 )
             )
-        self.steps.append(Step(tuple(branches), tuple(ways)))
+        self.steps.append(SearchStep(tuple(branches), tuple(ways)))
         self._energies.clear()
         self._norms.clear()
 

@@ -1,4 +1,4 @@
-"""Each score, normalizer and mechanism states its formula; the list that needs no torch says the same."""
+"""settings.json says what the classes say: settings with bounds and defaults, and formulas."""
 
 from __future__ import annotations
 
@@ -6,6 +6,7 @@ import json
 import os
 import re
 import typing
+from itertools import starmap
 
 import pytest
 
@@ -15,10 +16,11 @@ from regarde.attention.mechanisms import AttentionConfig, GlobalConfig
 from regarde.attention.scores import GeneralConfig, ScoreConfig
 from regarde.engines.native import NativeEngine
 from regarde.engines.reference import TorchEngine
-from regarde.models import BahdanauConfig
-from regarde.native import formulas, library
+from regarde.models import BahdanauConfig, ModelConfig
+from regarde.native import library, settings
 from regarde.native.settings import flattened
 from tests.contract.conftest import native_words
+from tests.faults.test_bounds import MODELS
 
 SCORES = {config.kind: config().build(8, 8) for config in typing.get_args(ScoreConfig)}
 MECHANISMS = {config.kind: config(score=GeneralConfig()).build(8, 8) for config in typing.get_args(AttentionConfig)}
@@ -29,13 +31,27 @@ STATED = {
 }
 
 
-def test_the_list_without_torch_is_what_the_classes_state() -> None:
-    """Of all that the native engine knows: anything else is served by torch, which has the classes."""
-    expected = {what: {kind: f for kind, f in of.items() if kind in native_words()} for what, of in STATED.items()}
-    text = f"{json.dumps(expected, indent=1, ensure_ascii=False)}\n"
+def one_row_each(name: str, part: dict[str, object]) -> str:
+    rows = ",\n".join(f'"{key}": {json.dumps(value, ensure_ascii=False)}' for key, value in part.items())
+    return f'\n"{name}": {{\n{rows}\n}}'
+
+
+def test_the_file_without_torch_says_what_the_classes_say() -> None:
+    """To write it again: UPDATE_DOCS=1 pytest tests/native/test_settings.py
+
+    Formulas are listed for all that the native engine knows: anything else is served by torch, which has the classes.
+    """
+    known = {what: {kind: f for kind, f in of.items() if kind in native_words()} for what, of in STATED.items()}
+    parts = {"settings": settings.described(ModelConfig), "formulas": known}
     if os.environ.get("UPDATE_DOCS"):
-        formulas.PATH.write_text(text, encoding="utf-8")
-    assert formulas.PATH.read_text(encoding="utf-8") == text
+        settings.PATH.write_text(f"{{{','.join(starmap(one_row_each, parts.items()))}\n}}\n", encoding="utf-8")
+    assert json.loads(settings.PATH.read_text(encoding="utf-8")) == parts
+
+
+def test_settings_parsed_without_torch_are_those_of_the_models() -> None:
+    for model in MODELS.values():
+        assert configs.as_table(settings.parse(configs.as_table(model))) == configs.as_table(model)
+        assert configs.as_table(settings.parse({"kind": model.kind})) == configs.as_table(type(model)())
 
 
 @pytest.mark.skipif(not library.available(), reason="the native library was not built")
@@ -43,8 +59,8 @@ def test_both_engines_give_the_same_formulas() -> None:
     for kind, mechanism in {c.kind: c for c in typing.get_args(AttentionConfig)}.items():
         config = BahdanauConfig(embedding=5, hidden=8, maxout=4, attention=mechanism(score=GeneralConfig()))
         model = config.build(9, 9)
-        settings = flattened({"model": configs.as_table(config), "vocabulary": {"source": 9, "target": 9}})
-        native = NativeEngine(settings, {name: tensor.numpy() for name, tensor in model.state_dict().items()})
+        flat = flattened({"model": configs.as_table(config), "vocabulary": {"source": 9, "target": 9}})
+        native = NativeEngine(flat, {name: tensor.numpy() for name, tensor in model.state_dict().items()})
         assert native.formulas == TorchEngine(model).formulas, kind
         assert native.formulas.keys() >= {"score", "weights", "context"}, kind
 
