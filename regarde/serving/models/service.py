@@ -28,7 +28,7 @@ Given = TypeVar("Given")
 Result = TypeVar("Result")
 
 
-class ClientDisconnected(Exception):  # noqa: N818  # an event; there is nobody to report an error to
+class ClientDisconnected(Exception):  # noqa: N818  # an event: no client is left to get an error
     """The client closed the connection before its response."""
 
 
@@ -70,7 +70,7 @@ class Service:
         return await self._answer(client, lambda: self.worker.explore(request), request.model, 1)
 
     async def stream(self, request: TranslationRequest) -> AsyncGenerator[Message, None]:
-        """Partial results and the response. A client that reads slowly misses partial results and delays nobody."""
+        """Partial results and the response. A client that reads slowly misses partial results and does not delay others."""
         messages, arrived = deque[Message](maxlen=MAX_PARTIAL), asyncio.Event()
         work = asyncio.ensure_future(self._collect(request, messages, arrived))
         work.add_done_callback(lambda _: arrived.set())
