@@ -70,7 +70,7 @@ class Service:
         return await self._answer(client, lambda: self.worker.explore(request), request.model, 1)
 
     async def stream(self, request: TranslationRequest) -> AsyncGenerator[Message, None]:
-        """Partial results and the response. A client that reads slowly misses partial results and does not delay others."""
+        """Partial results and the response. A slow reader misses partial results and delays no others."""
         messages, arrived = deque[Message](maxlen=MAX_PARTIAL), asyncio.Event()
         work = asyncio.ensure_future(self._collect(request, messages, arrived))
         work.add_done_callback(lambda _: arrived.set())
