@@ -17,7 +17,7 @@ from regarde.data.formats import _BARS
 from regarde.data.lines import repair
 from regarde.errors import ConfigError
 from regarde.evaluation.words import _WORD
-from regarde.serving import markup
+from regarde.serving.routes import markup
 from regarde.text import sentences, sides
 from regarde.text.sides import normalized
 
