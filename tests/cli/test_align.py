@@ -100,9 +100,12 @@ def test_a_model_without_attention_aligns_nothing(cli, plain: Path, tmp_path: Pa
     assert "without attention" in cli("align", plain, "--data", tmp_path / "pairs.tsv").fails(2)
 
 
-def test_a_pair_that_is_too_long_is_named(cli, tiny: Path, tmp_path: Path) -> None:
-    (tmp_path / "pairs.tsv").write_text(f"a\tb\na\t{'b' * 1001}\n")
-    assert "Pair 2: A sentence of 1001 tokens" in cli("align", tiny, "--data", tmp_path / "pairs.tsv").fails(3)
+def test_a_pair_that_is_too_long_is_named_and_no_half_of_an_archive_is_left(cli, tiny: Path, tmp_path: Path) -> None:
+    (tmp_path / "pairs.tsv").write_text("a\tb\n" * 600 + f"a\t{'b' * 1001}\n")
+    done = cli("align", tiny, "--data", tmp_path / "pairs.tsv", "--matrices", tmp_path / "soft.npz")
+    assert "Pair 601: A sentence of 1001 tokens" in done.fails(3)
+    assert done.out
+    assert [path.name for path in tmp_path.iterdir()] == ["pairs.tsv"]
 
 
 # aer
