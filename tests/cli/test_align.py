@@ -56,6 +56,8 @@ def test_both_directions_are_symmetrized(cli, tiny: Path, pairs: Path) -> None:
         both = lines(cli("align", tiny, "--data", pairs, "--reverse", tiny, "--symmetrize", method))
         wanted = [symmetrize(f, turned(b), method) for f, b in zip(forward, backward, strict=True)]  # type: ignore[arg-type]
         assert both == wanted
+        for old in (["--symmetrise", method], [f"--symmetrise={method}"]):  # as version 0.1 named it
+            assert lines(cli("align", tiny, "--data", pairs, "--reverse", tiny, *old)) == wanted
 
 
 def test_matrices_and_json_say_the_same_as_the_links(cli, tiny: Path, pairs: Path, tmp_path: Path) -> None:

@@ -7,8 +7,11 @@ import pty
 import subprocess
 import sys
 from pathlib import Path
+from random import Random
 
 import pytest
+
+from regarde.folder.loading import load
 
 
 def test_the_translation_and_its_attention_are_drawn(cli, tiny: Path) -> None:
@@ -19,6 +22,15 @@ def test_the_translation_and_its_attention_are_drawn(cli, tiny: Path) -> None:
     assert f"abc → {text}" in drawn
     assert "</s>" in drawn
     assert "\x1b" not in drawn  # no terminal, no color
+
+
+def test_the_beam_is_as_wide_as_told(cli, tiny: Path) -> None:
+    translator, dice = load(tiny), Random(1)
+    texts = ["".join(dice.choices("abcdefgh", k=12)) for _ in range(40)]
+    greedy, wide = translator.translate(texts), translator.translate(texts, beam=8)
+    place = next(place for place, one in enumerate(greedy) if one.text != wide[place].text)
+    assert cli("show", tiny, texts[place]).out.decode().splitlines()[0] == greedy[place].text
+    assert cli("show", tiny, texts[place], "--beam", 8).out.decode().splitlines()[0] == wide[place].text
 
 
 def test_pictures_are_written(cli, tiny: Path, tmp_path: Path) -> None:
