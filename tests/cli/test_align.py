@@ -42,6 +42,12 @@ def test_tokens_and_words_are_counted_each_by_themselves(cli, tiny: Path, pairs:
     assert [{link.target for link in links} for links in tokens] == [set(range(3)), set(range(5)), set(range(3))]
 
 
+def test_a_row_may_speak_of_the_token_before(cli, tiny: Path, pairs: Path) -> None:
+    own, moved = (lines(cli("align", tiny, "--data", pairs, "--tokens", *offset)) for offset in ([], ["--offset", "1"]))
+    for before, after in zip(own, moved, strict=True):
+        assert {Link(link.source, link.target - 1) for link in before if link.target} < set(after)
+
+
 def test_pairs_of_fast_align_are_pairs_like_others(cli, tiny: Path, pairs: Path) -> None:
     (pairs.parent / "text.a-b").write_text(pairs.read_text().replace("\t", " ||| "))
     assert cli("align", tiny, "--data", pairs.parent / "text.a-b").out == cli("align", tiny, "--data", pairs).out
@@ -56,8 +62,6 @@ def test_both_directions_are_symmetrized(cli, tiny: Path, pairs: Path) -> None:
         both = lines(cli("align", tiny, "--data", pairs, "--reverse", tiny, "--symmetrize", method))
         wanted = [symmetrize(f, turned(b), method) for f, b in zip(forward, backward, strict=True)]  # type: ignore[arg-type]
         assert both == wanted
-        for old in (["--symmetrise", method], [f"--symmetrise={method}"]):  # as version 0.1 named it
-            assert lines(cli("align", tiny, "--data", pairs, "--reverse", tiny, *old)) == wanted
 
 
 def test_matrices_and_json_say_the_same_as_the_links(cli, tiny: Path, pairs: Path, tmp_path: Path) -> None:

@@ -12,6 +12,7 @@ from random import Random
 import pytest
 
 from regarde.folder.loading import load
+from regarde.visualize.style import DARK, LIGHT
 
 
 def test_the_translation_and_its_attention_are_drawn(cli, tiny: Path) -> None:
@@ -138,6 +139,16 @@ def test_a_picture_for_print_is_drawn_of_one_model_of_its_heads_or_of_several(
         done = cli("show", tiny, "abc", "--picture", tmp_path / name, *options)
         assert (done.code, done.error) == (0, f"regarde: wrote {tmp_path / name}\n")
         assert (tmp_path / name).stat().st_size > 1000
+
+
+def test_a_picture_stands_on_light_or_dark_paper_or_on_none(cli, tiny: Path, tmp_path: Path) -> None:
+    papers = {"light.svg": [], "dark.svg": ["--dark"], "none.svg": ["--transparent"]}
+    for name, options in papers.items():
+        assert cli("show", tiny, "abc", "--picture", tmp_path / name, *options).code == 0
+    light, dark, none = ((tmp_path / name).read_text() for name in papers)
+    assert [DARK.paper in drawn for drawn in (light, dark, none)] == [False, True, False]
+    assert [LIGHT.ink in drawn for drawn in (light, dark, none)] == [True, False, True]
+    assert light != none
 
 
 @pytest.mark.parametrize(
