@@ -42,10 +42,13 @@ def test_tokens_and_words_are_counted_each_by_themselves(cli, tiny: Path, pairs:
     assert [{link.target for link in links} for links in tokens] == [set(range(3)), set(range(5)), set(range(3))]
 
 
-def test_a_row_may_speak_of_the_token_before(cli, tiny: Path, pairs: Path) -> None:
-    own, moved = (lines(cli("align", tiny, "--data", pairs, "--tokens", *offset)) for offset in ([], ["--offset", "1"]))
-    for before, after in zip(own, moved, strict=True):
-        assert {Link(link.source, link.target - 1) for link in before if link.target} < set(after)
+def test_a_row_may_speak_of_the_token_before(cli, tiny: Path, pairs: Path, tmp_path: Path) -> None:
+    own, moved = tmp_path / "own.npz", tmp_path / "moved.npz"
+    lines(cli("align", tiny, "--data", pairs, "--tokens", "--matrices", own))
+    lines(cli("align", tiny, "--data", pairs, "--tokens", "--offset", "1", "--matrices", moved))
+    with np.load(own) as before, np.load(moved) as after:
+        for name in before:
+            np.testing.assert_array_equal(after[name][:-1], before[name][1:])
 
 
 def test_pairs_of_fast_align_are_pairs_like_others(cli, tiny: Path, pairs: Path) -> None:
