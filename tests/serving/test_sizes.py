@@ -21,6 +21,7 @@ from regarde.folder.manifest import CONFIG, add_file
 from regarde.serving.frames import as_json, as_large_json
 from regarde.serving.jobs import Reading
 from regarde.serving.limits import Limits
+from regarde.serving.sizes import Sizes
 from regarde.serving.verbs import explore, trace
 from tests.serving.conftest import Running
 from tests.serving.test_ending import gauge, until
@@ -49,6 +50,13 @@ def patient(serve: Callable[..., Any], endless: Path) -> Iterator[Running]:
 def question(*texts: str, **more: Any) -> dict[str, Any]:
     plain = {"beam": 3, "n_best": 2, "prefix": "", "attention": True, "form": "records", "followed": False}
     return plain | {"texts": list(texts), "tokens": 250, "bytes": 1 << 40, "candidates": 5} | more
+
+
+@pytest.mark.parametrize(("layers", "heads"), [(64, 1), (1, 64)])
+def test_the_weights_of_every_layer_and_head_are_foreseen(layers: int, heads: int) -> None:
+    S, T, K = 20, 30, 4
+    least = T * K * layers * heads * S * 2 * len("0,")  # a weight and an energy each, in as few bytes as there can be
+    assert Sizes(token=5, layers=layers, heads=heads, states=0).trace("a", S, T, K, 1, 1) > least
 
 
 @pytest.mark.parametrize("folder", ["plain", "endless"])
