@@ -20,9 +20,10 @@ from typing import Any
 
 import pytest
 
+from regarde.serving.frames import Frame, Kind
 from regarde.serving.journal import Journal
 from regarde.serving.limits import Refusal
-from regarde.serving.link import Link
+from regarde.serving.link import Line, Link
 from regarde.serving.metrics import Metrics
 from regarde.serving.server import _loop
 from tests.serving.conftest import Running
@@ -247,6 +248,33 @@ def test_models_that_die_at_any_moment_are_a_503_and_leave_nothing_behind(tiny: 
 
     with asyncio.Runner(loop_factory=_loop) as runner:
         runner.run(test())
+
+
+def test_a_question_that_nobody_waits_for_is_taken_back(tiny: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    sent: list[Kind] = []
+    send = Line.send
+
+    def noted(line: Line, frame: Frame) -> None:
+        sent.append(frame.kind)
+        send(line, frame)
+
+    async def test() -> None:
+        link = Link({"tiny": tiny}, 1, 30.0, Metrics(), Journal())
+        await link.start()
+        plain = {"beam": None, "n_best": 1, "prefix": "", "attention": False, "tokens": 250, "bytes": 1 << 20}
+        question = {**plain, "texts": ["abc" * 80], "form": "records", "followed": False, "candidates": 2}
+        asking = asyncio.create_task(link.ask("tiny", "translate", question))
+        while not link._waiting:
+            await asyncio.sleep(0)
+        asking.cancel()
+        with pytest.raises(asyncio.CancelledError):
+            await asking
+        await link.stop()
+
+    monkeypatch.setattr(Line, "send", noted)
+    with asyncio.Runner(loop_factory=_loop) as runner:
+        runner.run(test())
+    assert Kind.CANCEL in sent
 
 
 def test_the_models_end_with_the_server(serve: Callable[..., Any], tiny: Path) -> None:

@@ -14,8 +14,10 @@ from typing import Any
 
 import pytest
 
+from regarde.serving.gate import Gate
 from regarde.serving.journal import Errors, Journal
 from regarde.serving.keys import add
+from regarde.serving.limits import Limits, Refusal
 from regarde.serving.security import network
 from tests.serving.conftest import Running
 
@@ -185,6 +187,15 @@ def test_more_than_the_queue_holds_is_refused_at_once_with_a_time_to_come_again(
     refused = [answer for answer in answers if answer.status == 503]
     assert {answer.status for answer in answers} == {200, 503}
     assert all(int(answer.headers["retry-after"]) >= 1 for answer in refused)
+
+
+def test_sentences_that_the_queue_has_no_room_for_are_refused_though_it_is_not_full() -> None:
+    gate = Gate(Limits(queue=3))
+    with gate.entered(2):
+        gate.look()
+        with pytest.raises(Refusal), gate.entered(2):
+            pytest.fail("there is room for one")
+    assert gate.under_way == 0
 
 
 def test_a_question_larger_than_the_queue_is_answered_when_it_is_alone(narrow: Running) -> None:
