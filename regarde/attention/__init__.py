@@ -1,4 +1,4 @@
-"""batch -> attention: scores say how well a query matches, mechanisms say where one may look.
+"""Attention: scores (how well a query matches a source state), mechanisms (which positions), normalizers.
 
 attention = Global(Additive(query=512, state=1024, size=256))
 memory = attention.remember(states, mask)     # (B, S, 1024), (B, S)

@@ -2,8 +2,8 @@
 
 Axes: B batch, S source, T target, V vocabulary, E embedding, H hidden, D states, L layers, K state size of a cell.
 
-Attention is asked by the BOTTOM decoder layer's output of the PREVIOUS step, and its context goes to EVERY layer, so
-that all layers can run at once on eight devices (section 3):
+The query of attention is the BOTTOM decoder layer's output of the PREVIOUS step, and its context goes to EVERY layer,
+so that all layers can be computed at once on eight devices (section 3):
 
     encoder (3.2)   layer 1 reads both ways, layers 2 … 8 one way, residual from the third
     align   (4)     s_j = MLP(y_{i-1}, x_j),  p_j = softmax(s_j),  a_i = sum_j p_j x_j
@@ -22,7 +22,7 @@ from torch import Tensor, nn
 from regarde.attention.mechanisms import Attention, AttentionConfig, GlobalConfig, Memory
 from regarde.attention.scores import AdditiveConfig
 from regarde.config import Depth, Share, Size
-from regarde.layers import CellName, Embedding, InitName, Stack, draw
+from regarde.layers import CellName, Embedding, InitName, RecurrentShape, Stack, draw
 from regarde.models.bahdanau import attend_before
 from regarde.models.encoders import (
     STARTS,
@@ -31,15 +31,14 @@ from regarde.models.encoders import (
     EncoderConfig,
     Project,
     ResidualFrom,
-    Shared,
     StartName,
 )
-from regarde.models.interface import Decoder, Encoding, Model
+from regarde.models.interface import AttentionDecoder, Encoding, Model
 from regarde.models.sutskever import DeepState
 
 
-class GNMTDecoder(Decoder[DeepState, Memory]):
-    """Attention asked from below, its context into every layer."""
+class GNMTDecoder(AttentionDecoder[DeepState]):
+    """Attention from the bottom layer, its context into every layer."""
 
     def __init__(
         self,
@@ -56,20 +55,15 @@ class GNMTDecoder(Decoder[DeepState, Memory]):
         self.attention = attention
         self.W = vocabulary
 
-    def remember(self, encoding: Encoding) -> Memory:
-        return self.attention.remember(encoding.states, encoding.source.mask)
-
     def start(self, encoding: Encoding) -> DeepState:
-        B, S = encoding.source.ids.shape
-        past = encoding.states.new_zeros(B, 1, self.attention.heads, 0, S)
-        return DeepState(past=past, cells=self.bridge(encoding.final))
+        return DeepState(past=self.no_past(encoding), cells=self.bridge(encoding.final))
 
     def unroll(self, previous: Tensor, state: DeepState, memory: Memory) -> tuple[Tensor, DeepState]:
         embedded = self.embedding(previous)  # (B, T, E)
         bottom = self.stack.cells[0]
-        # the bottom layer alone asks, so it goes first, and the layers above it follow with all contexts known
+        # only the bottom layer queries attention, so it is computed first, the layers above it with all contexts known
         walk = attend_before(bottom, self.attention, bottom.share(0, embedded), state.cells[:, 0], memory, state.past)
-        everywhere = torch.ones_like(previous, dtype=torch.bool)  # what follows padding is never looked at
+        everywhere = torch.ones_like(previous, dtype=torch.bool)  # states after padding are never used
         top, cells = self.stack.climb(walk.outputs, everywhere, state.cells, walk.final, walk.contexts)
         return self.W(self.stack.dropout(top)), DeepState(past=walk.past, cells=cells)
 
@@ -86,26 +80,17 @@ class GNMTConfig:
     encoder: EncoderConfig = field(default_factory=BottomBidirectionalConfig)
     start: StartName = "copy"  # the paper does not say
     attention: AttentionConfig = field(default_factory=lambda: GlobalConfig(score=AdditiveConfig(size=1024)))
-    residual_from: ResidualFrom = 3  # of the decoder
+    residual_from: ResidualFrom = 3
     dropout: Share = 0.2  # on embeddings, between layers and before the softmax
-    variational: bool = False  # one dropout mask for a whole sentence
+    variational: bool = False
     init: InitName = "paper"
 
     def build(self, source_vocabulary: int, target_vocabulary: int) -> Model:
         E, H = self.embedding, self.hidden
         embedding = Embedding(source_vocabulary, E, self.dropout)
-        shared = Shared(self.hidden, self.layers, self.cell, self.dropout, self.variational)
-        encoder = self.encoder.build(embedding, shared)
-        stack = Stack.of(
-            self.cell,
-            [E, encoder.size],
-            H,
-            self.layers,
-            context=encoder.size,
-            dropout=self.dropout,
-            variational=self.variational,
-            residual_from=self.residual_from,
-        )
+        shape = RecurrentShape(H, self.layers, self.cell, self.dropout, self.variational)
+        encoder = self.encoder.build(embedding, shape)
+        stack = Stack.of(shape, [E, encoder.size], context=encoder.size, residual_from=self.residual_from)
         decoder = GNMTDecoder(
             embedding=Embedding(target_vocabulary, E, self.dropout),
             bridge=STARTS[self.start](encoder.final_shape, (self.layers, stack.state_size)),

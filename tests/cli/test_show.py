@@ -154,10 +154,10 @@ def test_a_picture_stands_on_light_or_dark_paper_or_on_none(cli, tiny: Path, tmp
 @pytest.mark.parametrize(
     ("options", "told"),
     [
-        (["--values"], "--values: says how a picture is drawn, but none is. Add --picture FILE."),
-        (["--dpi", "300"], "--dpi 300: says how"),
-        (["--beside", "other"], "--beside other: says what"),
-        (["--picture", "a.gif"], "ends in .svg, .pdf or .png."),
+        (["--values"], "--values: for a picture, and none is drawn. Add --picture FILE."),
+        (["--dpi", "300"], "--dpi 300: for a picture"),
+        (["--beside", "other"], "--beside other: for a picture"),
+        (["--picture", "a.gif"], "a.gif: unknown picture format. Use .svg, .pdf, .png or .html."),
         (["--picture", "a.svg", "--heads", "--beside", "other"], "Leave out one."),
     ],
 )

@@ -104,13 +104,13 @@ def test_a_string_means_one_date():
 
 
 def test_a_shape_with_two_readings_is_found():
-    day_first = dates.Style(
+    day_first = dates.DateStyle(
         "x", "short", (_numbers("day"), _fixed("."), _numbers("month"), _fixed("."), _numbers("year"))
     )
-    month_first = dates.Style(
+    month_first = dates.DateStyle(
         "y", "short", (_numbers("month"), _fixed("."), _numbers("day"), _fixed("."), _numbers("year"))
     )
-    year_first = dates.Style(
+    year_first = dates.DateStyle(
         "z", "short", (_numbers("year"), _fixed("."), _numbers("month"), _fixed("."), _numbers("day"))
     )
     assert dates._ambiguous((day_first, month_first)) == {"#.#.Y"}
@@ -118,9 +118,9 @@ def test_a_shape_with_two_readings_is_found():
 
 
 def test_a_name_for_two_months_is_found():
-    def named(shift: int) -> dates.Style:
+    def named(shift: int) -> dates.DateStyle:
         names = tuple(chr(ord("a") + shift + month) for month in range(12))
-        return dates.Style(
+        return dates.DateStyle(
             "x", "long", (_numbers("day"), _fixed(" "), dates.Piece("month", names), _fixed(" "), _numbers("year"))
         )
 

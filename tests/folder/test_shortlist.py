@@ -16,8 +16,8 @@ from regarde.engines.native import NativeEngine
 from regarde.errors import DataError, FolderError, UsageError
 from regarde.folder import manifest
 from regarde.folder import shortlist as shortlists
+from regarde.folder.precision import in_bytes
 from regarde.folder.shortlist import Shortlist
-from regarde.folder.weights import in_bytes
 from regarde.models import BahdanauConfig, Model, ModelConfig, SutskeverConfig, TransformerConfig
 from regarde.native import library
 from regarde.native.settings import flattened

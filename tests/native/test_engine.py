@@ -24,7 +24,7 @@ from regarde.errors import RegardeError, UsageError
 from regarde.folder import model as folder
 from regarde.folder.loading import EngineName
 from regarde.folder.model import Blueprint
-from regarde.folder.weights import in_bytes
+from regarde.folder.precision import in_bytes
 from regarde.models import (
     BahdanauConfig,
     ChoConfig,
@@ -323,7 +323,7 @@ def test_a_translation_begins_with_the_words_it_was_given(run: Path) -> None:
         assert model.trace("abc", prefix="za").texts[0].startswith("za")
         with pytest.raises(UsageError, match="which this model cannot say"):
             model.translate("abc", prefix="a\N{SNOWMAN}")
-        with pytest.raises(UsageError, match="2 prefixes for 1 sentences"):
+        with pytest.raises(UsageError, match="2 prefixes for 1 sentence"):
             model.translate(["abc"], prefix=["a", "b"])
 
 
