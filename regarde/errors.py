@@ -89,9 +89,14 @@ def show_warning(
             print(text, end="", file=file or sys.stderr, flush=True)
 
 
-def counted(count: int, noun: str) -> str:
+def counted(count: int, noun: str, plural: str = "") -> str:
     """A count with its noun: 1 pair, 2 pairs, 1,000 pairs."""
-    return f"{count:,} {noun}{'' if count == 1 else 's'}"
+    return f"{count:,} {noun if count == 1 else plural or f'{noun}s'}"
+
+
+def short(text: str, most: int = 60) -> str:
+    """A text in quotes for a message or a repr, cut if it is long."""
+    return repr(text if len(text) <= most else f"{text[:most]}…")
 
 
 def unreadable(path: object, error: OSError, remedy: str) -> str:

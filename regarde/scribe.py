@@ -19,10 +19,10 @@ from regarde.translation import Translation
 class ScribeConfig:
     """The part of a configuration that says how text is read and answers are searched: all but the model."""
 
-    source_language: str = ""  # BCP 47, where known
-    target_language: str = ""
+    source_language: str = ""  # Language code of the source (BCP 47), if known.
+    target_language: str = ""  # Language code of the target (BCP 47), if known.
     text: TextConfig = field(default_factory=TextConfig)
-    search: Search = field(default_factory=Greedy)
+    search: Search = field(default_factory=Greedy)  # How translations are searched.
 
 
 @dataclass(frozen=True)

@@ -12,11 +12,12 @@ from typing import TYPE_CHECKING, Any, Protocol, overload
 import numpy as np
 from numpy.typing import NDArray
 
-from regarde.errors import DataError, FolderError, UsageError
+from regarde.errors import DataError, FolderError, UsageError, counted
 from regarde.scribe import Scribe, Sentence, check_numbers
 from regarde.search import Hypothesis, Search, adjusted
 from regarde.search.interventions import Intervention
-from regarde.search.settings import NO_PREFIX, Prefix
+from regarde.search.ranking import beam_score
+from regarde.search.settings import NO_PREFIX, Beam, Prefix
 from regarde.search.trace import SearchStep, Trace, ids_in
 from regarde.text import EOS, NO_WORD, Text
 from regarde.translation import Translation
@@ -93,6 +94,10 @@ class Translator(Scribe):
 
     engine: Engine
 
+    def __repr__(self) -> str:
+        heads = f"{self.engine.layers} x {self.engine.heads} heads" if self.engine.layers else "no attention"
+        return f"<Translator {self.engine.name} engine, {self.search.kind} search, {heads}>"
+
     @property
     def model(self) -> Model:
         """The torch model behind it."""
@@ -135,6 +140,7 @@ class Translator(Scribe):
     ) -> Translation | list[Translation]:
         """Translate one sentence or several; `search` says all, `beam` and `n_best` change the model's own search.
 
+        With `n_best`, the first translation is the one without it, and the others are its `alternatives`.
         A translation begins with `prefix`, one for all sentences or one for each. Its words are whole: no subword
         follows that would make the last one longer. Where tokens are characters, any may follow.
         """
@@ -146,9 +152,11 @@ class Translator(Scribe):
         several = [sentences] if isinstance(sentences, str) else _sentences(sentences)
         prefixes = [prefix] * len(several) if isinstance(prefix, str) else _sentences(prefix)
         if len(prefixes) != len(several):
-            raise UsageError(f"{len(prefixes):,} prefixes for {len(several):,} sentences. Give one, or one for each.")
+            given = f"{counted(len(prefixes), 'prefix', 'prefixes')} for {counted(len(several), 'sentence')}"
+            raise UsageError(f"{given}. Give one, or one for each.")
         pairs = zip(several, prefixes, strict=True)
-        translations = list(self.stream((self.tokens(*pair) for pair in pairs), chosen))
+        first = None if search else adjusted(self.search, beam=beam)
+        translations = list(self.stream((self.tokens(*pair) for pair in pairs), chosen, first))
         return translations[0] if isinstance(sentences, str) else translations
 
     def trace(
@@ -219,9 +227,18 @@ class Translator(Scribe):
                 )
         return tuple(ids)
 
-    def stream(self, sentences: Iterable[Sentence], search: Search) -> Iterator[Translation]:
-        """tokens -> translations, in order, as soon as each is decoded; an empty sentence has an empty translation."""
+    def stream(
+        self, sentences: Iterable[Sentence], search: Search, first: Search | None = None
+    ) -> Iterator[Translation]:
+        """tokens -> translations, in order, as soon as each is decoded; an empty sentence has an empty translation.
+
+        The best translation is that of the search `first`, if given; `search` finds its alternatives.
+        """
         sentences = list(sentences)
+        if first is not None and isinstance(search, Beam) and first not in (search, replace(search, n_best=1)):
+            for listed, best in zip(self.stream(sentences, search), self.stream(sentences, first), strict=True):
+                yield _led(listed, best, search)
+            return
         spoken = [sentence for sentence in sentences if sentence.ids]
         sources, prefixes = [sentence.ids for sentence in spoken], [sentence.prefix for sentence in spoken]
         found = self.engine.decode(sources, search, prefixes)
@@ -297,6 +314,15 @@ def first_difference(expected: Text, given: Text) -> str:
             return f"the {side} has {len(other):,} tokens, expected {len(one):,}."
         return f"the {side} text is cut into tokens in another way."
     return ""
+
+
+def _led(found: Translation, best: Translation, search: Beam) -> Translation:
+    """An n-best list with `best` moved or added to its beginning; its score is as those of the list."""
+    listed = [replace(each, alternatives=()) for each in (found, *found.alternatives)]
+    score = beam_score(search, sum(best.token_scores), len(best.tokens), best.heads)
+    first = next((each for each in listed if each.tokens == best.tokens), replace(best, score=score))
+    others = [each for each in listed if each.tokens != best.tokens]
+    return replace(first, alternatives=tuple(others[: search.n_best - 1]))
 
 
 def _windows(pairs: Iterable[tuple[Sentence, Sentence]]) -> Iterator[list[tuple[Sentence, Sentence]]]:

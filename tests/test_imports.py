@@ -14,6 +14,7 @@ ORDER = [
     "errors",
     "process",
     "config",
+    "manual",
     "text",
     "data",
     "native",

@@ -109,8 +109,8 @@ class Monotonic(OneHead):
 class MonotonicConfig:
     kind: Literal["monotonic"] = "monotonic"
     score: ScoreConfig = field(default_factory=AdditiveConfig)
-    start: Annotated[float, Bound(-100.0, 100.0)] = -1.0
-    noise: NonNegative = 1.0
+    start: Annotated[float, Bound(-100.0, 100.0)] = -1.0  # Initial bias of the energies.
+    noise: NonNegative = 1.0  # Standard deviation of the noise added to energies in training.
     dropout: Share = 0.0
     attend_eos: bool = True
 

@@ -67,10 +67,10 @@ class Global(OneHead):
 @dataclass(frozen=True)
 class GlobalConfig:
     kind: Literal["global"] = "global"
-    score: ScoreConfig = field(default_factory=AdditiveConfig)
-    normalizer: NormalizerName = "softmax"
-    dropout: Share = 0.0
-    attend_eos: bool = True
+    score: ScoreConfig = field(default_factory=AdditiveConfig)  # How a query is scored against each source state.
+    normalizer: NormalizerName = "softmax"  # How scores become weights.
+    dropout: Share = 0.0  # Dropout probability of attention weights.
+    attend_eos: bool = True  # Allow attention to the end of the source.
 
     def build(self, query: int, state: int) -> Attention:
         return Global(self.score.build(query, state), self.dropout, self.normalizer, self.attend_eos)
@@ -105,7 +105,7 @@ class LocalM(OneHead):
 class LocalMConfig:
     kind: Literal["local-m"] = "local-m"
     score: ScoreConfig = field(default_factory=GeneralConfig)
-    window: Size = 10
+    window: Size = 10  # Source positions attended to on each side of the center.
     normalizer: NormalizerName = "softmax"
     dropout: Share = 0.0
     attend_eos: bool = True

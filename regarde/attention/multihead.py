@@ -112,8 +112,8 @@ class MultiHead(Attention):
 class MultiHeadConfig:
     kind: Literal["multi-head"] = "multi-head"
     score: ScoreConfig = field(default_factory=ScaledDotConfig)
-    heads: Annotated[int, Bound(1, 1024)] | None = None  # None: as many as the model has; 8 if it has none
-    bias: bool = False  # of the projections; the paper has none
+    heads: Annotated[int, Bound(1, 1024)] | None = None  # Number of heads; not set: as many as the model's, or 8.
+    bias: bool = False  # Add biases to the projections; the paper has none.
     normalizer: NormalizerName = "softmax"
     dropout: Share = 0.0
     attend_eos: bool = True

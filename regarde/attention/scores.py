@@ -296,7 +296,7 @@ class GeneralConfig:
 @dataclass(frozen=True)
 class AdditiveConfig:
     kind: Literal["additive"] = "additive"
-    size: Size = 1000
+    size: Size = 1000  # Units of the score's hidden layer.
 
     def build(self, query: int, state: int) -> Score:
         return Additive(query, state, self.size)
@@ -315,7 +315,7 @@ class NormedAdditiveConfig:
 class ConcatConfig:
     kind: Literal["concat"] = "concat"
     size: Size = 1000
-    identity: bool = False
+    identity: bool = False  # Fix the matrix of the source states to the identity (section 5.3).
 
     def build(self, query: int, state: int) -> Score:
         return Concat(query, state, self.size, self.identity)
@@ -324,7 +324,7 @@ class ConcatConfig:
 @dataclass(frozen=True)
 class LocationConfig:
     kind: Literal["location"] = "location"
-    length: Size = 50
+    length: Size = 50  # Longest source, in tokens, that the score can attend to.
 
     def build(self, query: int, state: int) -> Score:
         return Location(query, self.length)
@@ -333,8 +333,8 @@ class LocationConfig:
 @dataclass(frozen=True)
 class GaussianConfig:
     kind: Literal["gaussian"] = "gaussian"
-    width: Positive = 1.0
-    learned: bool = True
+    width: Positive = 1.0  # Width of the kernel, at first if it is learned.
+    learned: bool = True  # Learn the width.
 
     def build(self, query: int, state: int) -> Score:
         return Gaussian(query, state, self.width, self.learned)

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from regarde.cli import completion
 from regarde.errors import DiskError, UsageError
 from regarde.streaming.streams import write
 
@@ -17,19 +18,23 @@ if TYPE_CHECKING:
 
 
 def data(
-    name: Annotated[str | None, typer.Argument(metavar="NAME", help="The data set; none lists them all.")] = None,
-    split: Annotated[str | None, typer.Option(metavar="NAME", help="train, valid or test.")] = None,
+    name: Annotated[
+        str | None,
+        typer.Argument(metavar="[NAME]", help="Data set. Default: list all.", autocompletion=completion.datasets),
+    ] = None,
+    split: Annotated[
+        str | None,
+        typer.Option(metavar="NAME", help="Split: train, valid or test. Default: train to print, all to write."),
+    ] = None,
     out: Annotated[
-        Path | None, typer.Option(metavar="PATH", help="Write here: a file for one --split, a folder for all three.")
+        Path | None, typer.Option(metavar="PATH", help="Write to this file (with --split) or folder (all splits).")
     ] = None,
     links: Annotated[
-        bool, typer.Option("--links", metavar="", help="Add the gold links, as a third column (Pharaoh).")
+        bool, typer.Option("--links", metavar="", help="Add the gold links as a third column (Pharaoh format).")
     ] = False,
-    check: Annotated[bool, typer.Option("--check", metavar="", help="Compare with the SHA-256 on record.")] = False,
+    check: Annotated[bool, typer.Option("--check", metavar="", help="Check the SHA-256 of each split.")] = False,
 ) -> None:
-    """The data sets that come with Regarde, as lines of source TAB target.
-
-    Without --split, train is printed, while --out and --check take all three.
+    """List the embedded data sets, or print or write one as lines of source TAB target.
 
     Example: regarde data dates --split test --links | head -3
     """
@@ -43,7 +48,7 @@ def data(
     chosen = dataset(name)
     if check:
         if out is not None or links:
-            raise UsageError("--check prints and writes no data. Leave out --out and --links.")
+            raise UsageError("--check: no data is written. Leave out --out and --links.")
         _print(f"{name}\t{part}\t{chosen.check(part)}\tok" for part in (SPLITS if split is None else [split]))
     elif out is None:
         _print(example.line(links=links) for example in chosen.split("train" if split is None else split))

@@ -1,4 +1,4 @@
-"""`regarde doctor`: what is installed, what is missing and what to do about it."""
+"""`regarde doctor`: installed and missing packages, and how to install them."""
 
 from __future__ import annotations
 
@@ -16,8 +16,8 @@ from regarde.streaming.streams import tell, write
 PACKAGES = {"numpy": "", "sentencepiece": "", "safetensors": ""} | EXTRAS
 
 
-def doctor(as_json: Annotated[bool, typer.Option("--json", metavar="", help="For programs.")] = False) -> None:
-    """Say what is installed, what is missing, and how to get it.
+def doctor(as_json: Annotated[bool, typer.Option("--json", metavar="", help="Print one JSON object.")] = False) -> None:
+    """Report what is installed, what is missing, and how to install it.
 
     Example: regarde doctor
     """
@@ -57,7 +57,7 @@ def _version(name: str) -> str | None:
 
 
 def _kernels() -> str:
-    """The native library, or why plain torch serves."""
+    """The native library, or why torch is used instead."""
     from regarde.native import library
 
     reason = library.lacking()

@@ -11,7 +11,7 @@ from typing import Annotated
 import typer
 
 from regarde.engines.devices import CORES, MOST_THREADS
-from regarde.errors import UsageError
+from regarde.errors import FolderError, UsageError
 from regarde.streaming.streams import warn
 
 PORT = 5040
@@ -56,7 +56,7 @@ def studio(
     given = catalog(runs or _default_runs())
     for folder in given.values():
         if not is_run(folder):
-            raise UsageError(
+            raise FolderError(
                 f"{folder}: not a run folder (no config.toml). Give a folder that regarde train has created."
             )
     settings = Settings(

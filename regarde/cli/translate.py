@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 import sys
 from contextlib import ExitStack, closing
 from dataclasses import replace
@@ -12,8 +11,10 @@ from typing import TYPE_CHECKING, Annotated, Literal
 
 import typer
 
+from regarde.cli import completion
+from regarde.cli.options import number
 from regarde.engines.devices import CORES, MOST_THREADS, choose, settle_threads
-from regarde.errors import DataError, UsageError, counted
+from regarde.errors import DataError, FolderError, UsageError, counted
 from regarde.streaming.streams import warn
 
 if TYPE_CHECKING:
@@ -23,7 +24,14 @@ if TYPE_CHECKING:
 
 
 def translate(
-    runs: Annotated[list[Path], typer.Argument(metavar="RUN", help="A model folder; several make an ensemble.")],
+    runs: Annotated[
+        list[Path],
+        typer.Argument(
+            metavar="RUN...",
+            help="Model folder; several form an ensemble, which averages their probabilities.",
+            autocompletion=completion.runs,
+        ),
+    ],
     file: Annotated[
         Path | None,
         typer.Option("--input", metavar="FILE", help="Read FILE, not standard input."),
@@ -40,6 +48,16 @@ def translate(
             max=10.0,
             metavar="X",
             help="Length penalty of a beam: 0 for none, higher for longer translations.",
+        ),
+    ] = None,
+    beta: Annotated[
+        float | None,
+        typer.Option(
+            callback=number,
+            min=0.0,
+            max=100.0,
+            metavar="X",
+            help="Coverage penalty of a beam; 0 for none, more to attend to every source token.",
         ),
     ] = None,
     prune: Annotated[
@@ -119,8 +137,9 @@ def translate(
     with the same bytes as an uninterrupted run. Exit codes: 130 and 143 after Ctrl-C and SIGTERM, which stop between
     two lines; 5 if the disk is full, with whole lines kept; 0 if the reader of a pipe, such as head, closes it.
 
-    With --n-best, N lines out for each line in, or fewer with a small vocabulary or --prune; translations that the
-    length limit truncated come last. An empty or refused line gets one row with rank 1, score 0.0000 and no text.
+    With --n-best, N lines out for each line in, or fewer with a small vocabulary or --prune. The first is the
+    translation without --n-best; translations that the length limit truncated come last. An empty or refused line gets
+    one row with rank 1, score 0.0000 and no text.
 
     Example: echo "3 mars 1999" | regarde translate runs/dates
     """
@@ -129,13 +148,12 @@ def translate(
     if stated and not sample:
         option = next(iter(stated)).replace("_", "-")
         raise UsageError(f"--{option} is a setting of sampling. Add --sample, or leave it out.")
-    if sample and (beam, alpha, prune) != (None, None, None):
-        raise UsageError("--beam, --alpha and --prune exclude --sample. Leave out one or the other.")
-    for option, value in {"alpha": alpha, "prune": prune, "top-p": top_p, "temperature": temperature}.items():
-        if value is not None and math.isnan(value):  # which lies in no range, but a range of options accepts it
-            raise UsageError(f"--{option}: nan is not a number.")
+    if sample and (beam, alpha, beta, prune) != (None, None, None, None):
+        raise UsageError("--beam, --alpha, --beta and --prune exclude --sample. Leave out one or the other.")
     if resume and output is None:
         raise UsageError("--resume continues a file. Name it with --output, or use --skip-lines.")
+
+    _check_folders(runs)
 
     from regarde.streaming.endpoints import SignalExit, open_input, to_file, to_standard_output
     from regarde.streaming.forms import Json, Plain, Ranked
@@ -153,7 +171,7 @@ def translate(
             display.close()
             if output is None:
                 return "interrupted" if number is Signals.SIGINT else "terminated"
-            return f"stopped by {number.name} after {out.answered:,} lines. Continue with --resume."
+            return f"stopped by {number.name} after {counted(out.answered, 'line')}. Continue with --resume."
 
         with SignalExit(out.whole, interrupted):
             from regarde.folder.loading import load_ensemble
@@ -164,12 +182,15 @@ def translate(
             loaded = load_ensemble(runs, device=device, engine=engine, threads=threads or CORES, shortlist=shortlist)
             if loaded.engine.name == "torch":
                 settle_threads(threads, loaded.model.parameter_count())
-            if sample:
-                search = _sampling(stated | {"n_best": n_best}, loaded.search.rules)
-            else:
-                search = adjusted(loaded.search, beam=beam, n_best=n_best, alpha=alpha, prune=prune)
+            own = loaded.search
             if min_length is not None:
-                search = replace(search, rules=replace(search.rules, min_length=min_length))
+                own = replace(own, rules=replace(own.rules, min_length=min_length))
+            first: Search | None = None
+            if sample:
+                search = _sampling(stated | {"n_best": n_best}, own.rules)
+            else:
+                first = adjusted(own, beam=beam, alpha=alpha, beta=beta, prune=prune)
+                search = adjusted(own, beam=beam, n_best=n_best, alpha=alpha, beta=beta, prune=prune)
             progress = None
             lines_shown = source.stream.isatty() or (output is None and sys.stdout.isatty())
             if sys.stderr is not None and sys.stderr.isatty() and not lines_shown:
@@ -177,13 +198,24 @@ def translate(
 
                 progress = display.enter_context(TranslationDisplay(source.size)).progressed
             translator = replace(loaded, replace_unknown=replace_unknown)
-            counts = Filter(translator, search, form, long).run(source, out, skip=skip_lines, progress=progress)
+            counts = Filter(translator, search, form, long, first).run(source, out, skip=skip_lines, progress=progress)
     for name, warning in WARNINGS.items():
         if count := getattr(counts, name):
             warn(f"warning: {counted(count, 'line')} {warning}")
     if counts.refused:
         given = f"{counted(counts.refused, 'line')} too long, with an empty answer"
         raise DataError(f"{given}. Cut them, or choose --long split or truncate.")
+
+
+def _check_folders(runs: list[Path]) -> None:
+    """Fail before anything is read or written if a run is a file, or a sentence."""
+    for run in runs:
+        if run.is_file():
+            remedy = f"To translate a file: regarde translate RUN --input {run}"
+            raise FolderError(f"{run}: a file, not a model folder. {remedy}")
+        if run != runs[0] and not run.exists():
+            remedy = f'To translate one sentence: regarde show {runs[0]} "{run}", or echo "{run}" | regarde translate'
+            raise FolderError(f"{run}: no such model folder. {remedy} {runs[0]}")
 
 
 def _sampling(stated: Table, rules: Rules) -> Search:

@@ -20,7 +20,7 @@ from typing import NamedTuple, Protocol
 
 from regarde.data.dialect import fields_of, unquoted
 from regarde.data.lines import File, lines_of, name_of
-from regarde.errors import DataError, UsageError
+from regarde.errors import DataError, UsageError, counted
 
 _SAMPLE = 24  # characters of a cell shown in a message
 _MOST_SHOWN = 8  # columns shown in a message
@@ -84,7 +84,7 @@ class _Table:
             self.width = len(cells)
         if len(cells) != self.width:
             remedy = "" if len(cells) > 1 else f": columns are separated by TAB{_instead(text)}"
-            raise LineError("wrong column count", f"{_columns(len(cells))}, expected {self.width}{remedy}")
+            raise LineError("wrong column count", f"{counted(len(cells), 'column')}, expected {self.width}{remedy}")
         if self.columns is None:
             return Pair(*cells)
         source, target = ("\t".join(cells[i] for i in side) for side in self.columns)
@@ -92,7 +92,8 @@ class _Table:
 
     def _shape(self, cells: list[str]) -> str:
         shown = ", ".join(f"{i} {_sample(cell)}" for i, cell in enumerate(cells[:_MOST_SHOWN], start=1))
-        return f"{name_of(self.file)}: {_columns(len(cells))} ({shown}{', …' if len(cells) > _MOST_SHOWN else ''})"
+        more = ", …" if len(cells) > _MOST_SHOWN else ""
+        return f"{name_of(self.file)}: {counted(len(cells), 'column')} ({shown}{more})"
 
 
 class _Bars:
@@ -220,10 +221,6 @@ def _cells(text: str, quotes: bool) -> list[str]:
 def _instead(text: str) -> str:
     """What a line without a TAB may be separated by."""
     return next((f", not by {name}" for mark, name in ((",", "commas"), (";", "semicolons")) if mark in text), "")
-
-
-def _columns(count: int) -> str:
-    return "1 column" if count == 1 else f"{count:,} columns"
 
 
 def _sample(cell: str) -> str:

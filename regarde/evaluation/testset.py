@@ -14,10 +14,10 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from regarde.data.corpus import OnError, Report, read_pairs, read_parallel
-from regarde.data.datasets import DATASETS
+from regarde.data.datasets import DATASETS, no_such_data
 from regarde.data.formats import Pair
 from regarde.data.lines import File
-from regarde.errors import DataError, UsageError
+from regarde.errors import UsageError
 from regarde.text.sides import normalized
 
 
@@ -60,7 +60,7 @@ class Origin:
                 raise UsageError(f"{self.data}: an embedded data set has no columns. {remedy}.")
             return (Pair(example.source, example.target) for example in DATASETS[self.data].split("test"))
         if self.data != "-" and not Path(self.data).exists():
-            raise DataError(f"{self.data}: no such file or data set. Embedded: {', '.join(DATASETS)}.")
+            raise no_such_data(self.data)
         file: File = Path(self.data) if self.data != "-" else "-"
         return read_pairs(
             [file],

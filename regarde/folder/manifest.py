@@ -79,8 +79,8 @@ def read(folder: Path) -> dict[str, Entry]:
     path = folder / MANIFEST
     try:
         if not folder.is_dir():
-            given = "no such folder. Give a model folder, for example one that `regarde train` made"
-            raise FolderError(f"{folder}: {given}.")
+            given = "a file, not a folder" if folder.exists() else "no such folder"
+            raise FolderError(f"{folder}: {given}. Give a model folder, for example one that `regarde train` made.")
         if path.is_symlink() or not path.is_file():
             given = f"no {MANIFEST}, so this is no model folder (or its training did not get so far)"
             raise FolderError(f"{folder}: {given}.")

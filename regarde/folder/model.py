@@ -57,7 +57,7 @@ __all__ = [
 class Blueprint(ScribeConfig):
     """The part of a configuration that says what a model is."""
 
-    model: ModelConfig = field(default_factory=BahdanauConfig)
+    model: ModelConfig = field(default_factory=BahdanauConfig)  # Architecture of the model.
 
     def __post_init__(self) -> None:
         if self.model.kind == "transformer":

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 
+from regarde.errors import counted
 from regarde.evaluation.compare import DisagreementExample
 from regarde.lab.pictures import FOLDER, Drawn
 from regarde.lab.report import LabReport, ModelComparison
@@ -52,7 +53,7 @@ def _step(step: ModelComparison) -> Iterator[str]:
     yield ""
     for metric, difference in differences(step):
         yield f"- {metric.label}: {difference}"
-    yield f"- by chrF ahead on {step.ahead:,} pairs, behind on {step.behind:,}"
+    yield f"- by chrF ahead on {counted(step.ahead, 'pair')}, behind on {step.behind:,}"
     for name, words in (("gained", step.words.gained), ("lost", step.words.lost)):
         if words:
             told = ", ".join(f"{_text(w.word)} ({w.before} → {w.after} of {w.count})" for w in words)

@@ -23,7 +23,7 @@ from regarde.alignment.links import Link, gold_mass
 from regarde.alignment.reading import Reading
 from regarde.data.datasets import DATASETS
 from regarde.engines.devices import settle_threads
-from regarde.errors import DataError
+from regarde.errors import DataError, counted
 from regarde.evaluation.answers import Answers, collected, forced_score, source_sentences
 from regarde.evaluation.groups import Lengths, by_length
 from regarde.evaluation.testset import TestSet
@@ -159,7 +159,7 @@ def gold_links(plan: LabPlan, testset: TestSet) -> tuple[Gold, ...] | None:
         return None
     file = read_gold(plan.gold)
     if len(file.pairs) > len(testset) or (len(file.pairs) < len(testset) and not file.numbered):
-        counts = f"{plan.gold} has {len(file.pairs):,} pairs and {testset.name} has {len(testset):,}"
+        counts = f"{plan.gold} has {counted(len(file.pairs), 'pair')} and {testset.name} has {len(testset):,}"
         raise DataError(f"{counts}, expected equally many. Give the gold links of the test pairs.")
     return (*file.pairs, *[Gold()] * (len(testset) - len(file.pairs)))
 

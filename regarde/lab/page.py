@@ -10,6 +10,7 @@ import hashlib
 from collections.abc import Callable, Sequence
 from html import escape
 
+from regarde.errors import counted
 from regarde.evaluation.compare import DisagreementExample
 from regarde.evaluation.words import Word
 from regarde.lab.pictures import Drawn, maps
@@ -40,7 +41,8 @@ def page(report: LabReport, charts: Sequence[Drawn]) -> str:
 
 def _opening(report: LabReport) -> str:
     models = f"{len(report.entries)} models" if len(report.entries) > 1 else "1 model"
-    told = f"{models}, {report.budget} of training each, measured on {report.pairs:,} pairs of {_text(report.test)}"
+    pairs = f"{counted(report.pairs, 'pair')} of {_text(report.test)}"
+    told = f"{models}, {report.budget} of training each, measured on {pairs}"
     return f'<p class="faint">{told}, beam of {report.beam}.</p>\n<p>{_text(summary(report))}</p>\n'
 
 

@@ -12,9 +12,9 @@ from pathlib import Path
 from regarde import config
 from regarde.config import Table
 from regarde.data.corpus import Report
-from regarde.data.datasets import DATASETS
+from regarde.data.datasets import DATASETS, no_such_data
 from regarde.data.sampling import split
-from regarde.errors import DataError, DiskError, UsageError
+from regarde.errors import DataError, DiskError, UsageError, counted
 from regarde.evaluation.testset import Origin
 from regarde.folder.manifest import LOCK
 from regarde.lab import plan as plans
@@ -98,7 +98,7 @@ def hold_out(request: LabRequest) -> list[Report]:
     else:
         kept["train"], kept["valid"] = split(kept["train"], seed=_SEED, valid_max=HELD_OUT)
     if len(kept["train"]) < FEWEST_PAIRS:
-        given = f"{len(kept['train'])} pairs are left to learn from"
+        given = f"training has {counted(len(kept['train']), 'pair')} left"
         raise DataError(f"{origin}: {given}. Give more data, or --valid and --test.")
     for name, pairs in kept.items():
         lines = (json.dumps(pair._asdict(), ensure_ascii=False) for pair in pairs)
@@ -218,6 +218,6 @@ def _digest(path: Path) -> str:
         with path.open("rb") as file:
             return hashlib.file_digest(file, "sha256").hexdigest()
     except FileNotFoundError:
-        raise DataError(f"{path}: no such file or data set. Embedded: {', '.join(DATASETS)}.") from None
+        raise no_such_data(path) from None
     except OSError as error:
         raise DataError(f"{path}: not readable ({error.strerror}). Give the path of a file.") from None

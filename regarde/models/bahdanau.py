@@ -122,10 +122,12 @@ class BahdanauConfig:
     kind: Literal["bahdanau"] = "bahdanau"
     embedding: Size = 620
     hidden: Size = 1000
-    maxout: Size = 500
+    maxout: Size = 500  # Units of the maxout layer before the softmax.
     cell: CellName = "gru"
     encoder: EncoderConfig = field(default_factory=BidirectionalConfig)
+    # Attention mechanism: which source positions get weight.
     attention: AttentionConfig = field(default_factory=lambda: GlobalConfig(score=AdditiveConfig(size=1000)))
+    # Decoder state that the output layer reads: of the step before, or of this step.
     readout: ReadoutState = "previous"
     dropout: Share = 0.0  # on embeddings and readout; the paper has none
     init: Literal["paper", "torch"] = "paper"

@@ -203,7 +203,7 @@ class ChoConfig:
     layers: Depth = 1
     residual_from: ResidualFrom = 0
     dropout: Share = 0.0  # on embeddings, between layers and on the readout; the paper has none
-    variational: bool = False  # one dropout mask for a whole sentence
+    variational: bool = False
     init: Literal["paper", "torch"] = "paper"
 
     def __post_init__(self) -> None:

@@ -150,10 +150,10 @@ class BottomBidirectionalEncoder(RecurrentEncoder):
 @dataclass(frozen=True)
 class UnidirectionalConfig:
     kind: Literal["unidirectional"] = "unidirectional"
-    layers: Layers = 0  # 0: as the decoder
-    hidden: Hidden = 0  # 0: as the decoder's
-    reverse: bool = True
-    residual_from: ResidualFrom = 0
+    layers: Layers = 0  # Number of layers of the encoder; 0: as many as the decoder's.
+    hidden: Hidden = 0  # Units of each layer and direction of the encoder; 0: as many as the decoder's.
+    reverse: bool = True  # Read the source from its end.
+    residual_from: ResidualFrom = 0  # First layer of the encoder with a residual connection, from 2 on; 0: none.
 
     def build(self, embedding: Embedding, shape: RecurrentShape) -> RecurrentEncoder:
         layers = self.layers or shape.layers

@@ -80,9 +80,9 @@ class GNMTConfig:
     encoder: EncoderConfig = field(default_factory=BottomBidirectionalConfig)
     start: StartName = "copy"  # the paper does not say
     attention: AttentionConfig = field(default_factory=lambda: GlobalConfig(score=AdditiveConfig(size=1024)))
-    residual_from: ResidualFrom = 3  # of the decoder
+    residual_from: ResidualFrom = 3
     dropout: Share = 0.2  # on embeddings, between layers and before the softmax
-    variational: bool = False  # one dropout mask for a whole sentence
+    variational: bool = False
     init: InitName = "paper"
 
     def build(self, source_vocabulary: int, target_vocabulary: int) -> Model:

@@ -132,11 +132,11 @@ class LuongConfig:
     encoder: EncoderConfig = field(default_factory=UnidirectionalConfig)
     start: StartName = "copy"
     attention: AttentionConfig = field(default_factory=lambda: GlobalConfig(score=GeneralConfig(), attend_eos=False))
-    feeding: bool = True
-    footnote_14: bool = True  # read the weights of content scores as belonging to the word before
-    residual_from: ResidualFrom = 0  # of the decoder
+    feeding: bool = True  # Feed the attentional state to the next step (input feeding).
+    footnote_14: bool = True  # Assign attention weights to the word before, as footnote 14 of the paper says.
+    residual_from: ResidualFrom = 0
     dropout: Share = 0.2  # on embeddings, between layers and before the softmax
-    variational: bool = False  # one dropout mask for a whole sentence
+    variational: bool = False
     init: InitName = "paper"
 
     def build(self, source_vocabulary: int, target_vocabulary: int) -> Model:

@@ -76,16 +76,16 @@ class SutskeverConfig:
     """Deep sequence to sequence; the defaults are the paper's."""
 
     kind: Literal["sutskever"] = "sutskever"
-    embedding: Size = 1000
-    hidden: Size = 1000
-    layers: Depth = 4
-    cell: CellName = "lstm"
-    encoder: EncoderConfig = field(default_factory=UnidirectionalConfig)
-    start: StartName = "copy"
-    residual_from: ResidualFrom = 0  # of the decoder
-    dropout: Share = 0.0  # on embeddings, between layers and before the softmax; the paper has none
-    variational: bool = False  # one dropout mask for a whole sentence
-    init: InitName = "paper"
+    embedding: Size = 1000  # Size of the embeddings.
+    hidden: Size = 1000  # Units of each recurrent layer.
+    layers: Depth = 4  # Number of layers, of the decoder if the encoder sets its own.
+    cell: CellName = "lstm"  # Recurrent cell.
+    encoder: EncoderConfig = field(default_factory=UnidirectionalConfig)  # Architecture of the encoder.
+    start: StartName = "copy"  # How the decoder's first state is made from the encoder's last.
+    residual_from: ResidualFrom = 0  # First layer with a residual connection, from 2 on; 0: none.
+    dropout: Share = 0.0  # Dropout probability in training, of embeddings and of what layers put out.
+    variational: bool = False  # Use one dropout mask for a whole sentence.
+    init: InitName = "paper"  # How parameters are initialized.
 
     def build(self, source_vocabulary: int, target_vocabulary: int) -> Model:
         embedding = Embedding(source_vocabulary, self.embedding, self.dropout)

@@ -151,17 +151,18 @@ class TransformerConfig:
     """The Transformer; the defaults are the paper's base model."""
 
     kind: Literal["transformer"] = "transformer"
-    size: Size = 512
+    size: Size = 512  # Size of embeddings and layers.
     layers: Depth = 6
-    decoder_layers: Depth | None = None  # where they are not as many as the encoder's
-    heads: Size = 8  # of self-attention, and of attention to the source where that does not say
-    feed_forward: Size = 2048
-    norm: Norm = "post"
-    positions: PositionsName = "sinusoidal"
-    longest: Size = 1024  # tokens; of learned positions only
-    tying: Literal["none", "two-way", "three-way"] = "three-way"  # E of target and output; of the source too
+    decoder_layers: Depth | None = None  # Number of layers of the decoder, if not that of the encoder.
+    heads: Size = 8  # Number of heads of self-attention, and of attention to the source unless that sets its own.
+    feed_forward: Size = 2048  # Units of the feed-forward layers.
+    norm: Norm = "post"  # Layer normalization before or after each sub-layer.
+    positions: PositionsName = "sinusoidal"  # How positions are encoded.
+    longest: Size = 1024  # Longest sentence, in tokens; for learned positions only.
+    # Embeddings that are shared: target and output (two-way), and the source too (three-way).
+    tying: Literal["none", "two-way", "three-way"] = "three-way"
     dropout: Share = 0.1  # on the output of each sub-layer and on the sums of embeddings and positions
-    self_attention_dropout: Share = 0.0  # on weights, as attention.dropout is on the source's; the paper names none
+    self_attention_dropout: Share = 0.0  # Dropout probability of self-attention weights.
     attention: AttentionConfig = field(default_factory=MultiHeadConfig)  # to the source, in each decoder layer
     init: Literal["xavier", "torch"] = "xavier"
 

@@ -16,7 +16,7 @@ from regarde.data.batch import Batched
 from regarde.errors import ConfigError
 from regarde.models.interface import Encoding, Model
 from regarde.search.hypothesis import Hypothesis
-from regarde.search.ranking import coverage_penalty, length_penalty, log_probabilities
+from regarde.search.ranking import beam_score, length_penalty, log_probabilities
 from regarde.search.recording import OpenHypothesis, StepObserver
 from regarde.search.settings import NO_PREFIX, Beam, Prefix
 from regarde.search.trace import Continuation, Fate
@@ -47,6 +47,7 @@ class BeamSearch:
     """One search by its settings."""
 
     def __init__(self, settings: Beam) -> None:
+        self.settings = settings
         self.size, self.n_best, self.rules = settings.size, settings.n_best, settings.rules
         self.alpha, self.beta, self.prune = settings.alpha, settings.beta, settings.prune
 
@@ -174,7 +175,7 @@ class BeamSearch:
         return Hypothesis(
             ids=ids,
             token_scores=np.asarray(token_scores, dtype=np.float32),
-            score=candidate.score / length_penalty(len(ids), self.alpha) + coverage_penalty(heads, self.beta),
+            score=beam_score(self.settings, candidate.score, len(ids), heads),
             heads=heads,
             finished=word == EOS,
         )

@@ -25,6 +25,7 @@ from typing import Any, Literal
 import numpy as np
 from numpy.typing import NDArray
 
+from regarde.errors import counted, short
 from regarde.search.hypothesis import Hypothesis
 from regarde.search.interventions import Intervention
 
@@ -52,6 +53,9 @@ class Branch:
     context_norms: Weights | None  # (L,) Euclidean, of what attention brought back
     candidates: tuple[Candidate, ...]  # the likeliest words, best first, of those that may be said
 
+    def __repr__(self) -> str:
+        return f"<Branch {self.id}, score {self.score:.4f}, {counted(len(self.candidates), 'candidate')}>"
+
 
 @dataclass(frozen=True)
 class Continuation:
@@ -68,6 +72,9 @@ class Continuation:
 class SearchStep:
     branches: tuple[Branch, ...]
     continuations: tuple[Continuation, ...]
+
+    def __repr__(self) -> str:
+        return f"<Step, {len(self.branches):,} open, {counted(len(self.continuations), 'continuation')}>"
 
 
 @dataclass(frozen=True, eq=False)
@@ -86,6 +93,11 @@ class Trace:
     words: tuple[tuple[int, ...], ...]  # of each hypothesis: the word of each token, -1 for none
     tokens: Mapping[int, str]  # every id in here, as text
     interventions: tuple[Intervention, ...] = ()  # in what attention looks at
+
+    def __repr__(self) -> str:
+        best = f" -> {short(self.texts[0])}" if self.texts else ""
+        found = f"{counted(len(self.steps), 'step')}, {len(self.hypotheses):,} found"
+        return f"<Trace {short(self.source)}{best}, {self.search['kind']}, {found}>"
 
     def path(self, hypothesis: Hypothesis) -> list[int]:
         """The branch that each word of a hypothesis was said from, step by step."""

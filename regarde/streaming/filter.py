@@ -13,7 +13,7 @@ from itertools import islice
 from typing import TYPE_CHECKING, Literal
 
 from regarde.data.lines import LINE_LIMIT, Line, decode_line, read_lines, repair
-from regarde.errors import DataError
+from regarde.errors import DataError, counted
 from regarde.streaming.endpoints import InputStream, Output
 from regarde.streaming.forms import Form, LineRequest
 from regarde.text.sentences import cut, shorten
@@ -56,6 +56,7 @@ class Filter:
     search: Search
     form: Form
     long: Long = "refuse"  # what to do with a line that is too long for the model
+    first: Search | None = None  # finds the first translation of several
 
     def run(
         self, source: InputStream, out: Output, *, skip: int = 0, progress: Callable[[int, int], None] | None = None
@@ -74,7 +75,7 @@ class Filter:
             if progress:
                 progress(out.answered, window[-1].offset + len(window[-1].raw))
         if last < done:
-            given = f"The input has {last:,} lines, fewer than the {done:,} to leave out"
+            given = f"The input has {counted(last, 'line')}, fewer than the {done:,} to leave out"
             raise DataError(f"{given}. Give the input of the first run.")
         out.finish()
         return counts
@@ -88,7 +89,7 @@ class Filter:
             sentences += request.sentences
         if not window or window[-1].number <= done:
             return
-        translations = self.translator.stream(sentences, self.search)
+        translations = self.translator.stream(sentences, self.search, self.first)
         for request in requests:
             for translation in islice(translations, len(request.sentences)):  # decodes, a batch at a time
                 if request.number > done and (piece := self.form.piece(request, translation)):

@@ -24,10 +24,10 @@ STRIDE = 64  # a run of so many marks has one at a place that is looked at
 class TextConfig:
     """How text becomes tokens; saved in the model folder."""
 
-    source: TokenizerConfig = field(default_factory=CharactersConfig)
-    target: TokenizerConfig = field(default_factory=CharactersConfig)
-    normalize: Normalization = "NFC"
-    shared: bool = False  # one vocabulary, trained on both sides
+    source: TokenizerConfig = field(default_factory=CharactersConfig)  # How source text is split into tokens.
+    target: TokenizerConfig = field(default_factory=CharactersConfig)  # How target text is split into tokens.
+    normalize: Normalization = "NFC"  # Unicode normalization of both sides.
+    shared: bool = False  # Use one vocabulary, trained on both sides.
 
     def __post_init__(self) -> None:
         if self.shared and self.source != self.target:

@@ -290,7 +290,7 @@ class CharactersConfig(_SymbolConfig):
 
     scheme = Characters
     kind: Literal["characters"] = "characters"
-    size: VocabularySize = 10_000
+    size: VocabularySize = 10_000  # Largest number of tokens in the vocabulary; rarer ones are unknown.
 
 
 @dataclass(frozen=True)

@@ -138,7 +138,7 @@ def test_files_that_do_not_belong_together_are_refused(cli, said: Path, tmp_path
     gold.write_text("0-0\n")
     assert "expected equally many" in cli("aer", said, gold).fails(3)
     gold.write_text("0?0\n0?0\n")
-    assert "no sure links in it" in cli("aer", said, gold).fails(3)
+    assert "no sure links, so recall is undefined" in cli("aer", said, gold).fails(3)
     assert "not readable" in cli("aer", said, tmp_path / "none").fails(3)
 
 
@@ -161,7 +161,7 @@ def test_a_pair_is_drawn_with_the_links_of_people(cli, tiny: Path, pairs: Path, 
     [
         (["--pair", "2"], "Add --picture FILE.", 2),
         (["--picture", "a.svg", "--heads", "--layer", "1"], "Leave out one.", 2),
-        (["--picture", "a.svg", "--pair", "4"], "--pair 4: there are 3 pairs", 3),
+        (["--picture", "a.svg", "--pair", "4"], "--pair 4: the data has 3 pairs", 3),
         (["--picture", "a.svg", "--gold", "nowhere"], "nowhere: not readable", 3),
     ],
 )

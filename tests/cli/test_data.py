@@ -113,7 +113,7 @@ def test_check_fails_where_the_data_differs(monkeypatch):
         (["revers"], 'Did you mean "reverse"'),
         (["copy", "--split", "dev"], "no such split"),
         (["--links"], "an option without a data set"),
-        (["copy", "--check", "--links"], "--check prints and writes no data"),
+        (["copy", "--check", "--links"], "--check: no data is written"),
     ],
 )
 def test_a_wrong_command_is_a_usage_error(arguments, message):

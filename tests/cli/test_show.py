@@ -131,10 +131,10 @@ def test_a_picture_for_print_is_drawn_of_one_model_of_its_heads_or_of_several(
 @pytest.mark.parametrize(
     ("options", "told"),
     [
-        (["--values"], "--values: says how a picture is drawn, but none is. Add --picture FILE."),
-        (["--dpi", "300"], "--dpi 300: says how"),
-        (["--beside", "other"], "--beside other: says what"),
-        (["--picture", "a.gif"], "ends in .svg, .pdf or .png."),
+        (["--values"], "--values: for a picture, and none is drawn. Add --picture FILE."),
+        (["--dpi", "300"], "--dpi 300: for a picture"),
+        (["--beside", "other"], "--beside other: for a picture"),
+        (["--picture", "a.gif"], "a.gif: unknown picture format. Use .svg, .pdf, .png or .html."),
         (["--picture", "a.svg", "--heads", "--beside", "other"], "Leave out one."),
     ],
 )

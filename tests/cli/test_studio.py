@@ -16,8 +16,8 @@ def test_without_runs_there_is_nothing_to_open(cli, tmp_path: Path, monkeypatch:
     assert "there is none in runs/" in cli("studio", "--no-open").fails(2)
 
 
-def test_a_folder_that_is_no_run_is_exit_code_2(cli, tmp_path: Path) -> None:
-    assert "not a run folder" in cli("studio", tmp_path, "--no-open").fails(2)
+def test_a_folder_that_is_no_run_is_exit_code_4(cli, tmp_path: Path) -> None:
+    assert "not a run folder" in cli("studio", tmp_path, "--no-open").fails(4)
 
 
 def test_a_run_is_described_by_what_lies_in_it(tiny: Path) -> None:

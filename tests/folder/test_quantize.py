@@ -105,7 +105,7 @@ def test_a_model_in_bytes_is_made_of_floats_once(tiny: Path, rough: Path, tmp_pa
         quantize(rough, tmp_path / "again")
     with pytest.raises(UsageError, match="never overwritten"):
         quantize(tiny, rough)
-    with pytest.raises(UsageError, match="Average the models"):
+    with pytest.raises(UsageError, match="Average models before"):
         average([rough, rough], tmp_path / "mean")
     assert not list(tmp_path.iterdir())
 

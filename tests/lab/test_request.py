@@ -51,7 +51,7 @@ def test_a_mistake_is_said_before_a_folder_is_made(
 def test_gold_links_of_another_test_set_are_refused(cli, tmp_path: Path) -> None:
     (tmp_path / "gold").write_text("0-0\n")
     done = cli("lab", "copy", "--tokens", 5, "--models", TWO, "--gold", tmp_path / "gold", "--out", tmp_path / "out")
-    assert "has 1 pairs and copy test has 1,000, expected equally many" in done.fails(3)
+    assert "has 1 pair and copy test has 1,000, expected equally many" in done.fails(3)
 
 
 def test_a_folder_of_something_else_is_never_written_into(cli, tmp_path: Path) -> None:
@@ -138,7 +138,7 @@ def test_a_test_file_that_is_given_stays_as_it_is(tmp_path: Path) -> None:
 def test_too_few_pairs_to_hold_some_out_are_refused(cli, tmp_path: Path) -> None:
     (tmp_path / "my.tsv").write_text("a\tb\nc\td\ne\tf\n")
     done = cli("lab", tmp_path / "my.tsv", "--tokens", 5, "--out", tmp_path / "out")
-    assert "1 pairs are left to learn from. Give more data, or --valid and --test" in done.fails(3)
+    assert "training has 1 pair left. Give more data, or --valid and --test" in done.fails(3)
 
 
 def test_whoever_trains_early_stopping_or_not_spends_the_same(tmp_path: Path) -> None:

@@ -293,7 +293,7 @@ def test_a_translation_begins_with_the_words_it_was_given(run: Path) -> None:
         assert model.trace("abc", prefix="za").texts[0].startswith("za")
         with pytest.raises(UsageError, match="which this model cannot say"):
             model.translate("abc", prefix="a\N{SNOWMAN}")
-        with pytest.raises(UsageError, match="2 prefixes for 1 sentences"):
+        with pytest.raises(UsageError, match="2 prefixes for 1 sentence"):
             model.translate(["abc"], prefix=["a", "b"])
 
 

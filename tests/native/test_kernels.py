@@ -10,7 +10,7 @@ import torch
 from torch import Tensor
 from torch.nn import functional
 
-from regarde.attention.scores import compared
+from regarde.attention.scores import tanh_scores
 from regarde.layers import CELLS, run
 from regarde.native import functions, heads, library
 from regarde.native.decoders import AttendedSource, ScoreParameters, UpperLayer, after, before
@@ -242,7 +242,7 @@ def test_the_additive_score_of_all_queries_equals_torch(
 
     def query_by_query() -> list[Tensor]:
         with library.switched_off():
-            return [compared(queries, keys, v)]
+            return [tanh_scores(queries, keys, v)]
 
     for way in (lambda: [functions.additive_scores(queries, keys, v)], query_by_query):
         assert max(differences([by_torch, way], [queries, keys, v])) < BOUNDS[dtype]
