@@ -218,9 +218,9 @@ def loop(*_):
 
 def loop_in_engine(*_):
     "The engine's results never come, and it does not react to a cancellation."
-    from regarde.engines.continuous import Continuous
+    from regarde.engines.continuous import ContinuousEngine
 
-    Continuous.collect = lambda self: os.read(self.heard, 1 << 10) and ()
+    ContinuousEngine.collect = lambda self: os.read(self.heard, 1 << 10) and ()
 
 if any("worker" in argument for argument in sys.orig_argv):
     signal.signal(signal.SIGUSR1, loop)
@@ -289,6 +289,7 @@ def test_an_engine_that_never_returns_is_not_ready_and_is_started_again(
         until(lambda: server.get("/health/ready").status == 200, seconds=60)
         assert server.post("/v1/translate", {"text": "abc"}).status == 200
         assert gauge(server, "worker_starts_total") == 2
+        assert any("did not respond for" in line for line in server.heard()), server.lines
 
 
 def test_models_that_die_at_any_moment_are_a_503_and_leave_nothing_behind(tiny: Path) -> None:
