@@ -53,9 +53,9 @@ class Reader:
         """Those of the next sentence."""
         return [self._hypothesis() for _ in range(self._count())]
 
-    def steps(self, S: int, walks: int) -> tuple[Step, ...]:
-        """The steps of a search for a sentence of S tokens; of several samples, theirs side by side."""
-        found = [tuple(self._step(S) for _ in range(self._count())) for _ in range(walks)]
+    def steps(self, walks: int) -> tuple[Step, ...]:
+        """The steps of a search for one sentence; of several samples, theirs side by side."""
+        found = [tuple(self._step() for _ in range(self._count())) for _ in range(walks)]
         return found[0] if walks == 1 else side_by_side(found)
 
     def _hypothesis(self) -> Hypothesis:
@@ -69,8 +69,9 @@ class Reader:
             finished=bool(finished),
         )
 
-    def _step(self, S: int) -> Step:
-        branches = tuple(self._branch(S) for _ in range(self._count()))
+    def _step(self) -> Step:
+        count, S = self._next(2)
+        branches = tuple(self._branch(S) for _ in range(count))
         return Step(branches, tuple(self._continuation() for _ in range(self._count())))
 
     def _branch(self, S: int) -> Branch:

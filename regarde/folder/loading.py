@@ -23,6 +23,7 @@ from regarde.folder.shortlist import Shortlist
 from regarde.folder.weights import KEY, Precision, Weights, fits
 from regarde.native import library, settings
 from regarde.scribe import Scribe, ScribeConfig
+from regarde.tasks import of_model
 from regarde.text import Text, load_text
 from regarde.translate import Translator, ensemble
 
@@ -143,6 +144,8 @@ def _read(folder: Path, files: Mapping[str, Entry]) -> _FolderTexts:
         for key in tables.keys() - FIELDS:
             raise Unfit(f"the setting {key}")
         known, stated = config.parse(ScribeConfig, tables), settings.parse(model)
+        if of_model(stated.kind).kind != known.task.kind:
+            raise Unfit(f"a {stated.kind} for {known.task.kind}")  # torch says how to mend it
         if stated.kind == "transformer":
             known.text.check_tying(stated.tying)
         elif getattr(stated, "variational", False) and (stated.layers < 2 or not stated.dropout):
