@@ -103,8 +103,8 @@ Metrics = Annotated[
     str,
     option(
         "NAMES",
-        "Metrics, separated by commas: exact_match, bleu, chrf, ter, cer, wer; for labels accuracy, macro_f1, micro_f1; "
-        "for tags token_accuracy, span_f1, span_precision, span_recall. Default: chosen by the data.",
+        "Metrics, separated by commas: exact_match, bleu, chrf, ter, cer, wer; for labels accuracy, macro_f1, "
+        "micro_f1; for tags token_accuracy, span_f1, span_precision, span_recall. Default: chosen by the data.",
     ),
 ]
 

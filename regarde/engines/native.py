@@ -132,9 +132,11 @@ class NativeEngine:
         self._handle: int | None = self.call("engine_new", ctypes.c_void_p)(int(library.simd() == "avx2"))
 
     def _measure(self) -> None:
-        layers, heads = ctypes.c_int64(), ctypes.c_int64()
-        self.call("engine_shape")(self.pointer, ctypes.byref(layers), ctypes.byref(heads))
-        self.layers, self.heads = layers.value, heads.value
+        found = (ctypes.c_int64 * 4)()
+        self.call("engine_shape")(self.pointer, found)
+        self.layers, self.heads, scored, looks_back = found
+        self._energies = bool(scored) and not self._members  # an ensemble's attention is a mean of others'
+        self._at_source = self._energies and not looks_back
 
     def _build(
         self, settings: Mapping[str, str], kinds: Mapping[str, TensorKind], addresses: Mapping[str, int]
@@ -204,7 +206,7 @@ class NativeEngine:
         )
         prepared.request.watched = candidates
         if interventions:
-            own_layers = 0 if self._members else self.layers
+            own_layers = self.layers if self._at_source else 0
             changes = AttentionChanges.of(interventions, own_layers, self.heads, len(source) + 1)
             prepared.request.pins = len(changes.places)
             arrays: dict[str, NDArray[Any]] = {"masked": changes.masked, "pin_places": changes.places}
@@ -272,12 +274,11 @@ class NativeEngine:
             raise OutOfMemoryError(_budget(request)) from None
         if not request.watched or not everything[0]:
             return everything, ()
-        S = everything[0][0].heads.shape[3]
-        return everything, reader.steps(S, request.n_best if request.kind == KINDS["sampling"] else 1)
+        return everything, reader.steps(request.n_best if request.kind == KINDS["sampling"] else 1)
 
     def reader(self, answer: int) -> Reader:
         """What the library answered, to be read; it is freed there."""
-        return Reader(*self.streams(answer), self.layers, self.heads, energies=not self._members)
+        return Reader(*self.streams(answer), self.layers, self.heads, energies=self._energies)
 
     def streams(self, answer: int) -> Streams:
         if not answer:
@@ -325,8 +326,9 @@ _WHOLE, _REAL = np.dtype(np.int64), np.dtype(np.float32)
 
 def cost(source: Ids, search: Search, prefix: Prefix, heads: int) -> int:
     """Numbers that the answers to a sentence hold at most: the attention of all heads, and a die for each word."""
-    S = len(source) + 1
-    return search.n_best * search.rules.limit(S, prefix) * (1 + heads * S) + len(prefix.barred)
+    T = search.rules.limit(len(source) + 1, prefix)
+    S = len(source) + 1 if source else T  # without a source, a language model attends to its own words
+    return search.n_best * T * (1 + heads * S) + len(prefix.barred)
 
 
 def _flat(rows: Sequence[Ids | NDArray[np.int64]]) -> tuple[NDArray[np.int64], NDArray[np.int64]]:

@@ -52,9 +52,9 @@ class Reader:
         """The hypotheses of the next `count` sentences."""
         return [[self._hypothesis() for _ in range(self._count())] for _ in range(count)]
 
-    def steps(self, S: int, walks: int) -> tuple[SearchStep, ...]:
-        """The steps of a search for a sentence of S tokens; of several samples, theirs side by side."""
-        found = [tuple(self._step(S) for _ in range(self._count())) for _ in range(walks)]
+    def steps(self, walks: int) -> tuple[SearchStep, ...]:
+        """The steps of a search for one sentence; of several samples, theirs side by side."""
+        found = [tuple(self._step() for _ in range(self._count())) for _ in range(walks)]
         return found[0] if walks == 1 else side_by_side(found)
 
     def _hypothesis(self) -> Hypothesis:
@@ -68,8 +68,9 @@ class Reader:
             finished=bool(finished),
         )
 
-    def _step(self, S: int) -> SearchStep:
-        branches = tuple(self._branch(S) for _ in range(self._count()))
+    def _step(self) -> SearchStep:
+        count, S = self._next(2)
+        branches = tuple(self._branch(S) for _ in range(count))
         return SearchStep(branches, tuple(self._continuation() for _ in range(self._count())))
 
     def _branch(self, S: int) -> Branch:

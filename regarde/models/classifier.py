@@ -22,7 +22,8 @@ from typing import Literal, cast
 import torch
 from torch import Tensor, nn
 
-from regarde.attention.mechanisms import Attention, AttentionConfig, GlobalConfig, Memory
+from regarde.attention.interface import Attention, Memory
+from regarde.attention.mechanisms import AttentionConfig, GlobalConfig
 from regarde.attention.scores import DotConfig
 from regarde.config import Depth, Share, Size
 from regarde.data.batch import Batched

@@ -63,6 +63,8 @@ class StepRecorder:
         branches = []
         for i, row in enumerate(rows):
             energies = np.stack([_array(layer[i]) for layer in self._energies]) if self._energies else weights[i]
+            unseen = weights.shape[-1] - energies.shape[-1]  # words that a language model has lost sight of
+            energies = np.pad(energies, ((0, 0), (0, 0), (unseen, 0)), constant_values=-np.inf)
             norms = np.array([float(layer[i]) for layer in self._norms], dtype=np.float32)
             branches.append(
                 Branch(

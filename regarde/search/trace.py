@@ -12,7 +12,8 @@ Axes: L attention layers, N heads, S source tokens (EOS included).
 Energies are what attention weighs: the score of each source position, before window, mask and normalizer, so they are
 defined where the weight is zero too (outside the window of a local attention, say). Coverage is part of them, and for
 monotonic attention so is r: sigmoid(energy) is the probability to stop there. Where a score does not reach they are
--inf (`location` beyond its length). An ensemble's attention is a mean of others' and has none.
+-inf (`location` beyond its length, words before the window of a language model). An ensemble's attention is a mean of
+others' and has none; nor has one without a score: a tag's to its word, and self-attention.
 """
 
 from __future__ import annotations

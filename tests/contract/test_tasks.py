@@ -1,17 +1,31 @@
-"""The promises of test_promises.py, for models whose answer is a label, tags, or a text out of nothing."""
+"""The promises of test_promises.py, for models whose answer is a label, tags, or a text out of nothing.
+
+Both engines keep them: what the native engine says is what torch says, numbers within 1e-4.
+"""
 
 from __future__ import annotations
 
+import select
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
 import pytest
 import torch
+from regarde.folder.weights import in_bytes
 
 from regarde import config as configs
-from regarde.attention.mechanisms import CoverageConfig, GlobalConfig, MultiHeadConfig
-from regarde.attention.scores import AdditiveConfig
+from regarde.attention.mechanisms import (
+    CoverageConfig,
+    GlobalConfig,
+    LocalMConfig,
+    LocalPConfig,
+    MonotonicConfig,
+    MultiHeadConfig,
+)
+from regarde.attention.scores import AdditiveConfig, DotConfig, GaussianConfig, GeneralConfig
 from regarde.data.batch import collate, collate_source
+from regarde.engines.native import NativeEngine
 from regarde.engines.reference import TorchEngine
 from regarde.folder import model as folder
 from regarde.folder.model import Blueprint
@@ -25,13 +39,19 @@ from regarde.models import (
     TaggerConfig,
     TransformerLanguageConfig,
 )
-from regarde.models.encoders import BottomBidirectionalConfig, UnidirectionalConfig
+from regarde.models.classifier import NEVER
+from regarde.models.encoders import BidirectionalConfig, BottomBidirectionalConfig, UnidirectionalConfig
 from regarde.models.transformer import SelfAttentiveConfig
+from regarde.native import library
+from regarde.native.settings import flattened
 from regarde.search import Beam, Greedy, Hypothesis, Rules, Sampling, Search
-from regarde.search.settings import Prefix
+from regarde.search.settings import NO_PREFIX, Prefix
+from regarde.search.trace import Step
+from regarde.tasks import of_model
 from regarde.text import EOS, TextConfig
 from regarde.text.tokenizers import LabelsConfig
 from regarde.training.step import seeded
+from tests.contract.conftest import by_kernels
 
 V = 11  # of the target
 SELF = SelfAttentiveConfig(heads=2, feed_forward=6)
@@ -47,10 +67,36 @@ READING: dict[str, ModelConfig] = {
     "classifier by the last state, reversed": ClassifierConfig(
         embedding=5, hidden=3, pooling="last", encoder=UnidirectionalConfig()
     ),
+    **{
+        f"classifier, {attention.kind}": ClassifierConfig(embedding=5, hidden=3, size=6, attention=attention)
+        for attention in (
+            LocalMConfig(window=2),
+            LocalPConfig(window=2),
+            MonotonicConfig(score=AdditiveConfig(size=4)),
+            GlobalConfig(score=GaussianConfig(), normalizer="sparsemax"),
+        )
+    },
+    **{
+        f"classifier of {cell} cells": ClassifierConfig(
+            embedding=5, hidden=3, size=7, cell=cell, encoder=BidirectionalConfig(layers=2, residual_from=2)
+        )
+        for cell in CELLS
+    },
+    "classifier, bottom both ways": ClassifierConfig(
+        embedding=5, hidden=3, layers=3, pooling="last", encoder=BottomBidirectionalConfig()
+    ),
     "classifier of a Transformer": ClassifierConfig(embedding=8, encoder=SELF),
+    "classifier of a Transformer by its last state": ClassifierConfig(
+        embedding=8, encoder=replace(SELF, norm="post", positions="rotary"), pooling="last"
+    ),
+    "classifier of a Transformer by the mean": ClassifierConfig(
+        embedding=8, encoder=replace(SELF, positions="learned", longest=7), pooling="mean"
+    ),
     "tagger": TaggerConfig(embedding=5, hidden=3, crf=False),
     "tagger of a Transformer": TaggerConfig(embedding=8, encoder=SELF, crf=False),
     "tagger with a random field": TaggerConfig(embedding=5, hidden=3),
+    "tagger of a Transformer with a random field": TaggerConfig(embedding=8, encoder=SELF),
+    "tagger, back to front": TaggerConfig(embedding=5, hidden=3, encoder=UnidirectionalConfig()),
     "tagger, bottom both ways": TaggerConfig(
         embedding=5, hidden=3, layers=2, encoder=BottomBidirectionalConfig(residual_from=0)
     ),
@@ -68,6 +114,15 @@ WRITING: dict[str, ModelConfig] = {
         )
         for parts in (1, 2, 3)
     },
+    **{
+        f"attentive language model, {score.kind}": AttentiveLanguageConfig(
+            embedding=5, hidden=6, parts=2, window=3, score=score
+        )
+        for score in (DotConfig(), GeneralConfig(), GaussianConfig())
+    },
+    "attentive language model, tied": AttentiveLanguageConfig(
+        embedding=3, hidden=6, parts=2, window=1, cell="gru", score=DotConfig(), tied=True
+    ),
     "transformer language model": TransformerLanguageConfig(size=12, layers=2, heads=3, feed_forward=10, longest=40),
     "transformer language model, rotary": TransformerLanguageConfig(
         size=12, layers=2, heads=3, feed_forward=10, positions="rotary", norm="post", tied=False
@@ -240,9 +295,149 @@ def test_a_batch_without_ends_holds_the_answers_alone(model: Model, sources: Pai
 
 
 def test_saving_and_loading_gives_the_same_output(name: str, model: Model, sources: Pairs, tmp_path: Path) -> None:
-    blueprint = Blueprint(model=CONFIGS[name], text=TextConfig(target=LabelsConfig()))
+    blueprint = Blueprint(
+        task=of_model(CONFIGS[name].kind), model=CONFIGS[name], text=TextConfig(target=LabelsConfig())
+    )
     text = TextConfig(target=LabelsConfig()).train([("abcdefghi", label) for label in "tuvwxyz"])
     folder.save(tmp_path / "m", configs.as_table(blueprint), text, model, "a card")
     loaded = folder.load(tmp_path / "m").model
     for one, other in zip(find(loaded, sources, SEARCHES["beam"]), find(model, sources, SEARCHES["beam"]), strict=True):
         assert_same(one, other)
+
+
+@pytest.fixture(scope="module")
+def native(name: str, model: Model) -> NativeEngine:
+    engine = by_kernels(CONFIGS[name], model)
+    if engine is None:
+        pytest.skip("the native library was not built")
+    return engine
+
+
+def assert_near(found: list[Hypothesis], expected: list[Hypothesis]) -> None:
+    """Answers that no model would give are many, all as unlikely: of these, there are as many."""
+    assert len(found) == len(expected)
+    found, expected = ([h for h in hypotheses if h.score > NEVER / 2] for hypotheses in (found, expected))
+    assert [h.ids for h in found] == [h.ids for h in expected]
+    for one, other in zip(found, expected, strict=True):
+        assert one.finished == other.finished
+        assert one.score == pytest.approx(other.score, abs=1e-4)
+        np.testing.assert_allclose(one.token_scores, other.token_scores, atol=1e-4)
+        assert one.heads.shape == other.heads.shape
+        np.testing.assert_allclose(one.heads, other.heads, atol=1e-4)
+
+
+def test_the_native_engine_finds_what_torch_finds(
+    model: Model, native: NativeEngine, sources: Pairs, search: Search
+) -> None:
+    for found, expected in zip(native.decode(sources, search), find(model, sources, search), strict=True):
+        assert_near(found, expected)
+
+
+def test_the_native_engine_goes_on_after_a_prefix_as_torch_does(
+    model: Model, native: NativeEngine, sources: Pairs, targets: Pairs, search: Search
+) -> None:
+    prefixes = [NO_PREFIX, *(Prefix(tuple(target[: (len(target) + 1) // 2])) for target in targets[1:])]
+    torches = TorchEngine(model).decode(sources, search, prefixes)
+    for found, expected in zip(native.decode(sources, search, prefixes), torches, strict=True):
+        assert_near(found, expected)
+
+
+def test_the_native_engine_scores_given_words_as_torch_does(
+    model: Model, native: NativeEngine, sources: Pairs, targets: Pairs
+) -> None:
+    ended = [[*target, EOS] for target in targets]
+    assert_near(native.forced(sources, ended), TorchEngine(model).forced(sources, ended))
+
+
+def test_neighbors_and_threads_change_nothing(native: NativeEngine, sources: Pairs, search: Search) -> None:
+    native.threads, native.rows = 2, 7
+    together = list(native.decode(sources * 3, search))
+    native.threads, native.rows = 1, 64
+    for number, source in enumerate(sources * 3):
+        (alone,) = native.decode([source], search)
+        assert_near(together[number], alone)
+
+
+def test_who_asks_while_others_are_answered_gets_the_same(native: NativeEngine, sources: Pairs, search: Search) -> None:
+    continuous = native.continuous()
+    asked = [continuous.ask([source], search, [NO_PREFIX]) for source in sources]
+    answers: dict[int, list[list[Hypothesis]]] = {}
+    while len(answers) < len(asked):
+        assert select.select([continuous.heard], [], [], 60)[0], "no answer"
+        answers |= {event.number: continuous.hypotheses(event) for event in continuous.collect()}
+    continuous.close()
+    for number, source in zip(asked, sources, strict=True):
+        (expected,) = native.decode([source], search)
+        (found,) = answers[number]
+        assert_near(found, expected)
+
+
+def assert_same_steps(found: tuple[Step, ...], expected: tuple[Step, ...]) -> None:
+    assert len(found) == len(expected)
+    for one, other in zip(found, expected, strict=True):
+        for a, b in zip(one.branches, other.branches, strict=True):
+            assert (a.parent, a.id) == (b.parent, b.id)
+            assert a.score == pytest.approx(b.score, abs=1e-4)
+            assert len(a.candidates) == len(b.candidates)
+            ours, theirs = ([c for c in branch.candidates if c.log_probability > NEVER / 2] for branch in (a, b))
+            assert [c.id for c in ours] == [c.id for c in theirs]
+            np.testing.assert_allclose(*([c.log_probability for c in part] for part in (ours, theirs)), atol=1e-4)
+            for x, y in ((a.energies, b.energies), (a.weights, b.weights), (a.context_norms, b.context_norms)):
+                assert (x is None) == (y is None)
+                if x is not None and y is not None:
+                    assert x.shape == y.shape
+                    np.testing.assert_allclose(x, y, atol=1e-4, rtol=1e-4)
+        assert len(one.continuations) == len(other.continuations)
+        ways, others = ([c for c in step.continuations if c.score > NEVER / 2] for step in (one, other))
+        assert [(c.branch, c.id, c.fate) for c in ways] == [(c.branch, c.id, c.fate) for c in others]
+        for number in ("log_probability", "score"):
+            np.testing.assert_allclose(*([getattr(c, number) for c in part] for part in (ways, others)), atol=1e-4)
+
+
+def test_both_engines_show_the_same_steps(model: Model, native: NativeEngine, sources: Pairs, search: Search) -> None:
+    found, hypotheses = native.trace(sources[0], search, 4)
+    expected, _ = TorchEngine(model).trace(sources[0], search, 4)
+    assert_same_steps(found, expected)
+    (said,) = native.decode(sources[:1], search)
+    assert_near(hypotheses, said)
+
+
+def test_both_engines_show_the_same_way_along_given_words(
+    model: Model, native: NativeEngine, sources: Pairs, targets: Pairs
+) -> None:
+    for source, target in zip(sources, targets, strict=True):
+        found, one = native.trace(source, Greedy(), 4, target=[*target, EOS])
+        expected, other = TorchEngine(model).trace(source, Greedy(), 4, target=[*target, EOS])
+        assert_same_steps(found, expected)
+        assert_near(one, other)
+
+
+@pytest.mark.parametrize("name", READING, indirect=True)
+def test_both_engines_show_the_states_of_the_encoder(
+    name: str, model: Model, native: NativeEngine, sources: Pairs
+) -> None:
+    found, expected = native.states(sources[0]), TorchEngine(model).states(sources[0])
+    assert found is not None
+    assert expected is not None
+    np.testing.assert_allclose(found, expected, atol=1e-4)
+
+
+@torch.no_grad()
+def test_products_in_bytes_say_what_torch_says_of_the_same_weights(
+    name: str, model: Model, sources: Pairs, targets: Pairs
+) -> None:
+    """Torch reads the bytes as floats; beside the rounding of what is multiplied, nothing else differs."""
+    stored = in_bytes({key: tensor.numpy() for key, tensor in model.state_dict().items()})
+    scaled = {
+        key: torch.from_numpy(stored[key] * stored[key + ".scale"][:, None] if tensor.ndim == 2 else stored[key])
+        for key, tensor in model.state_dict().items()
+    }
+    rounded = CONFIGS[name].build(13, V).eval()
+    rounded.load_state_dict(scaled)
+    if not library.available():
+        pytest.skip("the native library was not built")
+    settings = flattened({"model": configs.as_table(CONFIGS[name]), "vocabulary": {"source": 13, "target": V}})
+    ended = [[*target, EOS] for target in targets]
+    by_bytes = NativeEngine(settings, stored).forced(sources, ended)
+    for one, other in zip(by_bytes, TorchEngine(rounded).forced(sources, ended), strict=True):
+        np.testing.assert_allclose(one.token_scores, other.token_scores, atol=0.2)

@@ -26,19 +26,26 @@ from regarde.folder.loading import EngineName
 from regarde.folder.model import Blueprint
 from regarde.folder.precision import in_bytes
 from regarde.models import (
+    AttentiveLanguageConfig,
     BahdanauConfig,
     ChoConfig,
+    ClassifierConfig,
     ConditionalConfig,
     GNMTConfig,
     LuongConfig,
     ModelConfig,
+    RecurrentLanguageConfig,
     SutskeverConfig,
+    TaggerConfig,
     TransformerConfig,
+    TransformerLanguageConfig,
 )
+from regarde.models.transformer import SelfAttentiveConfig
 from regarde.native import library
 from regarde.native.settings import flattened
 from regarde.search import Beam, Greedy, Rules
 from regarde.search.settings import Prefix
+from regarde.tasks import of_model
 from regarde.text import EOS, TextConfig
 from regarde.training.step import seeded
 from regarde.translation import Translation
@@ -54,6 +61,12 @@ MODELS: dict[str, ModelConfig] = {
     "luong": LuongConfig(embedding=5, hidden=6, layers=2),
     "gnmt": GNMTConfig(embedding=5, hidden=6, layers=3, start="project"),
     "transformer": TransformerConfig(size=8, layers=2, heads=2, feed_forward=10, tying="two-way"),
+    "classifier": ClassifierConfig(embedding=5, hidden=3, size=7, queries=2),
+    "classifier by the mean": ClassifierConfig(embedding=5, hidden=3, pooling="mean"),
+    "tagger": TaggerConfig(embedding=8, encoder=SelfAttentiveConfig(heads=2, feed_forward=6)),
+    "recurrent-lm": RecurrentLanguageConfig(embedding=6, hidden=6, tied=True),
+    "attentive-lm": AttentiveLanguageConfig(embedding=5, hidden=6, parts=2, window=2),
+    "transformer-lm": TransformerLanguageConfig(size=8, layers=2, heads=2, feed_forward=10, longest=30),
 }
 SIZES = {"source": 9, "target": 11}
 
@@ -90,10 +103,11 @@ def test_a_changed_setting_is_refused_by_both_engines_or_gives_the_same_answer(n
             for parameter in model.parameters():
                 parameter.uniform_(-1, 1)
     run = tmp_path / "model"
-    folder.save(run, configs.as_table(Blueprint(model=MODELS[name])), text, model, "a card")
+    blueprint = Blueprint(task=of_model(MODELS[name].kind), model=MODELS[name])
+    folder.save(run, configs.as_table(blueprint), text, model, "a card")
     draw = random.Random(1)
     for _ in range(30):
-        tables = configs.as_table(Blueprint(model=MODELS[name]))
+        tables = configs.as_table(blueprint)
         table = _inner(tables["model"], draw)
         key = draw.choice(sorted(key for key, value in table.items() if not isinstance(value, dict)))
         known = [False, "lstm", "sparsemax", "torch", "current", "two-way", "none", "pre", "rotary", table[key]]

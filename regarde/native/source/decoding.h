@@ -140,7 +140,7 @@ inline void table_bring(const float *weights, const float *values, int64_t apart
 
 // One word looks at `count` of them in each of `heads`: keys and values, `apart` from each other, lie anywhere.
 inline void table_look(const float *q, const float *const *kept, int64_t count, int64_t heads, int64_t C, int64_t apart,
-                       float scale, float *scores, float *out) {
+                       float scale, float *scores, float *out, float *weights) {
   for (int64_t n = 0; n < heads; n++) {
     const int64_t first = n * C;
     float top = -INFINITY;
@@ -161,6 +161,8 @@ inline void table_look(const float *q, const float *const *kept, int64_t count, 
     }
     const float share = 1 / sum<float>(sums);
     brought(scores, [&](int64_t s) { return kept[s] + apart + first; }, count, C, share, out + first);
+    if (!weights) continue;
+    FOR_LANES(float, s, left, count) store<float>(weights + n * count + s, load<float>(scores + s, left) * share, left);
   }
 }
 

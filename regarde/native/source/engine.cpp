@@ -7,7 +7,8 @@
 
 #include "engine/continuous.h"
 #include "engine/ensemble.h"
-#include "engine/transformer.h"
+#include "engine/language.h"
+#include "engine/reading.h"
 
 #define EXPORT extern "C" __attribute__((visibility("default")))
 
@@ -32,6 +33,11 @@ std::unique_ptr<engine::Model> build(const engine::Folder &folder) {
   if (kind == "luong") return std::make_unique<engine::Luong>(folder);
   if (kind == "gnmt") return std::make_unique<engine::Gnmt>(folder);
   if (kind == "transformer") return std::make_unique<engine::Transformer>(folder);
+  if (kind == "classifier") return std::make_unique<engine::Classifier>(folder);
+  if (kind == "tagger") return std::make_unique<engine::Tagger>(folder);
+  if (kind == "recurrent-lm") return std::make_unique<engine::RecurrentLanguage>(folder);
+  if (kind == "attentive-lm") return std::make_unique<engine::AttentiveLanguage>(folder);
+  if (kind == "transformer-lm") return std::make_unique<engine::TransformerLanguage>(folder);
   throw engine::Unknown("a model of kind " + kind);
 }
 
@@ -39,7 +45,7 @@ std::unique_ptr<engine::Model> build(const engine::Folder &folder) {
 bool about_training(const std::string &path) {
   for (const char *known :
        {"model.dropout", "model.self_attention_dropout", "model.init", "model.variational", "model.footnote_14",
-        "model.longest", "model.attention.dropout", "model.attention.noise", "model.attention.score.identity"})
+        "model.longest", "model.encoder.longest", "model.attention.dropout", "model.attention.noise", "model.attention.score.identity"})
     if (path == known) return true;
   return false;
 }
@@ -224,7 +230,8 @@ EXPORT void *continuous_next(void *handle, int64_t *number, int64_t *kind) {
   return event.answer.release();
 }
 
-EXPORT void engine_shape(void *handle, int64_t *layers, int64_t *heads) {
-  const auto *made = static_cast<Engine *>(handle);
-  *layers = made->model->layers, *heads = made->model->heads;
+// Of attention: layers, heads, whether a trace has energies, whether it is over the words said.
+EXPORT void engine_shape(void *handle, int64_t *found) {
+  const engine::Model &model = *static_cast<Engine *>(handle)->model;
+  found[0] = model.layers, found[1] = model.heads, found[2] = model.scored, found[3] = model.looks_back;
 }

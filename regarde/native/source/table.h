@@ -28,9 +28,10 @@ struct Table {
   void (*dots)(const float *q, const float *keys, int64_t apart, int64_t S, int64_t A, float scale, float *scores);
   void (*softmax)(float *scores, const uint8_t *allowed, int64_t S);
   void (*bring)(const float *weights, const float *values, int64_t apart, int64_t S, int64_t C, float *context);
-  // one word against `count` others in all heads; values lie `apart` from their keys; scores (count) are scratch
+  // one word against `count` others in all heads; values lie `apart` from their keys; scores (count) are scratch;
+  // weights: null, or where they go (heads, count)
   void (*look)(const float *q, const float *const *kept, int64_t count, int64_t heads, int64_t C, int64_t apart,
-               float scale, float *scores, float *out);
+               float scale, float *scores, float *out, float *weights);
   void (*add)(float *x, const float *y, int64_t count);
   void (*norm)(const float *x, const float *gain, const float *bias, int64_t D, float *y);
   float (*log_sum_exp)(const float *x, int64_t count);

@@ -165,26 +165,35 @@ struct Attention {
     }
   }
 
-  // Remember states (S, D).
-  void remember(int64_t S, const float *states, Memory &memory) const {
+  // Contexts are of other vectors than what is compared, of this size.
+  void bring_others(int64_t size) {
+    if (several && size != D) throw Unknown("several heads over vectors of another size");
+    width = size;
+  }
+
+  // Remember states (S, D), and values (S, width) where they are not the states.
+  void remember(int64_t S, const float *states, Memory &memory, const float *values = nullptr) const {
     memory.mask.assign(S, 1);
     if (!attend_eos && S > 1) memory.mask[S - 1] = 0;
-    memory.width = D / N;
+    memory.width = width / N;
+    if (!values) values = states;
     if (!several) {
       memory.keys.resize(S * score.width);
       score.keys(S, states, D, memory.keys.data());
-      memory.values.assign(states, states + S * D);
+      memory.values.assign(values, values + S * width);
       return;
     }
     const int64_t C = D / N, both = W_kv.N, brought = both - D;  // a score that looks at no keys has none
-    Floats projected(S * both), one(S * C);
+    Floats projected(S * both), others, one(S * C);
     W_kv(S, states, D, projected.data(), both);
+    if (values != states) W_kv(S, values, D, (others.resize(S * both), others.data()), both);
+    const float *from = others.empty() ? projected.data() : others.data();
     memory.keys.resize(N * S * score.width);
     memory.values.resize(N * S * C);
     for (int64_t n = 0; n < N; n++) {
       for (int64_t s = 0; s < S; s++) {
         if (brought) std::memcpy(&one[s * C], &projected[s * both + n * C], sizeof(float) * C);
-        std::memcpy(&memory.values[(n * S + s) * C], &projected[s * both + brought + n * C], sizeof(float) * C);
+        std::memcpy(&memory.values[(n * S + s) * C], from + s * both + brought + n * C, sizeof(float) * C);
       }
       score.keys(S, one.data(), C, memory.keys.data() + n * S * score.width);
     }

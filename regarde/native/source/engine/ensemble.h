@@ -16,11 +16,12 @@ struct Ensemble : Model {
   Ensemble(const Table *table, const std::vector<Model *> &members, const std::vector<int64_t> &offsets)
       : table(table), members(members) {
     if (members.empty() || members.size() != offsets.size()) throw Unknown("an ensemble of no models");
-    V = members[0]->V, source_words = members[0]->source_words;
+    V = members[0]->V, source_words = members[0]->source_words, looks_back = members[0]->looks_back;
     const int64_t latest = *std::max_element(offsets.begin(), offsets.end());
     for (size_t m = 0; m < members.size(); m++) {
       if (members[m]->V != V || members[m]->source_words != source_words)
         throw Unknown("an ensemble of models with other words");
+      if (members[m]->looks_back != members[0]->looks_back) throw Unknown("an ensemble of models with other sources");
       state_width += members[m]->state_width;
       waits.push_back(latest - offsets[m]);
       if (members[m]->layers) layers = heads = 1;
@@ -110,7 +111,7 @@ struct Ensemble : Model {
 
   // The mean over the members with attention, each reduced to one head, of those that speak yet.
   void look(const Row &row) const {
-    const int64_t S = row.sentence->S();
+    const int64_t S = columns(*row.sentence, row.t);
     float *mean = weights(row, row.t, row.slot, 0), speaking = 0;
     std::fill(mean, mean + S, 0.0f);
     for (size_t m = 0; m < members.size(); m++) {

@@ -94,6 +94,11 @@ struct Folder {
     if (given.empty() || end != given.size()) throw Unknown(path + " = " + given);
     return found;
   }
+  // Settings whose paths begin so, which nothing depends on here.
+  void ignore(const string &beginning) const {
+    for (const auto &setting : settings)
+      if (setting.first.compare(0, beginning.size(), beginning) == 0) asked.insert(setting.first);
+  }
   bool yes(const string &path) const { return choice(path, {"true", "false"}) == "true"; }
   bool has(const string &name) const { return tensors.count(name) > 0; }
   // Of so many axes, and of these sizes where they are not -1: whatever was built relies on it.
@@ -123,6 +128,16 @@ struct Folder {
     if (found.columns > LONGEST_IN_BYTES) throw Unknown("a tensor " + name + " of that shape in bytes");
     found.scales = floats(name + ".scale", {found.rows});
     found.bytes = static_cast<const int8_t *>(given.data);
+    return found;
+  }
+  // A matrix row by row, in floats; where shapes alone are tried, nothing.
+  Floats dense(const string &name, int64_t rows, int64_t columns) const {
+    const Matrix given = matrix(name, rows, columns);
+    if (given.floats) return Floats(given.floats, given.floats + rows * columns);
+    if (!given.bytes) return {};
+    Floats found(rows * columns);
+    for (int64_t i = 0; i < rows * columns; i++)
+      found[i] = given.scales[i / columns] * static_cast<float>(given.bytes[i]);
     return found;
   }
   // A tensor of one axis; where shapes alone are tried, nothing.

@@ -17,6 +17,8 @@
 
 namespace engine {
 
+enum Control : int64_t { PAD, UNK, BOS, EOS, CONTROLS };  // as in text/tokenizers.py; and how many there are
+
 // y = W x + b, for many x at once; in floats, or in bytes where the folder says so.
 struct Linear {
   const Table *table = nullptr;
@@ -270,15 +272,17 @@ struct Sentence {
   std::vector<int64_t> ids;  // EOS at the end
   std::vector<Memory> memory;
   Floats summary;               // of models without attention
-  std::vector<Floats> weights;  // of each step: slots x layers x heads x S
+  std::vector<Floats> weights;  // of each step: slots x layers x heads x columns
   std::vector<Floats> cache;    // of each step: slots x what the model keeps of a word
   std::vector<int64_t> words;     // what it may say, in order; empty: everything
   Linear vocabulary;              // of these words alone
   std::vector<Sentence> members;  // of an ensemble, each member's own
   bool wide = false;              // several hypotheses are to come: what they share pays
+  bool greedy = false;            // the likeliest answer is wanted, and so
+  std::vector<int64_t> best;      // it is here without its EOS, where the model can tell
   bool watched = false;           // a trace was asked for, and so
   Floats states;                  // the encoder's (S x their width), and of this step alone
-  Floats energies, norms;         // what is weighed (slots x layers x heads x S), lengths of contexts (slots x layers)
+  Floats energies, norms;         // what is weighed (slots x layers x heads x columns), lengths of contexts (slots x layers)
   const Interventions *interventions = nullptr;  // where attention is told where to look
   int64_t S() const { return static_cast<int64_t>(ids.size()); }
 };
@@ -293,6 +297,8 @@ struct Row {
 // A model: any number of sentences in, then any number of rows a step on.
 struct Model {
   int64_t state_width = 0, layers = 0, heads = 0, cache_width = 0, V = 0, source_words = 0;
+  bool looks_back = false;  // attention is over the words said so far, BOS first, and not over the source
+  bool scored = true;       // attention weighs scores, which a trace shows as energies
   virtual ~Model() = default;
   // Remember the sentences, and write the first states (count, state_width).
   virtual void encode(const std::vector<Sentence *> &sentences, float *states) const = 0;
@@ -318,21 +324,24 @@ struct Model {
       sentence.vocabulary(after - first, x + first * x_apart, x_apart, logits + first * V, V);
     }
   }
+  // What attention may look at in a step.
+  int64_t columns(const Sentence &sentence, int64_t step) const { return looks_back ? step + 1 : sentence.S(); }
   // Room for what a step of so many hypotheses leaves behind.
   virtual void make_room(Sentence &sentence, int64_t live) const {
-    sentence.weights.emplace_back(live * layers * heads * sentence.S());
+    const int64_t size = live * layers * heads * columns(sentence, static_cast<int64_t>(sentence.weights.size()));
+    sentence.weights.emplace_back(size);
     sentence.cache.emplace_back(live * cache_width);
     if (!sentence.watched) return;
-    sentence.energies.assign(live * layers * heads * sentence.S(), 0.0f);
+    sentence.energies.assign(size, 0.0f);
     sentence.norms.assign(live * layers, 0.0f);
   }
   float *weights(const Row &row, int64_t step, int64_t slot, int64_t layer) const {
-    return row.sentence->weights[step].data() + (slot * layers + layer) * heads * row.sentence->S();
+    return row.sentence->weights[step].data() + (slot * layers + layer) * heads * columns(*row.sentence, step);
   }
   // Null where nobody watches.
   float *energies(const Row &row, int64_t layer) const {
     if (!row.sentence->watched) return nullptr;
-    return row.sentence->energies.data() + (row.slot * layers + layer) * heads * row.sentence->S();
+    return row.sentence->energies.data() + (row.slot * layers + layer) * heads * columns(*row.sentence, row.t);
   }
 };
 

@@ -12,8 +12,6 @@
 
 namespace engine {
 
-enum Control { PAD, UNK, BOS, EOS };  // as in text/vocabulary.py
-
 // For each source word, what its translations are made of; and what those of any sentence are.
 struct Shortlist {
   std::vector<int64_t> frequent, starts, ids;  // those of source word w: ids[starts[w]] to ids[starts[w + 1]]
@@ -85,6 +83,7 @@ class Search {
     one->sample = number % samples();
     one->sentence.number = source;
     one->sentence.wide = width() > 1;
+    one->sentence.greedy = request.kind == GREEDY && !prefix_length(source);
     one->sentence.watched = request.watched > 0;
     if (request.masked) one->sentence.interventions = &interventions;
     one->sentence.ids.assign(request.ids + request.starts[source], request.ids + request.starts[source + 1]);
@@ -106,7 +105,8 @@ class Search {
   std::vector<Candidate> advance(Active &one, float *logits) {
     std::vector<Candidate> ranked;
     const int64_t V = model.choices(one.sentence);
-    if (one.sentence.watched) one.record.begin(one.live);
+    if (one.sentence.watched) one.record.begin(one.live, model.columns(one.sentence, one.t));
+    if (!one.sentence.best.empty()) one.longest = std::max(one.longest, length(one.sentence.best) + 1);
     Floats sums(one.live);
     float likeliest = -INFINITY;  // word of this step, whichever hypothesis it follows
     for (int64_t slot = 0; slot < one.live; slot++) {
@@ -194,6 +194,8 @@ class Search {
     return request.prefix_starts ? request.prefix_starts[number + 1] - request.prefix_starts[number] : 0;
   }
 
+  static int64_t length(const std::vector<int64_t> &words) { return static_cast<int64_t>(words.size()); }
+
   const int64_t *prefix(int64_t number) const { return request.prefix_ids + request.prefix_starts[number]; }
 
   // Candidates speak of a sentence's choices until their words are looked up.
@@ -213,8 +215,8 @@ class Search {
   // What may not be said now.
   void forbid(const Active &one, float *x) const {
     const int64_t number = one.sentence.number, prefixed = prefix_length(number);
-    if (one.t < prefixed) {
-      const int64_t word = place(one.sentence, prefix(number)[one.t]);
+    if (one.t < prefixed || one.t < length(one.sentence.best)) {
+      const int64_t word = place(one.sentence, prefixed ? prefix(number)[one.t] : one.sentence.best[one.t]);
       const float kept = x[word];
       std::fill(x, x + model.choices(one.sentence), -INFINITY);
       x[word] = kept;
@@ -235,7 +237,7 @@ class Search {
 
   // One hypothesis before it goes on: where it comes from, where it looks, what it might say.
   void watch(Active &one, int64_t slot, const float *x, float all) const {
-    const int64_t t = one.t, L = model.layers, size = L * model.heads * one.sentence.S();
+    const int64_t t = one.t, L = model.layers, size = L * model.heads * model.columns(one.sentence, t);
     std::vector<Candidate> likeliest;
     rank(x, model.choices(one.sentence), all, 0, slot, request.watched, -INFINITY, likeliest);
     name(one.sentence, likeliest);
@@ -380,7 +382,7 @@ class Search {
 
   // Called when one.t counts the word of the candidate, but path and words do not hold it yet.
   Hypothesis hypothesis(const Active &one, const Candidate &c) const {
-    const int64_t T = one.t, S = one.sentence.S(), L = model.layers, N = model.heads;
+    const int64_t T = one.t, S = model.columns(one.sentence, T - 1), L = model.layers, N = model.heads;
     Hypothesis h;
     h.S = S;
     h.ids.assign(one.words.begin() + c.row * (T - 1), one.words.begin() + (c.row + 1) * (T - 1));
@@ -389,10 +391,10 @@ class Search {
     h.token_scores.push_back(c.token_score);
     h.heads.resize(L * N * T * S);
     for (int64_t t = 0; t < T; t++) {
-      const int64_t slot = t == T - 1 ? c.row : one.path[c.row * (T - 1) + t];
-      const float *from = one.sentence.weights[t].data() + slot * L * N * S;
+      const int64_t slot = t == T - 1 ? c.row : one.path[c.row * (T - 1) + t], own = model.columns(one.sentence, t);
+      const float *from = one.sentence.weights[t].data() + slot * L * N * own;
       for (int64_t ln = 0; ln < L * N; ln++)
-        std::memcpy(&h.heads[(ln * T + t) * S], from + ln * S, sizeof(float) * S);
+        std::memcpy(&h.heads[(ln * T + t) * S], from + ln * own, sizeof(float) * own);
     }
     h.finished = request.kind == FORCED || c.word == EOS;
     h.score = c.score;

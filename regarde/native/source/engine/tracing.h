@@ -19,16 +19,16 @@ enum Fate : int64_t { KEPT, FINISHED, PRUNED, CUT };  // as in search/trace.py
 // Two streams, read side by side.
 struct Record {
   int64_t steps = 0;
-  // of each step: its branches; of each of them its parent (-1 for none), the word it said last, its candidates and
+  // of each step: its branches, and S, what attention may look at; of each of them its parent (-1 for none), the word it said last, its candidates and
   // their ids; then how many continuations; of each its branch, word and fate
   std::vector<int64_t> numbers;
   // of each branch: its score, its candidates' scores, energies (L, N, S), weights (L, N, S), norms of contexts (L); of
   // each continuation: the score of its word, and of all of it
   Floats reals;
 
-  void begin(int64_t branches) {
+  void begin(int64_t branches, int64_t S) {
     steps++;
-    numbers.push_back(branches);
+    numbers.insert(numbers.end(), {branches, S});
   }
   void branch(int64_t parent, int64_t word, float score, const std::vector<Candidate> &candidates) {
     numbers.insert(numbers.end(), {parent, word, static_cast<int64_t>(candidates.size())});

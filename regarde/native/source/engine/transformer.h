@@ -21,17 +21,19 @@ struct Positions {
   enum Kind { sinusoidal, learned, rotary } kind = sinusoidal;
   Embedding places;
   Positions() = default;
-  Positions(const Folder &folder, const string &name, int64_t D) {
-    const string chosen = folder.choice("model.positions", {"sinusoidal", "learned", "rotary"});
+  // Of a model of size D with heads of size C; settings under `path`.
+  Positions(const Folder &folder, const string &name, const string &path, int64_t D, int64_t C) {
+    const string chosen = folder.choice(path + ".positions", {"sinusoidal", "learned", "rotary"});
     kind = chosen == "learned" ? learned : chosen == "rotary" ? rotary : sinusoidal;
-    if (kind == learned) places = Embedding(folder, name + ".where", D);
-  }
-  // sin and cos of each pair's angle, side by side: those of early positions are kept.
-  void prepare(int64_t n) {
-    size = n;
-    kept.resize(kind == learned ? 0 : KEPT * n);
-    for (int64_t position = 0; position < static_cast<int64_t>(kept.size()) / n; position++)
-      compute(position, &kept[position * n]);
+    size = kind == rotary ? C : D;
+    if (kind == learned) {
+      places = Embedding(folder, name + ".where", D);
+      folder.agree(path + ".longest", places.count);
+    } else if (size % 2) {
+      throw Unknown("positions of an odd size");
+    } else {
+      prepare();
+    }
   }
   void place(float *x, int64_t position, int64_t D) const {
     if (kind == rotary) return;
@@ -59,6 +61,11 @@ struct Positions {
   static constexpr int64_t KEPT = 256;
   int64_t size = 0;
   Floats kept;
+  // sin and cos of each pair's angle, side by side: those of early positions are kept.
+  void prepare() {
+    kept.resize(KEPT * size);
+    for (int64_t position = 0; position < KEPT; position++) compute(position, &kept[position * size]);
+  }
   void compute(int64_t position, float *wave) const {
     for (int64_t j = 0; j < size; j += 2) {
       const float slow = std::pow(10000.0f, static_cast<float>(j) / static_cast<float>(size));
@@ -77,8 +84,8 @@ struct Entry {
   Embedding embedding;
   Positions positions;
   Entry() = default;
-  Entry(const Folder &folder, const string &name, const string &words)
-      : embedding(folder, words), positions(folder, name, embedding.size) {}
+  Entry(const Folder &folder, const string &name, const string &path, const string &words, int64_t D, int64_t C)
+      : embedding(folder, words, D), positions(folder, name, path, D, C) {}
   void operator()(int64_t id, int64_t position, float *x) const {
     const int64_t D = embedding.size;
     const float scale = static_cast<float>(std::sqrt(static_cast<double>(D)));
@@ -95,16 +102,19 @@ struct Block {
   bool pre = false;
   const Table *table = nullptr;
 
-  Block(const Folder &folder, const string &name, bool decoder, int64_t D, int64_t heads) : table(folder.table) {
+  // Settings under `path`; `crossing` is where it looks at a source too.
+  Block(const Folder &folder, const string &name, const string &path, int64_t D, int64_t heads, bool crossing)
+      : table(folder.table) {
     W_qkv = Linear(folder, name + ".attention.W_qkv", D, 3 * D), W_o = Linear(folder, name + ".attention.W_o", D, D);
     W_1 = Linear(folder, name + ".feed_forward.W_1", D, -1, true);
     W_2 = Linear(folder, name + ".feed_forward.W_2", W_1.N, D, true);
+    folder.agree(path + ".feed_forward", W_1.N);
     attention_norm = Norm(folder, name + ".around_attention.norm", D);
     feed_norm = Norm(folder, name + ".around_feed_forward.norm", D);
-    pre = folder.choice("model.norm", {"pre", "post"}) == "pre";
-    if (!decoder) return;
+    pre = folder.choice(path + ".norm", {"pre", "post"}) == "pre";
+    if (!crossing) return;
     cross_norm = Norm(folder, name + ".around_cross.norm", D);
-    cross = Attention(folder, name + ".cross", "model.attention", D, D, heads);
+    cross = Attention(folder, name + ".cross", path + ".attention", D, D, heads);
   }
   int64_t D() const { return W_o.N; }
 
@@ -130,66 +140,38 @@ struct Block {
   }
 };
 
-struct Transformer : Model {
-  const Table *table;
-  int64_t D, N, C;  // model size, heads of self-attention, their size
-  Entry source, target;
-  std::vector<Block> reading, writing;
-  Norm read_norm, written_norm;
-  Linear vocabulary;
-  bool pre;
+// The encoder or the decoder: words and their places, blocks, and the norm above them where norms come first.
+struct Side {
+  const Table *table = nullptr;
+  int64_t D = 0, N = 0, C = 0;  // model size, heads of self-attention, their size
+  Entry entry;
+  std::vector<Block> blocks;
+  Norm norm;
 
-  // One table of embeddings for both sides, which is saved once.
-  static bool shared(const Folder &folder) {
-    return folder.choice("model.tying", {"none", "two-way", "three-way"}) == "three-way";
+  Side() = default;
+  // Tensors under `name`, settings under `path`, the table of `words`.
+  Side(const Folder &folder, const string &name, const string &path, const string &words, int64_t D_, bool crossing)
+      : table(folder.table), D(D_), N(folder.number(path + ".heads")), C(N > 0 ? D / N : 0) {
+    if (D < 1 || N < 1 || D % N) throw Unknown("a Transformer of such sizes");
+    entry = Entry(folder, name + ".entry", path, words, D, C);
+    for (string block = name + ".blocks.0"; folder.has(block + ".attention.W_o.weight");
+         block = name + ".blocks." + std::to_string(blocks.size()))
+      blocks.emplace_back(folder, block, path, D, N, crossing);
+    if (blocks.empty()) throw Unknown("a Transformer without layers");
+    if (blocks[0].pre) norm = Norm(folder, name + ".norm", D);
   }
+  int64_t depth() const { return static_cast<int64_t>(blocks.size()); }
+  // What is kept of a word: keys and values of each layer.
+  int64_t cache_width() const { return depth() * 2 * D; }
 
-  explicit Transformer(const Folder &folder)
-      : table(folder.table), D(folder.number("model.size")), N(folder.number("model.heads")), C(N > 0 ? D / N : 0),
-        source(folder, "encoder.entry", shared(folder) ? "decoder.entry.embed" : "encoder.entry.embed"),
-        target(folder, "decoder.entry", "decoder.entry.embed"),
-        pre(folder.word("model.norm") == "pre") {
-    if (D < 1 || N < 1 || D % N || source.embedding.size != D || target.embedding.size != D)
-      throw Unknown("a Transformer of such sizes");
-    if (shared(folder)) source.embedding = target.embedding;
-    if (source.positions.kind == Positions::sinusoidal && D % 2) throw Unknown("positions of an odd size");
-    if (source.positions.kind == Positions::rotary && C % 2) throw Unknown("positions of an odd size");
-    for (Positions *side : {&source.positions, &target.positions})
-      side->prepare(side->kind == Positions::rotary ? C : D);
-    for (int i = 0; folder.has("encoder.blocks." + std::to_string(i) + ".attention.W_o.weight"); i++)
-      reading.emplace_back(folder, "encoder.blocks." + std::to_string(i), false, D, N);
-    for (int i = 0; folder.has("decoder.blocks." + std::to_string(i) + ".attention.W_o.weight"); i++)
-      writing.emplace_back(folder, "decoder.blocks." + std::to_string(i), true, D, N);
-    if (writing.empty()) throw Unknown("a Transformer without layers");
-    folder.agree("model.layers", static_cast<int64_t>(reading.size()));
-    const int64_t own_layers = folder.number("model.decoder_layers", 0);
-    if (static_cast<size_t>(own_layers) != writing.size() && (own_layers || writing.size() != reading.size()))
-      throw Unknown("weights of other sizes than model.decoder_layers");
-    folder.agree("model.feed_forward", writing[0].W_1.N);
-    if (source.positions.kind == Positions::learned) folder.agree("model.longest", source.positions.places.count);
-    if (pre) read_norm = Norm(folder, "encoder.norm", D), written_norm = Norm(folder, "decoder.norm", D);
-    const bool own = folder.word("model.tying") == "none";
-    vocabulary = Linear(folder, own ? "decoder.vocabulary" : "decoder.entry.embed.table", D, target.embedding.count);
-    layers = static_cast<int64_t>(writing.size()), heads = writing[0].cross.N;
-    cache_width = layers * 2 * D, V = vocabulary.N, source_words = source.embedding.count;
-  }
-
-  // One word against words whose keys and values may lie anywhere.
-  void look(const float *q, const std::vector<const float *> &kept, Floats &scores, float *out) const {
-    scores.resize(kept.size());
-    table->look(q, kept.data(), static_cast<int64_t>(kept.size()), N, C, D, 1 / std::sqrt(static_cast<float>(C)),
-                scores.data(), out);
-  }
-
-  Linear &output() override { return vocabulary; }
-
-  void encode(const Sentences &sentences, float *) const override {
-    const Tokens tokens(sentences);
+  // All words of the sentences at once, each looking at all of its own: (total, D)
+  void read(const Sentences &sentences, const Tokens &tokens, Floats &x) const {
     const int64_t total = tokens.total;
-    Floats x(total * D), seen, y, qkv(total * 3 * D), found(total * D), scores;
+    Floats seen, y, qkv(total * 3 * D), found(total * D), scores;
+    x.resize(total * D);
     for (size_t b = 0; b < sentences.size(); b++)
-      for (int64_t s = 0; s < tokens.lengths[b]; s++) source(sentences[b]->ids[s], s, &x[(tokens.starts[b] + s) * D]);
-    for (const Block &block : reading) {
+      for (int64_t s = 0; s < tokens.lengths[b]; s++) entry(sentences[b]->ids[s], s, &x[(tokens.starts[b] + s) * D]);
+    for (const Block &block : blocks) {
       block.around(block.attention_norm, total, x, seen, y, [&](const float *in, float *out) {
         block.W_qkv(total, in, D, qkv.data(), 3 * D);
         std::vector<const float *> kept;
@@ -198,56 +180,117 @@ struct Transformer : Model {
           float *first = &qkv[tokens.starts[b] * 3 * D];
           kept.clear();
           for (int64_t s = 0; s < S; s++) {
-            source.positions.turn(first + s * 3 * D, s, N, C);
-            source.positions.turn(first + s * 3 * D + D, s, N, C);
+            turn(first + s * 3 * D, s);
             kept.push_back(first + s * 3 * D + D);
           }
-          for (int64_t s = 0; s < S; s++) look(first + s * 3 * D, kept, scores, &found[(tokens.starts[b] + s) * D]);
+          for (int64_t s = 0; s < S; s++)
+            look(first + s * 3 * D, kept, scores, &found[(tokens.starts[b] + s) * D], nullptr);
         }
         block.W_o(total, found.data(), D, out, D);
       });
       block.feed_forward(total, x, seen, y);
     }
-    if (pre) read_norm(total, x.data(), x.data());
+    leave(total, x);
     tokens.show(sentences, x.data(), D);
+  }
+
+  // The rows' last words at their places: (M, D)
+  void enter(const std::vector<Row> &rows, const int64_t *previous, Floats &x) const {
+    x.resize(rows.size() * D);
+    for (size_t i = 0; i < rows.size(); i++) entry(previous[i], rows[i].t, &x[i * D]);
+  }
+  // Self-attention of one layer: each row's last word looks at itself and at those before, whose keys and values are
+  // kept. The weights are those of `model` where it looks back.
+  void recall(const Model &model, const std::vector<Row> &rows, int64_t layer, Floats &x, Floats &seen, Floats &y) const {
+    static thread_local Floats qkv, found, scores;
+    static thread_local std::vector<const float *> kept;
+    const int64_t M = static_cast<int64_t>(rows.size()), width = cache_width();
+    const Block &block = blocks[layer];
+    qkv.resize(M * 3 * D), found.resize(M * D);
+    block.around(block.attention_norm, M, x, seen, y, [&](const float *in, float *out) {
+      block.W_qkv(M, in, D, qkv.data(), 3 * D);
+      for (int64_t i = 0; i < M; i++) {
+        const Row &row = rows[i];
+        float *q = &qkv[i * 3 * D];
+        turn(q, row.t);
+        float *own = row.sentence->cache[row.t].data() + row.slot * width + layer * 2 * D;
+        std::memcpy(own, q + D, sizeof(float) * 2 * D);
+        kept.clear();
+        for (int64_t t = 0; t < row.t; t++)
+          kept.push_back(row.sentence->cache[t].data() + row.path[t] * width + layer * 2 * D);
+        kept.push_back(own);
+        look(q, kept, scores, &found[i * D], model.looks_back ? model.weights(row, row.t, row.slot, layer) : nullptr);
+      }
+      block.W_o(M, found.data(), D, out, D);
+    });
+  }
+  void leave(int64_t M, Floats &x) const {
+    if (norm.D) norm(M, x.data(), x.data());
+  }
+
+ private:
+  // Query and key, which lie side by side.
+  void turn(float *qk, int64_t position) const { entry.positions.turn(qk, position, 2 * N, C); }
+  // One word against words whose keys and values may lie anywhere; weights (N, words), or null.
+  void look(const float *q, const std::vector<const float *> &kept, Floats &scores, float *out, float *weights) const {
+    scores.resize(kept.size());
+    table->look(q, kept.data(), static_cast<int64_t>(kept.size()), N, C, D, 1 / std::sqrt(static_cast<float>(C)),
+                scores.data(), out, weights);
+  }
+};
+
+struct Transformer : Model {
+  Side source, target;
+  Linear vocabulary;
+
+  // One table of embeddings for both sides, which is saved once.
+  static bool shared(const Folder &folder) {
+    return folder.choice("model.tying", {"none", "two-way", "three-way"}) == "three-way";
+  }
+
+  explicit Transformer(const Folder &folder)
+      : source(folder, "encoder", "model", shared(folder) ? "decoder.entry.embed" : "encoder.entry.embed",
+               folder.number("model.size"), false),
+        target(folder, "decoder", "model", "decoder.entry.embed", folder.number("model.size"), true) {
+    if (shared(folder)) source.entry.embedding = target.entry.embedding;
+    folder.agree("model.layers", source.depth());
+    const int64_t own_layers = folder.number("model.decoder_layers", 0);
+    if (own_layers != target.depth() && (own_layers || target.depth() != source.depth()))
+      throw Unknown("weights of other sizes than model.decoder_layers");
+    const bool own = folder.word("model.tying") == "none";
+    vocabulary = Linear(folder, own ? "decoder.vocabulary" : "decoder.entry.embed.table", target.D,
+                        target.entry.embedding.count);
+    layers = target.depth(), heads = target.blocks[0].cross.N, cache_width = target.cache_width();
+    V = vocabulary.N, source_words = source.entry.embedding.count;
+  }
+
+  Linear &output() override { return vocabulary; }
+
+  void encode(const Sentences &sentences, float *) const override {
+    const Tokens tokens(sentences);
+    Floats x;
+    source.read(sentences, tokens, x);
     for (size_t b = 0; b < sentences.size(); b++) {
-      sentences[b]->memory.resize(writing.size());
-      for (size_t layer = 0; layer < writing.size(); layer++)
-        writing[layer].cross.remember(tokens.lengths[b], &x[tokens.starts[b] * D], sentences[b]->memory[layer]);
+      sentences[b]->memory.resize(layers);
+      for (int64_t layer = 0; layer < layers; layer++)
+        target.blocks[layer].cross.remember(tokens.lengths[b], &x[tokens.starts[b] * target.D],
+                                            sentences[b]->memory[layer]);
     }
   }
 
   void step(const std::vector<Row> &rows, const int64_t *previous, float *, float *logits) const override {
-    const int64_t M = static_cast<int64_t>(rows.size());
-    static thread_local Floats x, seen, y, qkv, found, scores;
-    static thread_local std::vector<const float *> kept;
-    x.resize(M * D), qkv.resize(M * 3 * D), found.resize(M * D);
-    for (int64_t i = 0; i < M; i++) target(previous[i], rows[i].t, &x[i * D]);
+    const int64_t M = static_cast<int64_t>(rows.size()), D = target.D;
+    static thread_local Floats x, seen, y;
+    target.enter(rows, previous, x);
     for (int64_t layer = 0; layer < layers; layer++) {
-      const Block &block = writing[layer];
-      block.around(block.attention_norm, M, x, seen, y, [&](const float *in, float *out) {
-        block.W_qkv(M, in, D, qkv.data(), 3 * D);
-        for (int64_t i = 0; i < M; i++) {
-          const Row &row = rows[i];
-          float *q = &qkv[i * 3 * D];
-          target.positions.turn(q, row.t, N, C);
-          target.positions.turn(q + D, row.t, N, C);
-          float *own = row.sentence->cache[row.t].data() + row.slot * cache_width + layer * 2 * D;
-          std::memcpy(own, q + D, sizeof(float) * 2 * D);
-          kept.clear();
-          for (int64_t t = 0; t < row.t; t++)
-            kept.push_back(row.sentence->cache[t].data() + row.path[t] * cache_width + layer * 2 * D);
-          kept.push_back(own);
-          look(q, kept, scores, &found[i * D]);
-        }
-        block.W_o(M, found.data(), D, out, D);
-      });
+      const Block &block = target.blocks[layer];
+      target.recall(*this, rows, layer, x, seen, y);
       block.around(block.cross_norm, M, x, seen, y, [&](const float *in, float *out) {
         block.cross.attend(*this, rows, layer, in, D, out, D);
       });
       block.feed_forward(M, x, seen, y);
     }
-    if (pre) written_norm(M, x.data(), x.data());
+    target.leave(M, x);
     say(rows, vocabulary, x.data(), D, logits);
   }
 };
