@@ -87,7 +87,7 @@ METRICS: dict[MetricName, Metric] = {
 PERPLEXITY = Metric("perplexity", "perplexity", False, digits=3)
 
 
-def judging(name: MetricName | Literal["perplexity"]) -> Metric:
+def judging(name: Literal[MetricName, "perplexity"]) -> Metric:
     """The metric of that name, or perplexity, which is no function of texts."""
     return PERPLEXITY if name == "perplexity" else METRICS[name]
 

@@ -200,7 +200,7 @@ class TrainingConfig:
     valid_pairs: Size = 500  # Pairs translated at each validation; the loss is that of all.
     save_every: Count = 0  # Steps between checkpoints besides those of validations; 0: every ten minutes.
     patience: Count = 0  # Validations without improvement before training stops; 0: never.
-    metric: MetricName | Literal["perplexity"] = "exact_match"  # Metric that chooses the best model.
+    metric: Literal[MetricName, "perplexity"] = "exact_match"  # Metric that chooses the best model.
     keep: Annotated[int, Bound(2, 1000)] = 2  # Number of newest checkpoints to keep.
     tensorboard: bool = False  # Also write the metrics for TensorBoard.
 
