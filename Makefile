@@ -2,7 +2,7 @@
 PYTHON ?= python3
 VENV := .venv
 BIN := $(VENV)/bin
-BUILT := pyproject.toml setup.py regarde/native/sources.py $(wildcard regarde/native/source/* regarde/native/source/engine/*)
+BUILT := pyproject.toml setup.py regarde/native/library.py $(wildcard regarde/native/source/* regarde/native/source/engine/*)
 
 SUITE := --numprocesses 2 --dist worksteal -m "not slow"
 

@@ -1,7 +1,6 @@
 """The C++ library. Without a compiler the package installs all the same, and plain torch serves."""
 
 import hashlib
-import runpy
 import shutil
 import sys
 from pathlib import Path
@@ -9,11 +8,14 @@ from pathlib import Path
 from setuptools import Extension, setup
 from setuptools.command.build_ext import build_ext
 
+sys.path.insert(0, str(Path(__file__).parent))
+from regarde.native.library import fingerprint  # it needs the standard library only
+
 NATIVE = Path("regarde/native")
 SOURCE = NATIVE / "source"
 OPENMP = ["-fopenmp"] if sys.platform == "linux" else []
-SOURCES = runpy.run_path(str(NATIVE / "sources.py"))["fingerprint"](SOURCE)
-MARK = f"{SOURCES}-{hashlib.sha256(Path(__file__).read_bytes()).hexdigest()[:16]}"  # and how they are compiled
+COMPILED = hashlib.sha256(Path(__file__).read_bytes()).hexdigest()[:16]  # how the sources are compiled
+MARK = f"{fingerprint(SOURCE)}-{COMPILED}"
 
 
 def fits(built: Path) -> bool:

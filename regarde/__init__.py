@@ -1,11 +1,11 @@
-"""Regarde: attentional sequence-to-sequence learning. Train, translate, and see what attention looked at.
+"""Regarde: train sequence-to-sequence models with attention, translate with them, and see what they attend to.
 
     import regarde
     model = regarde.load("runs/dates")
-    out = model.translate("3 mars 1999")     # .text .score .tokens .attention .links()
-    run = regarde.train("my.tsv")
+    out = model.translate("3 mars 1999")     # .text .score .tokens .attention .links() .save("a.svg")
+    run = regarde.train("my.tsv", steps=500)
 
-Public names in the order of the data's way; nothing is imported before it is used.
+A public name is imported when it is first used.
 """
 
 # Nothing is imported here: for `python -m regarde` the working directory is still on the path (see __main__.py).
@@ -43,3 +43,7 @@ def __getattr__(name: str) -> "Any":
         return getattr(import_module(_HOME[name]), name)
     except ModuleNotFoundError as error:
         raise missing_extra(error) from None
+
+
+def __dir__() -> list[str]:
+    return [*__all__, "__version__"]

@@ -1,7 +1,8 @@
 """TOML <-> frozen dataclasses: strict keys, bounds, nearest names, dotted overrides.
 
 A configuration is a frozen dataclass whose field types say what is allowed; its defaults are the only defaults there
-are. This module knows no model: a field typed as a union of dataclasses is a choice, told apart by their `kind`.
+are. The comment beside a field describes it to users (manual.py). This module does not depend on any model: a field
+typed as a union of dataclasses is a choice, told apart by their `kind`.
 
     int, float, bool, str      plain values (an int where a float is expected is taken)
     Annotated[int, Bound(…)]   the same, within bounds
@@ -43,6 +44,14 @@ _DOTTED = re.compile(rf"""(?<![\w-])(?![ \t])(?:["']?+[\w-]*+["']?+[ \t]*+\.[ \t
 
 class UnknownWordError(ConfigError):
     """A key, a kind or a value that is not on the list of those that are known here."""
+
+
+class UnknownKeyError(UnknownWordError):
+    """A key that its table does not have."""
+
+    def __init__(self, message: str, key: str) -> None:
+        super().__init__(message)
+        self.key = key  # with its tables: path.to.key
 
 
 @dataclass(frozen=True)
@@ -137,13 +146,29 @@ def merge(below: Table, above: Table) -> Table:
     return merged
 
 
+def with_kinds(cls: type, table: Mapping[str, Any]) -> Table:
+    """A copy of `table` in which a table without a kind is laid over the default of its field."""
+    hints, filled = typing.get_type_hints(cls), _copy(table)
+    for field in dataclasses.fields(cls):
+        value = filled.get(field.name)
+        tables = tables_of(hints[field.name])
+        if not tables or not isinstance(value, dict):
+            continue
+        if len(tables) > 1:
+            if "kind" not in value and field.default_factory is not dataclasses.MISSING:
+                value = merge(as_table(field.default_factory()), value)
+            tables = [each for each in tables if kind_of(each) == value.get("kind")]
+        filled[field.name] = with_kinds(tables[0], value) if tables else value
+    return filled
+
+
 def parse(cls: type[Config], table: Mapping[str, Any], where: str = "") -> Config:
     """Build `cls` from a raw table; every complaint names the path, what was given and what is known."""
     hints = typing.get_type_hints(cls, include_extras=True)
     fields = {field.name: field for field in dataclasses.fields(cls) if field.init}  # type: ignore[arg-type]
     for key in table:
         if key not in fields:
-            raise UnknownWordError(unknown(_join(where, key), key, fields, "key"))
+            raise UnknownKeyError(unknown(_join(where, key), key, fields, "key"), _join(where, key))
     values = {key: typed(hints[key], value, _join(where, key)) for key, value in table.items()}
     for name, field in fields.items():
         required = field.default is dataclasses.MISSING and field.default_factory is dataclasses.MISSING
@@ -169,7 +194,7 @@ def check(config: object) -> None:
         value = getattr(config, name)
         number = isinstance(value, numbers.Integral if kind is int else numbers.Real) and not isinstance(value, bool)
         if not number:
-            raise ConfigError(f"{name} = {_shown(value)}: expected {_NAMES[kind]}.")
+            raise ConfigError(f"{name} = {_shown(value)}: expected {NAMES[kind]}.")
         _within((bound,), value, name)
 
 
@@ -207,9 +232,13 @@ def as_table(config: object) -> Table:
 def unknown(given: str, word: str, known: Iterable[str], noun: str) -> str:
     """The message for a word that is not on a closed list, with the nearest one that is."""
     known = list(known)
-    near = difflib.get_close_matches(word[:_LONGEST], known, n=1, cutoff=0.5)
-    hint = f' Did you mean "{near[0]}"?' if near else ""
-    return f"{_cut(given)}: unknown {noun}.{hint} Known: {', '.join(known)}."
+    return f"{_cut(given)}: unknown {noun}.{did_you_mean(word, known)} Known: {', '.join(known)}."
+
+
+def did_you_mean(word: str, known: Iterable[str]) -> str:
+    """The nearest of the known words as a question, to follow the sentence of an error; "" if none is near."""
+    near = difflib.get_close_matches(word[:_LONGEST], known, n=1)
+    return f' Did you mean "{near[0]}"?' if near else ""
 
 
 def typed(hint: Any, value: Any, where: str) -> Any:
@@ -240,8 +269,8 @@ def _plain(hint: Any, value: Any, where: str) -> Any:
     if hint is float and type(value) is int:
         return float(value) if abs(value) < 10**300 else math.inf * (1 if value > 0 else -1)
     if type(value) is not hint:
-        given = _NAMES.get(type(value), "a date or time")
-        raise ConfigError(f"{where} = {_shown(value)}: expected {_NAMES[hint]}, got {given}.")
+        given = NAMES.get(type(value), "a date or time")
+        raise ConfigError(f"{where} = {_shown(value)}: expected {NAMES[hint]}, got {given}.")
     return value
 
 
@@ -249,7 +278,7 @@ def _within(metadata: tuple[Any, ...], value: Any, where: str) -> Any:
     for bound in metadata:
         if isinstance(bound, Bound) and not bound.low <= value <= bound.high:
             raise ConfigError(
-                f"{where} = {_shown(value)}: expected a value from {_number(bound.low)} to {_number(bound.high)}."
+                f"{where} = {_shown(value)}: expected a value from {number(bound.low)} to {number(bound.high)}."
             )
     return value
 
@@ -259,7 +288,7 @@ def _choose(options: list[Any], value: Any, where: str) -> Any:
         return typed(options[0], value, where)
     if not isinstance(value, dict):
         raise ConfigError(f"{where} = {_shown(value)}: expected a table, [{where}], with a kind.")
-    kinds = {_kind(option): option for option in options}
+    kinds = {kind_of(option): option for option in options}
     kind = value.get("kind")
     if type(kind) is not str or kind not in kinds:
         if kind is None:
@@ -268,7 +297,14 @@ def _choose(options: list[Any], value: Any, where: str) -> Any:
     return parse(kinds[kind], value, where)
 
 
-def _kind(option: Any) -> str:
+def tables_of(hint: Any) -> list[Any]:
+    """The dataclasses of a field's type: none, one, or several that are told apart by their kind."""
+    options = (hint, *typing.get_args(hint))
+    return [each for each in options if isinstance(each, type) and dataclasses.is_dataclass(each)]
+
+
+def kind_of(option: Any) -> str:
+    """The kind that tells a dataclass apart from the others of its union."""
     return str(typing.get_args(typing.get_type_hints(option)["kind"])[0])
 
 
@@ -292,7 +328,8 @@ def _cut(text: str) -> str:
     return text if len(text) <= _LONGEST else f"{text[:_LONGEST]}…"
 
 
-def _number(value: float) -> str:
+def number(value: float) -> str:
+    """A bound as a message shows it."""
     return str(int(value)) if value == int(value) and abs(value) < 10**9 else f"{value:g}"
 
 
@@ -304,7 +341,7 @@ def _copy(table: Mapping[str, Any]) -> Table:
     return {key: _copy(value) if isinstance(value, dict) else value for key, value in table.items()}
 
 
-_NAMES: dict[Any, str] = {
+NAMES: dict[Any, str] = {
     int: "a whole number",
     float: "a number",
     bool: "true or false",

@@ -1,16 +1,16 @@
 """The few exceptions a user can meet, each with the exit code the command line ends with.
 
     RegardeError        1  something failed
-    ├── OutOfMemoryError 1  memory did not suffice
+    ├── OutOfMemoryError 1  not enough memory
     ├── UsageError      2  the command or call was wrong
     │   └── ConfigError 2  a key, type or value of a configuration was wrong
     ├── DataError       3  a corpus or a line of input was wrong
     ├── FolderError     4  a model folder is damaged, foreign or too new
     ├── DiskError       5  a write did not reach the disk
-    └── Stopped  130, 143  a training was told to stop, and was saved
+    └── Stopped  130, 143  a training was stopped by a signal, and saved
 
-Every message is one line: what was given, what was expected, what to do. What works, but not as well as it could, is a
-RegardeWarning, in one line too.
+Every message is one line: what was given, what was expected, what to do. A RegardeWarning, also one line,
+is for what works, but not as well as it could.
 """
 
 from __future__ import annotations
@@ -40,7 +40,7 @@ class ConfigError(UsageError):
 
 
 class OutOfMemoryError(RegardeError):
-    """Memory did not suffice for what was asked for."""
+    """There was not enough memory."""
 
 
 class DataError(RegardeError):
@@ -61,8 +61,8 @@ class DiskError(RegardeError):
     exit_code = 5
 
 
-class Stopped(RegardeError):  # noqa: N818  # somebody wanted it so
-    """A training was told to stop by a signal, and was saved; the exit code is the one shells know it by."""
+class Stopped(RegardeError):  # noqa: N818  # not an error
+    """A training was stopped by a signal, and saved; the exit code is 128 plus the signal."""
 
     def __init__(self, message: str, signal: int) -> None:
         super().__init__(message)
@@ -73,30 +73,30 @@ class RegardeWarning(UserWarning):
     """Something works, but not as well as it could: what, and what to do about it."""
 
 
-def warn_in_one_line() -> None:
-    """From now on a warning of ours is one line on standard error, as errors are; Python adds where it arose."""
-    usual = warnings.showwarning
-
-    def show(
-        message: Warning | str,
-        category: type[Warning],
-        filename: str,
-        lineno: int,
-        file: TextIO | None = None,
-        line: str | None = None,
-    ) -> None:
-        if not issubclass(category, RegardeWarning):
-            usual(message, category, filename, lineno, file, line)
-        elif sys.stderr is not None:
-            with contextlib.suppress(OSError):
-                print(f"regarde: {message}", file=sys.stderr, flush=True)
-
-    warnings.showwarning = show
+def show_warning(
+    message: Warning | str,
+    category: type[Warning],
+    filename: str,
+    lineno: int,
+    file: TextIO | None = None,
+    line: str | None = None,
+) -> None:
+    """For `warnings.showwarning`: a RegardeWarning is one line on standard error, without its place in the code."""
+    ours = issubclass(category, RegardeWarning)
+    text = f"regarde: {message}\n" if ours else warnings.formatwarning(message, category, filename, lineno, line)
+    if sys.stderr is not None:
+        with contextlib.suppress(OSError):
+            print(text, end="", file=file or sys.stderr, flush=True)
 
 
-def counted(count: int, noun: str) -> str:
+def counted(count: int, noun: str, plural: str = "") -> str:
     """A count with its noun: 1 pair, 2 pairs, 1,000 pairs."""
-    return f"{count:,} {noun}{'' if count == 1 else 's'}"
+    return f"{count:,} {noun if count == 1 else plural or f'{noun}s'}"
+
+
+def short(text: str, most: int = 60) -> str:
+    """A text in quotes for a message or a repr, cut if it is long."""
+    return repr(text if len(text) <= most else f"{text[:most]}…")
 
 
 def unreadable(path: object, error: OSError, remedy: str) -> str:

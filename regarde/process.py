@@ -1,8 +1,8 @@
-"""Python processes of our own: the one place where this package starts any.
+"""Starts Python processes of this package; no other module does.
 
 Python puts the working directory first on its path for `python -m` and `python -c`. That directory may be a model
 folder from anywhere, and a `selectors.py` in it would be run in the place of Python's. Each process here is started in
-safe-path mode (`python -P`), finds modules where this process finds them, and hands the mode on to its own children.
+safe-path mode (`python -P`), finds modules where this process finds them, and passes the mode on to its own children.
 """
 
 from __future__ import annotations
@@ -48,8 +48,3 @@ def environment() -> dict[str, str]:
     if root not in paths:  # neither installed nor named: this process has found the package in its working directory
         paths.insert(0, root)
     return os.environ | {"PYTHONPATH": os.pathsep.join(paths), SAFE_PATH: "1"}
-
-
-def keep_path_safe() -> None:
-    """The same mode for any Python process that a library starts below this one."""
-    os.environ[SAFE_PATH] = "1"

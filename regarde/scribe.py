@@ -1,4 +1,4 @@
-"""Both ends of the way, text -> tokens and hypotheses -> text + alignment: a translator without its engine."""
+"""Text -> tokens, and hypotheses -> text + alignment: a translator without its engine."""
 
 from __future__ import annotations
 
@@ -20,16 +20,16 @@ from regarde.translation import Translation
 class ScribeConfig:
     """The part of a configuration that says how text is read and answers are searched: all but the model."""
 
-    task: TaskConfig = field(default_factory=TranslationTask)
-    source_language: str = ""  # BCP 47, where known
-    target_language: str = ""
+    task: TaskConfig = field(default_factory=TranslationTask)  # What is given and what is wanted.
+    source_language: str = ""  # Language code of the source (BCP 47), if known.
+    target_language: str = ""  # Language code of the target (BCP 47), if known.
     text: TextConfig = field(default_factory=TextConfig)
-    search: Search = field(default_factory=Greedy)
+    search: Search = field(default_factory=Greedy)  # How translations are searched.
 
 
 @dataclass(frozen=True)
 class Sentence:
-    """A source on its way."""
+    """A source sentence as tokens."""
 
     text: str
     ids: tuple[int, ...]
@@ -38,7 +38,7 @@ class Sentence:
 
 @dataclass(frozen=True, kw_only=True)
 class Scribe:
-    """Reads and writes for a model, wherever that is."""
+    """Encodes and decodes text for a model, which may run in another process."""
 
     text: Text
     search: Search
@@ -49,10 +49,10 @@ class Scribe:
     def tokens(self, text: str, prefix: str = "") -> Sentence:
         """text -> tokens; a sentence that is too long is refused."""
         found = self._tokens(text, self.text.source)
-        return replace(found, prefix=self.prefix(prefix))
+        return replace(found, prefix=self.prefix(prefix)) if prefix else found
 
     def prefix(self, text: str) -> Prefix:
-        """How a translation must begin; a blank text asks for nothing."""
+        """The tokens that a translation must begin with; none for a blank text."""
         return self._prefix(text) if text and not text.isspace() else NO_PREFIX
 
     def target_tokens(self, text: str) -> Sentence:
@@ -60,17 +60,17 @@ class Scribe:
         return self._tokens(text, self.text.target)
 
     def finish(self, sentence: Sentence, hypotheses: Sequence[Hypothesis]) -> Translation:
-        """hypotheses -> text, the best with the others as its alternatives; none for a sentence that says nothing."""
+        """hypotheses -> text, the best with the others as its alternatives; none for an empty sentence."""
         if sentence.ids:
             check_numbers(hypotheses)
-        # nobody wants to read half an answer first
+        # a truncated hypothesis never comes first if there is a whole one
         whole_first = sorted(hypotheses or [_SILENCE], key=lambda hypothesis: not hypothesis.finished)
         best, *others = [self._finish(sentence, hypothesis) for hypothesis in whole_first]
         return replace(best, alternatives=tuple(others))
 
     def _tokens(self, text: str, tokenizer: Tokenizer) -> Sentence:
         prepared = self.text.prepare(text)
-        ids = tokenizer.encode(prepared) if prepared.strip() else []  # nothing but spaces says nothing
+        ids = tokenizer.encode(prepared) if prepared.strip() else []  # spaces alone have no tokens
         if len(ids) > self.longest:
             raise DataError(
                 f"A sentence of {len(ids)} tokens: expected at most {self.longest}. Cut it into shorter ones."
@@ -78,15 +78,15 @@ class Scribe:
         return Sentence(prepared, tuple(ids))
 
     def _prefix(self, text: str) -> Prefix:
-        said, target = self.text.prepare(text).strip(), self.text.target
-        ids = target.encode(said)
+        prepared, target = self.text.prepare(text).strip(), self.text.target
+        ids = target.encode(prepared)
         if len(ids) > self.longest:
             raise DataError(f"A prefix of {len(ids)} tokens: expected at most {self.longest}. Give a shorter one.")
-        if unknown := target.unknown(said):
+        if unknown := target.unknown(prepared):
             raise UsageError(
                 f"The prefix {text[:80]!r} holds {unknown[0]!r}, which this model cannot say. Use another."
             )
-        return Prefix(tuple(ids), np.array(target.lengthening(said), dtype=np.int64))
+        return Prefix(tuple(ids), np.array(target.lengthening(prepared), dtype=np.int64))
 
     def _finish(self, sentence: Sentence, hypothesis: Hypothesis) -> Translation:
         source_ids = [*sentence.ids, EOS]
@@ -115,7 +115,7 @@ class Scribe:
 
 
 def check_numbers(hypotheses: Sequence[Hypothesis]) -> None:
-    """Finite weights may be so large that what is computed of them is not: then there is no answer, or no number."""
+    """Raise a FolderError if scores are not finite: finite weights may be so large that they overflow."""
     if not hypotheses or not all(np.isfinite([h.score, *h.token_scores]).all() for h in hypotheses):
         given = "the model computes no finite scores: its weights are too large"
         raise FolderError(f"{given}. Restore the model, or train anew with a lower rate.")

@@ -1,11 +1,10 @@
-"""The whole way in one place: text -> tokens -> batch -> encoder -> attention -> decoder -> search -> text + alignment.
+"""The whole flow: text -> tokens -> batch -> encoder -> attention -> decoder -> search -> text + alignment.
 
 Axes: T target tokens (EOS included), S source tokens (EOS included), L attention layers, N heads.
 """
 
 from __future__ import annotations
 
-import itertools
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
 from typing import TYPE_CHECKING, Any, Protocol, overload
@@ -13,17 +12,18 @@ from typing import TYPE_CHECKING, Any, Protocol, overload
 import numpy as np
 from numpy.typing import NDArray
 
-from regarde.errors import DataError, FolderError, UsageError
+from regarde.errors import DataError, FolderError, UsageError, counted
 from regarde.scribe import Scribe, Sentence, check_numbers
 from regarde.search import Hypothesis, Search, adjusted
 from regarde.search.interventions import Intervention
-from regarde.search.settings import NO_PREFIX, Prefix
-from regarde.search.trace import Step, Trace, ids_in
+from regarde.search.ranking import beam_score
+from regarde.search.settings import NO_PREFIX, Beam, Prefix
+from regarde.search.trace import SearchStep, Trace, ids_in
 from regarde.text import EOS, NO_WORD, Text
 from regarde.translation import Translation
 
 if TYPE_CHECKING:
-    from regarde.engines.continuous import Done, Part
+    from regarde.engines.continuous import Completed, PartialHypothesis
     from regarde.models.interface import Model
 
 SCORED = 256  # pairs scored together …
@@ -41,7 +41,7 @@ class Serving(Protocol):
 
     def cancel(self, number: int) -> None: ...
 
-    def collect(self) -> Iterator[Part | Done]: ...
+    def collect(self) -> Iterator[PartialHypothesis | Completed]: ...
 
     def close(self) -> None: ...
 
@@ -70,7 +70,7 @@ class Engine(Protocol):
     ) -> Iterator[list[Hypothesis]]: ...
 
     def joined(self, others: Sequence[Any], offsets: Sequence[int]) -> Engine:
-        """One that says the mean of what this and others of its kind say; the offset of each one's attention."""
+        """An ensemble of this and others of its kind; `offsets` are those of their attention."""
 
     def trace(
         self,
@@ -81,7 +81,7 @@ class Engine(Protocol):
         prefix: Prefix = NO_PREFIX,
         target: Sequence[int] | None = None,
         interventions: Sequence[Intervention] = (),
-    ) -> tuple[tuple[Step, ...], list[Hypothesis]]: ...
+    ) -> tuple[tuple[SearchStep, ...], list[Hypothesis]]: ...
 
     def states(self, source: Sequence[int]) -> NDArray[np.float32] | None: ...
 
@@ -93,6 +93,10 @@ class Translator(Scribe):
     """Tokenizers, an engine and a default search: all that it takes to translate."""
 
     engine: Engine
+
+    def __repr__(self) -> str:
+        heads = f"{self.engine.layers} x {self.engine.heads} heads" if self.engine.layers else "no attention"
+        return f"<Translator {self.engine.name} engine, {self.search.kind} search, {heads}>"
 
     @property
     def model(self) -> Model:
@@ -136,6 +140,7 @@ class Translator(Scribe):
     ) -> Translation | list[Translation]:
         """Translate one sentence or several; `search` says all, `beam` and `n_best` change the model's own search.
 
+        With `n_best`, the first translation is the one without it, and the others are its `alternatives`.
         A translation begins with `prefix`, one for all sentences or one for each. Its words are whole: no subword
         follows that would make the last one longer. Where tokens are characters, any may follow.
         """
@@ -147,9 +152,11 @@ class Translator(Scribe):
         several = [sentences] if isinstance(sentences, str) else _sentences(sentences)
         prefixes = [prefix] * len(several) if isinstance(prefix, str) else _sentences(prefix)
         if len(prefixes) != len(several):
-            raise UsageError(f"{len(prefixes):,} prefixes for {len(several):,} sentences. Give one, or one for each.")
+            given = f"{counted(len(prefixes), 'prefix', 'prefixes')} for {counted(len(several), 'sentence')}"
+            raise UsageError(f"{given}. Give one, or one for each.")
         pairs = zip(several, prefixes, strict=True)
-        translations = list(self.stream((self.tokens(*pair) for pair in pairs), chosen))
+        first = None if search else adjusted(self.search, beam=beam)
+        translations = list(self.stream((self.tokens(*pair) for pair in pairs), chosen, first))
         return translations[0] if isinstance(sentences, str) else translations
 
     def trace(
@@ -220,13 +227,22 @@ class Translator(Scribe):
                 )
         return tuple(ids)
 
-    def stream(self, sentences: Iterable[Sentence], search: Search) -> Iterator[Translation]:
-        """tokens -> translations, in order and as they come; nothing said gives nothing to say."""
-        waiting, decoding = itertools.tee(sentences)
-        asked, begun = itertools.tee(sentence for sentence in decoding if sentence.ids)
-        prefixes = (sentence.prefix for sentence in begun)
-        found = self.engine.decode((sentence.ids for sentence in asked), search, prefixes)
-        for number, sentence in enumerate(waiting, start=1):
+    def stream(
+        self, sentences: Iterable[Sentence], search: Search, first: Search | None = None
+    ) -> Iterator[Translation]:
+        """tokens -> translations, in order, as soon as each is decoded; an empty sentence has an empty translation.
+
+        The best translation is that of the search `first`, if given; `search` finds its alternatives.
+        """
+        sentences = list(sentences)
+        if first is not None and isinstance(search, Beam) and first not in (search, replace(search, n_best=1)):
+            for listed, best in zip(self.stream(sentences, search), self.stream(sentences, first), strict=True):
+                yield _led(listed, best, search)
+            return
+        spoken = [sentence for sentence in sentences if sentence.ids]
+        sources, prefixes = [sentence.ids for sentence in spoken], [sentence.prefix for sentence in spoken]
+        found = self.engine.decode(sources, search, prefixes)
+        for number, sentence in enumerate(sentences, start=1):
             hypotheses = next(found) if sentence.ids else []
             try:
                 finished = self.finish(sentence, hypotheses)
@@ -235,7 +251,7 @@ class Translator(Scribe):
             yield finished
 
     def score(self, pairs: Iterable[tuple[str, str]]) -> Iterator[Translation]:
-        """What the model thinks of given translations, and what it looks at while saying them: forced decoding.
+        """Scores and attention of given translations: forced decoding.
 
         In order and as they come; a window of pairs at a time is held. An answer's `score` is its log-probability.
         """
@@ -263,7 +279,7 @@ class Translator(Scribe):
 
 
 def ensemble(translators: Sequence[Translator]) -> Translator:
-    """One translator that asks several models and takes the mean of their probabilities; the first says how to search.
+    """One translator for several models, with the mean of their probabilities and the search of the first.
 
     All must read and write the same tokens. One alone stays as it is, with all its heads.
     """
@@ -300,6 +316,15 @@ def first_difference(expected: Text, given: Text) -> str:
     return ""
 
 
+def _led(found: Translation, best: Translation, search: Beam) -> Translation:
+    """An n-best list with `best` moved or added to its beginning; its score is as those of the list."""
+    listed = [replace(each, alternatives=()) for each in (found, *found.alternatives)]
+    score = beam_score(search, sum(best.token_scores), len(best.tokens), best.heads)
+    first = next((each for each in listed if each.tokens == best.tokens), replace(best, score=score))
+    others = [each for each in listed if each.tokens != best.tokens]
+    return replace(first, alternatives=tuple(others[: search.n_best - 1]))
+
+
 def _windows(pairs: Iterable[tuple[Sentence, Sentence]]) -> Iterator[list[tuple[Sentence, Sentence]]]:
     window: list[tuple[Sentence, Sentence]] = []
     cells = 0
@@ -314,7 +339,7 @@ def _windows(pairs: Iterable[tuple[Sentence, Sentence]]) -> Iterator[list[tuple[
 
 
 def _sentences(given: object) -> list[str]:
-    """What the caller calls sentences, if that is what they are."""
+    """The sentences, checked to be strings."""
     if not isinstance(given, Iterable) or isinstance(given, bytes):
         raise UsageError(f"translate was given {_named(given)}. Give a string, or a list of strings.")
     sentences = list(given)

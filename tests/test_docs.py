@@ -24,6 +24,7 @@ DATA = {".toml", ".json", ".jsonl", ".tsv", ".txt", ".log", ".db", ".md", ".npz"
 PLACES = [ROOT, ROOT / "regarde", ROOT / "tests", ROOT / "studio" / "src"]  # that paths may be relative to
 READERS = {"bag", "bag.py", "spell.py", "Cosine", "CosineConfig"}  # what a page asks its reader to write
 OTHERS = {"autograd", "Function", "Host", *dir(builtins)}  # names that are not ours
+DESCRIBED = {"studio", "serving", "cli", "recipes"}  # packages whose modules the tree does not list
 TOOLS = {"--help", "--nnodes", "--nproc-per-node", "--max-restarts"}  # options that every command or torchrun has
 
 Line = tuple[int, str]
@@ -167,3 +168,13 @@ def test_the_tree_is_listed_in_the_order_of_imports(page: str) -> None:
     tree = (ROOT / page).read_text(encoding="utf-8").partition("\nregarde/\n")[2].partition("```")[0]
     listed = re.findall(r"^  ([\w.]+)/? ", tree, re.MULTILINE)
     assert listed == [f"{part}.py" if f"{part}.py" in parts else part for part in ORDER] + ["recipes"]
+
+
+def test_the_tree_lists_every_module_of_a_package() -> None:
+    """An entry lists modules, with remarks in parentheses; a group of them may have a heading that ends in a colon."""
+    tree = (ROOT / "docs/design.md").read_text(encoding="utf-8").partition("\nregarde/\n")[2].partition("```")[0]
+    entries = dict(re.findall(r"^  (\w+)/ +(.*(?:\n {18}.*)*)", tree, re.MULTILINE))
+    for package in entries.keys() - DESCRIBED:
+        groups = re.sub(r"\([^)]*\)", "", entries[package]).split(";")
+        listed = [name.strip() for group in groups for name in re.split(r",| and ", group.rpartition(":")[2])]
+        assert sorted(listed) == sorted(path.stem for path in (PACKAGE / package).glob("[!_]*.py")), package

@@ -17,7 +17,7 @@ from pathlib import Path
 
 from regarde.alignment.links import Link
 from regarde.data.lines import lines_of
-from regarde.errors import DataError
+from regarde.errors import DataError, counted
 
 _MARKED = re.compile(r"([0-9]{1,9})([-?pP])([0-9]{1,9})(?:[-:/]?([SsPp]))?")
 _NAACL = re.compile(
@@ -76,7 +76,7 @@ def paired(one: GoldFile, other: GoldFile) -> tuple[list[Gold], list[Gold]]:
     count = max(len(file.pairs) for file in (one, other))
     for file in (one, other):
         if len(file.pairs) < count and not file.numbered:
-            counts = f"{one.path} has {len(one.pairs):,} pairs and {other.path} has {len(other.pairs):,}"
+            counts = f"{one.path} has {counted(len(one.pairs), 'pair')} and {other.path} has {len(other.pairs):,}"
             raise DataError(f"{counts}, expected equally many. Give files whose lines belong together.")
     first, second = ([*file.pairs, *[Gold()] * (count - len(file.pairs))] for file in (one, other))
     return first, second

@@ -41,10 +41,10 @@ class GoldMass:
 
 
 def shift(attention: ArrayLike, offset: int) -> Weights:
-    """Attention moved so that row t speaks of target token t, where row t spoke of token t - offset before.
+    """Attention moved so that row t, which explains token t - offset, explains target token t.
 
     Luong et al. 2015, footnote 14: content scores that attend after the step explain the word before, an offset of 1.
-    The shape stays; a token no row speaks of gets a row of zeros.
+    The shape stays; a token without a row gets a row of zeros.
     """
     weights = _checked(attention)
     moved = np.zeros_like(weights)

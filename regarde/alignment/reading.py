@@ -1,4 +1,4 @@
-"""How soft attention is read as links: which layers and heads, whose word a row speaks of, how many links.
+"""How soft attention is read as links: which layers and heads, which offset, how many links.
 
 Axes: L attention layers, N heads, T target tokens, S source tokens, EOS included in both.
 """
@@ -18,7 +18,7 @@ class Reading:
 
     layer: int | None = None
     head: int | None = None
-    offset: int | None = None  # row t speaks of token t - offset (Luong et al. 2015, footnote 14)
+    offset: int | None = None  # row t explains token t - offset (Luong et al. 2015, footnote 14)
     threshold: float | None = None  # every pair of at least this weight, not the heaviest for each target word
     tokens: bool = False  # between tokens, not words
 

@@ -19,7 +19,7 @@ def replacements(attention: Weights, source: Tokenizer, text: str, target: Token
     """For each UNK in the target's ids, the part of the source text that its row of the attention (T, S) points to.
 
     An UNK that is a word of its own gets the whole source word; one inside a word gets the source token alone. Where a
-    row points to no text (it is zero but for EOS and spaces), `UNKNOWN` stays. Row t is to speak of token t: a model's
+    row points to no text (it is zero but for EOS and spaces), `UNKNOWN` stays. Row t must explain token t: a model's
     offset is taken out before.
     """
     places = [place for place, i in enumerate(ids) if i == UNK]

@@ -1,10 +1,10 @@
-"""Attention that depends on where it has been: `past` holds its weights so far, (B, 1, t, S).
+"""Attention that depends on its earlier weights: `past`, (B, 1, t, S).
 
-Axes: B batch, T queries, S source, K key size. Several queries at once are taken one after the other, each seeing the
-weights of those before it, so a caller need not know.
+Axes: B batch, T queries, S source, K key size. If a call has several queries, they are computed one after the other:
+each depends on the weights of those before it.
 
     Coverage   keys k_s + w c_s, where c_s is the sum of past weights on s     Tu et al. 2016; See et al. 2017
-    Monotonic  each step looks on from where the last one stopped              Raffel et al. 2017
+    Monotonic  each step continues at the position where the last one stopped  Raffel et al. 2017
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from torch import Tensor, nn
 from torch.nn import functional
 
 from regarde.attention.interface import Attention, Memory, OneHead, last
-from regarde.attention.normalizers import NORMALIZERS, NormalizerName
+from regarde.attention.normalizers import NormalizerName
 from regarde.attention.scores import AdditiveConfig, Score, ScoreConfig
 from regarde.config import Bound, NonNegative, Share
 from regarde.errors import ConfigError
@@ -28,7 +28,8 @@ from regarde.errors import ConfigError
 class Coverage(OneHead):
     """See et al. 2017, equations 10 and 11; Tu et al. 2016, section 3.1: e_s = score(q, k_s + w c_s), c = sum of past a
 
-    With the additive score this is v . tanh(W q + U h_s + w c_s), the papers' own form; any score with keys will do.
+    With the additive score this is v . tanh(W q + U h_s + w c_s), the form of the papers; any other score with keys
+    works too.
     """
 
     formulas: ClassVar[Mapping[str, str]] = {
@@ -39,12 +40,9 @@ class Coverage(OneHead):
     def __init__(
         self, score: Score, dropout: float = 0.0, normalizer: NormalizerName = "softmax", attend_eos: bool = True
     ) -> None:
-        super().__init__(score, dropout, attend_eos)
+        super().__init__(score, dropout, normalizer, attend_eos)
         if not score.content:
-            raise ConfigError(
-                "Coverage adds to the keys, and a location score looks at none: it would be inert. Use another score."
-            )
-        self.normalizer, self.normalize = normalizer, NORMALIZERS[normalizer]
+            raise ConfigError("Coverage adds to the keys, but a location score has none. Use another score.")
         self.w = nn.Parameter(torch.empty(score.width).uniform_(-1, 1) / math.sqrt(score.width))
 
     def weigh(self, query: Tensor, memory: Memory, past: Tensor | None, allowed: Tensor) -> Tensor:
@@ -71,15 +69,16 @@ class CoverageConfig:
 
 
 class Monotonic(OneHead):
-    """Raffel et al. 2017: from where it stopped, attention walks on and stops at s with probability p_s = sigmoid(e_s).
+    """Raffel et al. 2017: attention moves on from its last position and stops at s with probability p_s = sigmoid(e_s).
 
-    e_s = score(q, k_s) + r, with r learned from `start` on, and in training + N(0, noise^2), which drives p to 0 or 1.
+    e_s = score(q, k_s) + r, where r is learned and starts at `start`. Training adds N(0, noise^2), so that p approaches
+    0 or 1.
 
         training    a_i(s) = p_s sum_{k <= s} a_{i-1}(k) prod_{k <= l < s} (1 - p_l),   a_0 = (1, 0, …)   equation 9
         otherwise   weight 1 on the first s from the last stop on with p_s >= 1/2                        algorithm 1
 
-    Whoever walks past the end brings back nothing: in training that share of the weight is gone for good; otherwise the
-    row is zero and the next step starts again from the last stop.
+    If attention does not stop before the end, the context is zero: in training that share of the weight is lost for all
+    later steps; otherwise the row is zero and the next step starts from the last stop.
     """
 
     formulas: ClassVar[Mapping[str, str]] = {
@@ -90,7 +89,7 @@ class Monotonic(OneHead):
     def __init__(
         self, score: Score, start: float = -1.0, noise: float = 1.0, dropout: float = 0.0, attend_eos: bool = True
     ) -> None:
-        super().__init__(score, dropout, attend_eos)
+        super().__init__(score, dropout, None, attend_eos)
         self.start = start
         self.noise = noise
         self.r = nn.Parameter(torch.zeros(()))  # counted from `start`, so that a model's initialization keeps it
@@ -110,8 +109,8 @@ class Monotonic(OneHead):
 class MonotonicConfig:
     kind: Literal["monotonic"] = "monotonic"
     score: ScoreConfig = field(default_factory=AdditiveConfig)
-    start: Annotated[float, Bound(-100.0, 100.0)] = -1.0
-    noise: NonNegative = 1.0
+    start: Annotated[float, Bound(-100.0, 100.0)] = -1.0  # Initial bias of the energies.
+    noise: NonNegative = 1.0  # Standard deviation of the noise added to energies in training.
     dropout: Share = 0.0
     attend_eos: bool = True
 
@@ -120,7 +119,7 @@ class MonotonicConfig:
 
 
 def _expected(energy: Tensor, past: Tensor | None, allowed: Tensor) -> Tensor:
-    """The probability of each stop, in logarithms: the products of (1 - p) vanish long before their ratios do.
+    """The probability of each stop, in logarithms, because products of (1 - p) underflow long before their ratios do.
 
     With C(s) = sum_{l < s} log(1 - p_l):   a_i(s) = p_s exp(C(s) + log sum_{k <= s} exp(log a_{i-1}(k) - C(k)))
     """
@@ -128,7 +127,7 @@ def _expected(energy: Tensor, past: Tensor | None, allowed: Tensor) -> Tensor:
     stop = torch.sigmoid(energy).masked_fill(~allowed, 0.0)
     walk = functional.logsigmoid(-energy).masked_fill(~allowed, 0.0)  # log(1 - p)
     passed = functional.pad(walk.cumsum(dim=-1)[..., :-1], (1, 0))  # C, (B, T, S)
-    smallest = torch.finfo(energy.dtype).tiny  # stands for no weight, whose logarithm has no gradient
+    smallest = torch.finfo(energy.dtype).tiny  # instead of 0, whose logarithm has no gradient
     row = _before(energy, past)
     rows = []
     for p, c in zip(stop.unbind(1), passed.unbind(1), strict=True):
@@ -138,7 +137,7 @@ def _expected(energy: Tensor, past: Tensor | None, allowed: Tensor) -> Tensor:
 
 
 def _hard(energy: Tensor, past: Tensor | None, allowed: Tensor) -> Tensor:
-    """One stop a step, or none."""
+    """One stop in each step, or none."""
     B, _, S = energy.shape
     positions = torch.arange(S, device=energy.device)
     stop = positions.new_zeros(B) if past is None else last(past[:, 0].sum(dim=1) > 0)  # (B,)

@@ -1,11 +1,11 @@
 """The smallest example of attention: kernel regression (Nadaraya 1964, Watson 1964).
 
-Axes: M places asked about, n pairs known, X size of x, Y size of y.
+Axes: M queries, n known pairs, X size of x, Y size of y.
 
     y(x) = sum_i K(x, x_i) y_i / sum_j K(x, x_j),   K(x, x') = exp(-|x - x'|^2 / 2 w^2)
 
-The question x is a query, the known x_i are keys, their y_i values, and the kernel's weights are attention: a softmax
-over the Gaussian score. Nothing is learned but, if asked for, the bandwidth w.
+x is the query, the known x_i are the keys, the y_i the values, and the kernel's weights are attention: the softmax of
+the Gaussian score. Nothing is learned, except the bandwidth w with `learned`.
 
     regression = KernelRegression(x, y, width=0.5)
     predicted, weights = regression(torch.linspace(0, 5, 50).unsqueeze(1))    # (50, 1) -> (50, Y), (50, n)
@@ -21,7 +21,7 @@ from regarde.attention.scores import Gaussian
 
 
 class KernelRegression(nn.Module):
-    """The mean of the known y_i, weighed by how near their x_i lie."""
+    """The mean of the known y_i, weighted by how near their x_i are to x."""
 
     x: Tensor  # (n, X)
     y: Tensor  # (n, Y)
@@ -37,7 +37,7 @@ class KernelRegression(nn.Module):
         return self._attend(x, self.x.new_ones(len(x), len(self.x), dtype=torch.bool))
 
     def left_out(self) -> tuple[Tensor, Tensor]:
-        """Each known place predicted from the others: what to fit the bandwidth by.  -> (n, Y), (n, n)"""
+        """Each known pair predicted from the others, to fit the bandwidth.  -> (n, Y), (n, n)"""
         n = len(self.x)
         return self._attend(self.x, ~torch.eye(n, dtype=torch.bool, device=self.x.device))
 

@@ -1,15 +1,15 @@
-"""Where attention may look, and what it brings back: score x mechanism x normalizer combine freely.
+"""Which source positions are attended to: a mechanism combines with any score and any normalizer.
 
 Axes: B batch, T queries, S source, Q query size, D state size, N heads.
 
     Global     all positions                                Bahdanau et al. 2015, equation 6; Luong et al. 2015, 3.1
-    LocalM     a window that moves on with each step        Luong et al. 2015, section 3.2 (monotonic alignment)
+    LocalM     a window that advances with each step        Luong et al. 2015, section 3.2 (monotonic alignment)
     LocalP     a window around a predicted position         Luong et al. 2015, section 3.2 (predictive alignment)
-    Coverage   all positions, mindful of past weights       Tu et al. 2016; See et al. 2017          history.py
-    Monotonic  never back                                   Raffel et al. 2017                       history.py
+    Coverage   all positions; depends on past weights       Tu et al. 2016; See et al. 2017          history.py
+    Monotonic  never moves back                             Raffel et al. 2017                       history.py
     MultiHead  several at once, each in its own projection  Vaswani et al. 2017, section 3.2.2       multihead.py
 
-A new attention is one class that says its weights, one configuration, and a place in `AttentionConfig`.
+A new attention is a class with its own `weigh`, a configuration, and an entry in `AttentionConfig`.
 """
 
 from __future__ import annotations
@@ -21,45 +21,21 @@ from typing import Literal
 import torch
 from torch import Tensor, nn
 
-from regarde.attention.history import Coverage, CoverageConfig, Monotonic, MonotonicConfig
+from regarde.attention.history import CoverageConfig, MonotonicConfig
 from regarde.attention.interface import Attention, Memory, OneHead, last
-from regarde.attention.multihead import MultiHead, MultiHeadConfig
-from regarde.attention.normalizers import NORMALIZERS, NormalizerName
+from regarde.attention.multihead import MultiHeadConfig
+from regarde.attention.normalizers import NormalizerName
 from regarde.attention.scores import AdditiveConfig, GeneralConfig, Score, ScoreConfig
 from regarde.config import Share, Size
-from regarde.native.decoders import Asked
-
-__all__ = [
-    "Attention",
-    "AttentionConfig",
-    "Coverage",
-    "CoverageConfig",
-    "Global",
-    "GlobalConfig",
-    "LocalM",
-    "LocalMConfig",
-    "LocalP",
-    "LocalPConfig",
-    "Memory",
-    "Monotonic",
-    "MonotonicConfig",
-    "MultiHead",
-    "MultiHeadConfig",
-]
+from regarde.native.decoders import ScoreParameters
 
 
 class Global(OneHead):
     """All source positions, softmax over the scores (Bahdanau et al. 2015, equation 6; Luong et al. 2015, 3.1)."""
 
-    def __init__(
-        self, score: Score, dropout: float = 0.0, normalizer: NormalizerName = "softmax", attend_eos: bool = True
-    ) -> None:
-        super().__init__(score, dropout, attend_eos)
-        self.normalizer, self.normalize = normalizer, NORMALIZERS[normalizer]
-
-    def asked(self) -> Asked | None:
+    def kernel_parameters(self) -> ScoreParameters | None:
         drops = self.training and self.dropout.p > 0
-        return None if drops or self.normalizer != "softmax" else self.score.asked()
+        return None if drops or self.normalizer != "softmax" else self.score.kernel_parameters()
 
     def weigh(self, query: Tensor, memory: Memory, past: Tensor | None, allowed: Tensor) -> Tensor:
         return self.normalize(self.score(query, memory.keys), allowed)
@@ -68,10 +44,10 @@ class Global(OneHead):
 @dataclass(frozen=True)
 class GlobalConfig:
     kind: Literal["global"] = "global"
-    score: ScoreConfig = field(default_factory=AdditiveConfig)
-    normalizer: NormalizerName = "softmax"
-    dropout: Share = 0.0
-    attend_eos: bool = True
+    score: ScoreConfig = field(default_factory=AdditiveConfig)  # How a query is scored against each source state.
+    normalizer: NormalizerName = "softmax"  # How scores become weights.
+    dropout: Share = 0.0  # Dropout probability of attention weights.
+    attend_eos: bool = True  # Allow attention to the end of the source.
 
     def build(self, query: int, state: int) -> Attention:
         return Global(self.score.build(query, state), self.dropout, self.normalizer, self.attend_eos)
@@ -91,9 +67,8 @@ class LocalM(OneHead):
         normalizer: NormalizerName = "softmax",
         attend_eos: bool = True,
     ) -> None:
-        super().__init__(score, dropout, attend_eos)
+        super().__init__(score, dropout, normalizer, attend_eos)
         self.window = window
-        self.normalizer, self.normalize = normalizer, NORMALIZERS[normalizer]
 
     def weigh(self, query: Tensor, memory: Memory, past: Tensor | None, allowed: Tensor) -> Tensor:
         begun = 0 if past is None else past.shape[2]
@@ -107,7 +82,7 @@ class LocalM(OneHead):
 class LocalMConfig:
     kind: Literal["local-m"] = "local-m"
     score: ScoreConfig = field(default_factory=GeneralConfig)
-    window: Size = 10
+    window: Size = 10  # Source positions attended to on each side of the center.
     normalizer: NormalizerName = "softmax"
     dropout: Share = 0.0
     attend_eos: bool = True
@@ -117,7 +92,7 @@ class LocalMConfig:
 
 
 class LocalP(OneHead):
-    """Luong et al. 2015, section 3.2 (local-p), equations 9 and 10, S the number of positions one may look at:
+    """Luong et al. 2015, section 3.2 (local-p), equations 9 and 10; S is the number of positions:
 
         p_t = S sigmoid(v_p . tanh(W_p q)),   a_t(s) = softmax_{within p_t +- window} . exp(-(s - p_t)^2 / 2 sigma^2)
 
@@ -133,14 +108,13 @@ class LocalP(OneHead):
         normalizer: NormalizerName = "softmax",
         attend_eos: bool = True,
     ) -> None:
-        super().__init__(score, dropout, attend_eos)
+        super().__init__(score, dropout, normalizer, attend_eos)
         self.window = window
-        self.normalizer, self.normalize = normalizer, NORMALIZERS[normalizer]
         self.W_p = nn.Linear(query, query, bias=False)
         self.v_p = nn.Parameter(torch.empty(query).uniform_(-1, 1) / math.sqrt(query))
 
     def weigh(self, query: Tensor, memory: Memory, past: Tensor | None, allowed: Tensor) -> Tensor:
-        share = torch.sigmoid(torch.tanh(self.W_p(query)) @ self.v_p)  # (B, T) of the way through the sentence
+        share = torch.sigmoid(torch.tanh(self.W_p(query)) @ self.v_p)  # (B, T) p_t as a share of the sentence
         p = torch.minimum(memory.mask.sum(dim=1, keepdim=True) * share, last(memory.mask).unsqueeze(1).to(share))
         distance = _distance(p, memory.mask)
         weights = self.normalize(self.score(query, memory.keys), allowed & (distance.abs() <= self.window))

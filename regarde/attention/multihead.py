@@ -1,10 +1,10 @@
-"""Several attentions at once, each in its own projection: Vaswani et al. 2017, section 3.2.2.
+"""Several heads, each with its own projections: Vaswani et al. 2017, section 3.2.2.
 
 Axes: B batch, T queries, S source, Q query size, D state size, N heads, C = D / N size of a head, K key size.
 
     head_n = Attention(W_q^n q, W_k^n h, W_v^n h),   context = W_o [head_1; …; head_N]
 
-W_k and W_v lie in one matrix, W_kv, so that the source is projected once. A score that looks at no keys has no W_k.
+W_k and W_v are one matrix, W_kv, so that the source is projected once. A score that does not use keys has no W_k.
 """
 
 from __future__ import annotations
@@ -24,11 +24,11 @@ from regarde.errors import ConfigError
 from regarde.native import heads as native
 
 PRODUCTS: dict[type[Score], float | None] = {Dot: 1.0, General: 1.0, ScaledDot: None}
-"""The scores that are q . k times a scale, which torch's own attention can take; None is its 1 / sqrt(C)."""
+"""The scores that are q . k times a scale, which torch's attention supports; None is its default, 1 / sqrt(C)."""
 
 
 class MultiHead(Attention):
-    """N heads over one score, which is built for the size of a head; the context is as wide as the states.
+    """N heads with one score, which is built for the size of a head; the context has the size of the states.
 
     The heads differ by their projections and share the parameters of the score, if it has any.
     """
@@ -57,48 +57,48 @@ class MultiHead(Attention):
         self.normalizer, self.normalize = normalizer, NORMALIZERS[normalizer]
         self.fused = normalizer == "softmax" and type(score) in PRODUCTS
         self.attend_eos = attend_eos
-        self.widths = (state if score.content else 0, state)  # of keys and values: keys not looked at would be inert
+        self.widths = (state if score.content else 0, state)  # of keys and values
         self.W_q = nn.Linear(query, state, bias=bias)
         self.W_kv = nn.Linear(state, sum(self.widths), bias=bias)
         self.W_o = nn.Linear(state, state, bias=bias)
 
     def remember(self, states: Tensor, mask: Tensor, values: Tensor | None = None) -> Memory:
-        compared, brought = self.W_kv(states).split(self.widths, dim=-1)
+        compared, averaged = self.W_kv(states).split(self.widths, dim=-1)
         if values is not None:
-            _, brought = self.W_kv(values).split(self.widths, dim=-1)
+            _, averaged = self.W_kv(values).split(self.widths, dim=-1)
         keys = self.score.keys(split(compared, self.heads).flatten(0, 1))  # (B N, S, K)
         return Memory(
             keys=keys.reshape(len(states), self.heads, *keys.shape[1:]),  # (B, N, S, K)
-            values=split(brought, self.heads),  # (B, N, S, C)
+            values=split(averaged, self.heads),  # (B, N, S, C)
             mask=mask if self.attend_eos else without_last(mask),
         )
 
     def forward(
         self, query: Tensor, memory: Memory, past: Tensor | None = None, allowed: Tensor | None = None
     ) -> tuple[Tensor, Tensor]:
-        asked = split(self.W_q(query), self.heads).flatten(0, 1)  # (B N, T, C)
-        scores = self.score(asked, memory.keys.flatten(0, 1))  # (B N, T, S)
+        queries = split(self.W_q(query), self.heads).flatten(0, 1)  # (B N, T, C)
+        scores = self.score(queries, memory.keys.flatten(0, 1))  # (B N, T, S)
         scores = scores.reshape(len(query), self.heads, *scores.shape[1:])
         weights = self.normalize(scores, both(memory.mask, allowed).unsqueeze(1))
-        return self.bring(self.dropout(weights), memory), weights
+        return self.average(self.dropout(weights), memory), weights
 
-    def bring(self, weights: Tensor, memory: Memory) -> Tensor:
+    def average(self, weights: Tensor, memory: Memory) -> Tensor:
         context: Tensor = self.W_o(join(weights @ memory.values))
         return context
 
     def context(self, query: Tensor, memory: Memory, past: Tensor) -> Tensor:
-        """Where it can be had, without ever storing the weights."""
+        """Without storing the weights, if the score allows it."""
         if not self.fused:
             return super().context(query, memory, past)
         dropout = self.dropout.p if self.training else 0.0
         scale = PRODUCTS[type(self.score)]
-        asked = self.W_q(query).unflatten(-1, (self.heads, -1))  # (B, T, N, C)
-        looked_at = [memory.keys.transpose(1, 2), memory.values.transpose(1, 2)]  # (B, S, N, C) each
-        bases = [one.unsqueeze(2) for one in (asked, *looked_at)]
+        queries = self.W_q(query).unflatten(-1, (self.heads, -1))  # (B, T, N, C)
+        source = [memory.keys.transpose(1, 2), memory.values.transpose(1, 2)]  # (B, S, N, C) each
+        bases = [one.unsqueeze(2) for one in (queries, *source)]
         if native.fits(dropout, *bases):
             return cast(Tensor, self.W_o(native.attend(bases, memory.mask, scale=scale)))
         found = functional.scaled_dot_product_attention(
-            asked.transpose(1, 2),
+            queries.transpose(1, 2),
             memory.keys,
             memory.values,
             attn_mask=padding(memory.mask),
@@ -112,8 +112,8 @@ class MultiHead(Attention):
 class MultiHeadConfig:
     kind: Literal["multi-head"] = "multi-head"
     score: ScoreConfig = field(default_factory=ScaledDotConfig)
-    heads: Annotated[int, Bound(1, 1024)] | None = None  # None: as many as the model's own; 8 where it has none
-    bias: bool = False  # of the projections; the paper has none
+    heads: Annotated[int, Bound(1, 1024)] | None = None  # Number of heads; not set: as many as the model's, or 8.
+    bias: bool = False  # Add biases to the projections; the paper has none.
     normalizer: NormalizerName = "softmax"
     dropout: Share = 0.0
     attend_eos: bool = True
@@ -126,7 +126,7 @@ class MultiHeadConfig:
 
 
 def padding(mask: Tensor) -> Tensor | None:
-    """What torch's attention must know of the padding: nothing at all where there is none.  (B, S) -> (B, 1, 1, S)"""
+    """The mask for torch's attention; None, which is faster, if there is no padding.  (B, S) -> (B, 1, 1, S)"""
     return None if mask.all() else mask[:, None, None]
 
 
@@ -142,7 +142,7 @@ def join(x: Tensor) -> Tensor:
 
 
 def head_size(state: int, heads: int) -> int:
-    """C, where D divides by N."""
+    """C = D / N."""
     if state % heads:
         nearest = max(n for n in range(1, heads) if state % n == 0)
         raise ConfigError(f"{heads} heads do not divide a state of {state}. Use {nearest} heads, or another size.")

@@ -1,9 +1,9 @@
-"""How well does a query match each source state? One class per score of the papers; higher is better.
+"""Scores: how well a query matches each source state. One class for each score of the papers; higher is better.
 
 Axes: B batch, T queries, S source, Q query size, D state size, K key size, A alignment size.
-A score is used in two parts: `keys` once per sentence, then `forward` for each query. Whatever depends on the source
-alone belongs in `keys`. `formula` is what the studio shows: e_{t,j} out of the query q_t and the state h_j, written as
-in LaTeX.
+A score has two parts: `keys` is called once per sentence, `forward` for each query. Everything that depends only on the
+source belongs in `keys`. `formula` is for the studio: e_{t,j} as a function of the query q_t and the state h_j, in
+LaTeX.
 
     Dot             q . k                              Luong et al. 2015, section 3.1
     ScaledDot       q . k / sqrt(Q)                    Vaswani et al. 2017, equation 1
@@ -29,7 +29,7 @@ from torch.nn import functional
 
 from regarde.config import Positive, Size
 from regarde.errors import ConfigError
-from regarde.native.decoders import Asked
+from regarde.native.decoders import ScoreParameters
 from regarde.native.functions import additive_scores, usable
 
 
@@ -37,25 +37,25 @@ class Score(nn.Module, ABC):
     """keys(states) once per sentence, then forward(query, keys) -> scores."""
 
     formula: ClassVar[str] = ""
-    """As a page shows it; one that is not given is shown by its name alone."""
+    """For the studio, which shows the name of the score if it has no formula."""
     content: bool = True
-    """Does it look at the keys? If not, the weights belong to the word being predicted (Luong, footnote 14)."""
+    """Whether it uses the keys. If not, the weights align the predicted word (Luong et al. 2015, footnote 14)."""
 
     def __init__(self, width: int) -> None:
         super().__init__()
         self.width = width  # K, of the keys
 
     def keys(self, states: Tensor) -> Tensor:
-        """What of the source the score needs, computed once.  (B, S, D) -> (B, S, K)"""
+        """What depends only on the source.  (B, S, D) -> (B, S, K)"""
         return states
 
-    def asked(self) -> Asked | None:
-        """What a native decoder needs to know to score by itself; None for a score it does not know."""
+    def kernel_parameters(self) -> ScoreParameters | None:
+        """What a native decoder needs to compute this score; None if it does not implement it."""
         return None
 
     @abstractmethod
     def forward(self, query: Tensor, keys: Tensor) -> Tensor:
-        """(B, T, Q), (B, S, K) -> (B, T, S); -inf where no weight may go"""
+        """(B, T, Q), (B, S, K) -> (B, T, S); -inf for positions that must get no weight"""
 
 
 class Dot(Score):
@@ -67,8 +67,8 @@ class Dot(Score):
         super().__init__(width=state)
         _need_equal("A dot product", query, state)
 
-    def asked(self) -> Asked:
-        return Asked()
+    def kernel_parameters(self) -> ScoreParameters:
+        return ScoreParameters()
 
     def forward(self, query: Tensor, keys: Tensor) -> Tensor:
         return query @ keys.transpose(1, 2)  # (B, T, S)
@@ -101,44 +101,44 @@ class General(Score):
         keys: Tensor = self.W(states)
         return keys  # (B, S, Q)
 
-    def asked(self) -> Asked:
-        return Asked()
+    def kernel_parameters(self) -> ScoreParameters:
+        return ScoreParameters()
 
     def forward(self, query: Tensor, keys: Tensor) -> Tensor:
         return query @ keys.transpose(1, 2)  # (B, T, S)
 
 
-def compared(asked: Tensor, keys: Tensor, v: Tensor) -> Tensor:
+def tanh_scores(query: Tensor, keys: Tensor, v: Tensor) -> Tensor:
     """v . tanh(q + k) for each query and key.  (B, T, A), (B, S, A), (A,) -> (B, T, S)
 
-    The tanh is computed again when gradients are asked for: (B, T, S, A) is never stored.
+    The backward pass computes the tanh again, so that (B, T, S, A) is never stored.
     """
-    if usable(asked, keys, v):
-        return additive_scores(asked, keys, v)
-    scores: Tensor = _Compared.apply(asked, keys, v)  # type: ignore[no-untyped-call]
+    if usable(query, keys, v):
+        return additive_scores(query, keys, v)
+    scores: Tensor = _TanhScores.apply(query, keys, v)  # type: ignore[no-untyped-call]
     return scores
 
 
-class _Compared(torch.autograd.Function):
+class _TanhScores(torch.autograd.Function):
     """Query by query, in torch."""
 
     @staticmethod
-    def forward(ctx: Any, asked: Tensor, keys: Tensor, v: Tensor) -> Tensor:
-        ctx.save_for_backward(asked, keys, v)
-        return torch.stack([torch.tanh(q.unsqueeze(1) + keys) @ v for q in asked.unbind(1)], dim=1)
+    def forward(ctx: Any, query: Tensor, keys: Tensor, v: Tensor) -> Tensor:
+        ctx.save_for_backward(query, keys, v)
+        return torch.stack([torch.tanh(q.unsqueeze(1) + keys) @ v for q in query.unbind(1)], dim=1)
 
     @staticmethod
     @once_differentiable
     def backward(ctx: Any, *given: Tensor) -> tuple[Tensor, Tensor, Tensor]:
-        asked, keys, v = ctx.saved_tensors
-        d_asked, d_keys, d_v = [], torch.zeros_like(keys), torch.zeros_like(v)
-        for q, d_scores in zip(asked.unbind(1), given[0].unbind(1), strict=True):
-            bent = torch.tanh(q.unsqueeze(1) + keys)  # (B, S, A)
-            d_v += torch.einsum("bs,bsa->a", d_scores, bent)
-            inside = d_scores.unsqueeze(2) * v * (1 - bent.square())
-            d_asked.append(inside.sum(dim=1))
+        query, keys, v = ctx.saved_tensors
+        d_query, d_keys, d_v = [], torch.zeros_like(keys), torch.zeros_like(v)
+        for q, d_scores in zip(query.unbind(1), given[0].unbind(1), strict=True):
+            tanh = torch.tanh(q.unsqueeze(1) + keys)  # (B, S, A)
+            d_v += torch.einsum("bs,bsa->a", d_scores, tanh)
+            inside = d_scores.unsqueeze(2) * v * (1 - tanh.square())
+            d_query.append(inside.sum(dim=1))
             d_keys += inside
-        return torch.stack(d_asked, dim=1), d_keys, d_v
+        return torch.stack(d_query, dim=1), d_keys, d_v
 
 
 class Additive(Score):
@@ -156,15 +156,15 @@ class Additive(Score):
         keys: Tensor = self.U(states)
         return keys  # (B, S, A)
 
-    def asked(self) -> Asked:
-        return Asked(W=self.W.weight, v=self.v)
+    def kernel_parameters(self) -> ScoreParameters:
+        return ScoreParameters(W=self.W.weight, v=self.v)
 
     def forward(self, query: Tensor, keys: Tensor) -> Tensor:
-        return compared(self.W(query), keys, self.v)  # (B, T, S)
+        return tanh_scores(self.W(query), keys, self.v)  # (B, T, S)
 
 
 class NormedAdditive(Score):
-    """The additive score with v kept apart as its length and its direction: g v/|v| . tanh(W q + U k + b)
+    """The additive score, with length g and direction of v learned separately: g v/|v| . tanh(W q + U k + b)
 
     Weight normalization (Salimans & Kingma 2016), which tf/nmt offers for GNMT.
     """
@@ -187,18 +187,18 @@ class NormedAdditive(Score):
         v: Tensor = self.g * self.direction / torch.linalg.vector_norm(self.direction)
         return v
 
-    def asked(self) -> Asked:
-        return Asked(W=self.W.weight, b=self.W.bias, v=self.v)
+    def kernel_parameters(self) -> ScoreParameters:
+        return ScoreParameters(W=self.W.weight, b=self.W.bias, v=self.v)
 
     def forward(self, query: Tensor, keys: Tensor) -> Tensor:
-        return compared(self.W(query), keys, self.v)  # (B, T, S)
+        return tanh_scores(self.W(query), keys, self.v)  # (B, T, S)
 
 
 class Concat(Score):
     """Luong et al. 2015, section 3.1 (concat): v . tanh(W [q; k])
 
-    One matrix over the concatenation; its two halves meet query and state apart, so that the state's half is computed
-    once per sentence. The paper's own runs fixed that half to the identity (section 5.3): `identity`.
+    W is one matrix. Its halves are multiplied with query and state separately, the state's once per sentence. In the
+    paper's experiments the state's half is the identity (section 5.3): `identity`.
     """
 
     formula = r"e_{t,j} = v^\top \tanh(W [q_t ; h_j])"
@@ -216,18 +216,17 @@ class Concat(Score):
     def keys(self, states: Tensor) -> Tensor:
         return states if self.identity else states @ self.W.weight[:, self.query_size :].T  # (B, S, A)
 
-    def asked(self) -> Asked:
-        return Asked(W=self.W.weight[:, : self.query_size], v=self.v)
+    def kernel_parameters(self) -> ScoreParameters:
+        return ScoreParameters(W=self.W.weight[:, : self.query_size], v=self.v)
 
     def forward(self, query: Tensor, keys: Tensor) -> Tensor:
-        asked = query @ self.W.weight[:, : self.query_size].T  # (B, T, A)
-        return compared(asked, keys, self.v)  # (B, T, S)
+        return tanh_scores(query @ self.W.weight[:, : self.query_size].T, keys, self.v)  # (B, T, S)
 
 
 class Location(Score):
-    """Luong et al. 2015, equation 8 (location): W q, one score per position; what stands there is not looked at.
+    """Luong et al. 2015, equation 8 (location): W q, one score for each position, whatever token is there.
 
-    W knows `length` positions: shorter sentences use the first of them, in longer ones the rest gets no weight.
+    W has `length` positions: shorter sentences use the first of them, in longer ones the other tokens get no weight.
     """
 
     formula = r"e_{t,j} = (W q_t)_j"
@@ -238,7 +237,7 @@ class Location(Score):
         self.W = nn.Linear(query, length, bias=False)
 
     def keys(self, states: Tensor) -> Tensor:
-        return states[..., :0]  # (B, S, 0): nothing but how many there are
+        return states[..., :0]  # (B, S, 0): only their number matters
 
     def forward(self, query: Tensor, keys: Tensor) -> Tensor:
         S, length = keys.shape[1], self.W.out_features
@@ -247,9 +246,9 @@ class Location(Score):
 
 
 class Gaussian(Score):
-    """The logarithm of a Gaussian kernel: -|q - k|^2 / 2 w^2, its bandwidth w fixed, or learned from `width` on.
+    """The logarithm of a Gaussian kernel: -|q - k|^2 / 2 w^2; the bandwidth w is `width`, or is learned from it.
 
-    Under a softmax it makes attention the kernel regression of Nadaraya 1964 and Watson 1964.
+    With a softmax, attention is then the kernel regression of Nadaraya 1964 and Watson 1964.
     """
 
     formula = r"e_{t,j} = - \frac{|q_t - h_j|^2}{2 w^2}"
@@ -258,7 +257,7 @@ class Gaussian(Score):
         super().__init__(width=state)
         _need_equal("A distance", query, state)
         self.start = width
-        # log(w / start): w stays positive, and starts right whatever range a model draws its parameters from
+        # log(w / start): w stays positive, and starts at `start` if a model's initialization sets it near 0
         self.log_w = nn.Parameter(torch.zeros(())) if learned else None
 
     @property
@@ -297,7 +296,7 @@ class GeneralConfig:
 @dataclass(frozen=True)
 class AdditiveConfig:
     kind: Literal["additive"] = "additive"
-    size: Size = 1000
+    size: Size = 1000  # Units of the score's hidden layer.
 
     def build(self, query: int, state: int) -> Score:
         return Additive(query, state, self.size)
@@ -316,7 +315,7 @@ class NormedAdditiveConfig:
 class ConcatConfig:
     kind: Literal["concat"] = "concat"
     size: Size = 1000
-    identity: bool = False
+    identity: bool = False  # Fix the matrix of the source states to the identity (section 5.3).
 
     def build(self, query: int, state: int) -> Score:
         return Concat(query, state, self.size, self.identity)
@@ -325,7 +324,7 @@ class ConcatConfig:
 @dataclass(frozen=True)
 class LocationConfig:
     kind: Literal["location"] = "location"
-    length: Size = 50
+    length: Size = 50  # Longest source, in tokens, that the score can attend to.
 
     def build(self, query: int, state: int) -> Score:
         return Location(query, self.length)
@@ -334,8 +333,8 @@ class LocationConfig:
 @dataclass(frozen=True)
 class GaussianConfig:
     kind: Literal["gaussian"] = "gaussian"
-    width: Positive = 1.0
-    learned: bool = True
+    width: Positive = 1.0  # Width of the kernel, at first if it is learned.
+    learned: bool = True  # Learn the width.
 
     def build(self, query: int, state: int) -> Score:
         return Gaussian(query, state, self.width, self.learned)

@@ -1,36 +1,33 @@
-"""`regarde aer`: how good are word links, against those that people made?"""
+"""`regarde aer`: the alignment error rate of word links against gold links."""
 
 from __future__ import annotations
 
 from pathlib import Path
 from typing import Annotated
 
-import typer
-
 from regarde.cli import options
+from regarde.cli.options import argument, flag
 from regarde.display.tables import json_line, table
-from regarde.errors import DataError
+from regarde.errors import DataError, counted
 from regarde.streaming.streams import tell, write
 
 
 def aer(
-    hypothesis: Annotated[Path, typer.Argument(metavar="HYP", help="Links of a model, as regarde align prints them.")],
-    gold: Annotated[Path, typer.Argument(metavar="GOLD", help="Links of people, sure and possible ones.")],
+    hypothesis: Annotated[Path, argument("HYP", "Links to evaluate, as regarde align prints them.")],
+    gold: Annotated[Path, argument("GOLD", "Gold links, sure and possible.")],
     one_based: Annotated[
-        bool, typer.Option("--one-based", metavar="", help="Pharaoh links of GOLD count from 1; NAACL's always do.")
+        bool, flag("--one-based", "Read Pharaoh links of GOLD as counted from 1, as NAACL links always are.")
     ] = False,
-    turn: Annotated[
-        bool, typer.Option("--turn", metavar="", help="GOLD is of the other direction: exchange its source and target.")
-    ] = False,
+    turn: Annotated[bool, flag("--turn", "Exchange source and target of GOLD.")] = False,
     samples: options.Samples = 1000,
     seed: options.Seed = 1,
     as_json: options.AsJson = False,
 ) -> None:
-    """Precision, recall and alignment error rate of links (Och and Ney 2003), over all pairs.
+    """Compute precision, recall and alignment error rate of links (Och and Ney 2003) over all pairs.
 
-    Both files hold a line of source-target links for each pair, from 0 (Pharaoh): 0-0 1-2. A possible link is written
-    2?3, 2p3, 2-3P or 2-3/P. Or a line for each link, from 1 (NAACL 2003): sentence source target, then S for sure or P
-    for possible.
+    A file has a line for each pair (Pharaoh format: 0-0 1-2, source-target from 0; possible links are 2?3, 2p3, 2-3P or
+    2-3/P), or a line for each link (NAACL 2003 format: sentence source target from 1, then S for sure or P for
+    possible).
 
     Example: regarde aer test.links test.gold
     """
@@ -45,7 +42,7 @@ def aer(
     each = [agreement(one.possible, other) for one, other in zip(found, wanted, strict=True)]
     whole = total(each)
     if not whole.sure:
-        raise DataError(f"{gold}: no sure links in it, so none can be missed. Give a file with sure links.")
+        raise DataError(f"{gold}: no sure links, so recall is undefined. Give a file with sure links.")
     sure = error_interval(each, Bootstrap(samples, seed)) if samples else None
     values = {"aer": whole.error_rate, "precision": whole.precision, "recall": whole.recall}
     possible = sum(len(pair.possible) for pair in wanted)
@@ -57,5 +54,5 @@ def aer(
     rows = [["AER", f"{whole.error_rate:.1%}", f"{sure.low:.1%} to {sure.high:.1%}" if sure else ""]]
     rows += [[name, f"{values[name]:.1%}", ""] for name in ("precision", "recall")]
     tell(table(["", "value", "95% interval"], rows))
-    counted = f"{whole.links:,} links; {whole.sure:,} sure and {possible:,} possible ones in {gold}"
-    tell([f"{len(each):,} pairs, {counted}\n"])
+    links = f"{counted(whole.links, 'link')}; {gold} has {whole.sure:,} sure and {possible:,} possible"
+    tell([f"{counted(len(each), 'pair')}, {links}\n"])

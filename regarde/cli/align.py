@@ -1,4 +1,4 @@
-"""`regarde align`: word links of given pairs, by forced decoding."""
+"""`regarde align`: word links of given pairs, found by forced decoding."""
 
 from __future__ import annotations
 
@@ -9,12 +9,10 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Literal
 
-import typer
-
-from regarde.cli import options, pictures
-from regarde.cli.options import open_run
+from regarde.cli import completion, options, pictures
+from regarde.cli.options import flag, open_run, option
 from regarde.display.tables import json_line
-from regarde.errors import DataError, UsageError
+from regarde.errors import DataError, UsageError, counted
 from regarde.streaming.streams import warn, write
 
 if TYPE_CHECKING:
@@ -28,7 +26,7 @@ if TYPE_CHECKING:
 
 
 def align(
-    run: Annotated[Path, typer.Argument(metavar="RUN", help="A model folder, for example runs/dates.")],
+    run: options.Run,
     data: options.Data = "",
     source: options.Source = None,
     target: options.Target = None,
@@ -37,62 +35,62 @@ def align(
     quotes: options.Quotes = None,
     on_error: options.OnError = "stop",
     reverse: Annotated[
-        Path | None, typer.Option(metavar="RUN", help="A model of the other direction, to symmetrize with.")
+        Path | None,
+        option("RUN", "Align with this model of the opposite direction too, and symmetrize.", complete=completion.runs),
     ] = None,
     symmetrize: Annotated[
         Literal["intersection", "union", "grow-diag-final-and"],
-        typer.Option("--symmetrize", metavar="HOW", help="With --reverse: intersection, union or grow-diag-final-and."),
+        option("HOW", "Method for --reverse: intersection, union or grow-diag-final-and.", "--symmetrize"),
     ] = "grow-diag-final-and",
     layer: Annotated[
-        int | None, typer.Option(min=1, metavar="N", help="Attention of this layer, from 1; else the mean of all.")
+        int | None, option("N", "Use the attention of this layer, from 1. Default: the mean of all.", least=1)
     ] = None,
     head: Annotated[
-        int | None, typer.Option(min=1, metavar="N", help="Attention of this head, from 1; else the mean of all.")
+        int | None, option("N", "Use the attention of this head, from 1. Default: the mean of all.", least=1)
     ] = None,
     threshold: Annotated[
         float | None,
-        typer.Option(
-            callback=options.number,
-            min=0.0,
-            max=1.0,
-            metavar="X",
-            help="Link all of at least this weight, not each word's heaviest.",
+        option(
+            "X",
+            "Link all words with at least this weight. Default: only the one with the largest.",
+            least=0.0,
+            most=1.0,
+            check=options.number,
         ),
     ] = None,
     offset: Annotated[
         int | None,
-        typer.Option(min=-1, max=1, metavar="N", help="Row t speaks of token t - N; else as the model's paper says."),
+        option("N", "Row t of the attention explains token t - N. Default: the model's offset.", least=-1, most=1),
     ] = None,
     tokens: Annotated[
-        bool, typer.Option("--tokens", metavar="", help="Link tokens of the model (characters, pieces), not words.")
+        bool, flag("--tokens", "Link the model's tokens (characters, subwords) instead of words.")
     ] = False,
     matrices: Annotated[
-        Path | None, typer.Option(metavar="FILE", help="Also write the weights, (target, source), to this .npz.")
+        Path | None, option("FILE", "Also write the weights, (target, source), to this .npz file.")
     ] = None,
     picture: pictures.File = None,
-    pair: Annotated[int, typer.Option(min=1, metavar="N", help="Which pair --picture shows, from 1.")] = 1,
+    pair: Annotated[int, option("N", "Pair that --picture draws, from 1.", least=1)] = 1,
     gold: Annotated[
-        Path | None, typer.Option(metavar="FILE", help="Links that people made, as aer reads them, into --picture.")
+        Path | None, option("FILE", "Draw these gold links into --picture; the formats are those of aer.")
     ] = None,
     values: pictures.Values = False,
     heads: pictures.Heads = False,
     dark: pictures.Dark = False,
     transparent: pictures.Transparent = False,
     dpi: pictures.Dpi = pictures.DPI,
-    as_json: Annotated[
-        bool, typer.Option("--json", metavar="", help="JSON lines with words, links and score, not Pharaoh lines.")
-    ] = False,
+    as_json: Annotated[bool, flag("--json", "Print JSON lines with words, links and score.")] = False,
     device: options.Device = "cpu",
     engine: options.Engine = "auto",
     threads: options.Threads = 0,
 ) -> None:
-    """Print the word links of given pairs, a line for each: source-target, both from 0 (Pharaoh format).
+    """Align the words of given pairs, and print a line of links for each: source-target, from 0 (Pharaoh format).
 
-    The model is made to say each target, and every target word is linked to the source word it looks at most. Words
-    are what spaces separate; what their pieces look at is merged. Pairs are read and answered as they come.
+    The model decodes each given target (forced decoding). Each target word is linked to the source word with the
+    largest attention weight. Words are separated by spaces; the attention of their subwords is merged. A pair is
+    answered as soon as it is read.
 
-    A Transformer's layers look at different things: try --layer, often the last but one is best. With --reverse,
-    --layer, --head, --threshold and --offset hold for both models, and --matrices and --picture for the first.
+    The layers of a Transformer attend to different words: try --layer, the last but one is often best. With --reverse,
+    the options --layer, --head, --threshold and --offset apply to both models, --matrices and --picture to RUN.
 
     Example: regarde align runs/en-fr --data test.tsv --reverse runs/fr-en
     """
@@ -105,7 +103,9 @@ def align(
 
     drawing = pictures.Drawing(picture, values, heads, dark, transparent, dpi)
     if picture is None and (gold or pair != 1):
-        raise UsageError("--gold and --pair: say what a picture shows, but none is drawn. Add --picture FILE.")
+        raise UsageError("--gold and --pair: for a picture, and none is drawn. Add --picture FILE.")
+    if drawing.is_page and gold:
+        raise UsageError("--gold: links are drawn into .svg, .pdf and .png pictures only. Use one of these.")
     if heads and (layer or head):
         raise UsageError("--heads and --layer or --head: all heads are drawn, or one is chosen. Leave out one.")
     people = read_gold(gold) if gold else None
@@ -127,9 +127,8 @@ def align(
     for note in report.notes():
         warn(note)
     if picture and report.kept < pair:
-        raise DataError(
-            f"--pair {pair:,}: there are {report.kept:,} pairs, so {picture} was not drawn. Choose among them."
-        )
+        given = f"--pair {pair:,}: the data has {counted(report.kept, 'pair')}"
+        raise DataError(f"{given}, so {picture} is not drawn. Give one of them.")
 
 
 @dataclass(frozen=True, eq=False)

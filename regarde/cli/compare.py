@@ -1,4 +1,4 @@
-"""`regarde compare`: which of several models is better, is that chance, and where do they disagree?"""
+"""`regarde compare`: differences between models on the same pairs, their significance, and examples."""
 
 from __future__ import annotations
 
@@ -7,13 +7,11 @@ from dataclasses import asdict
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
-import typer
-
-from regarde.cli import options
+from regarde.cli import completion, options
 from regarde.cli.evaluate import about, named, notes
-from regarde.cli.options import open_run
+from regarde.cli.options import argument, open_run, option
 from regarde.display.tables import json_line, table
-from regarde.errors import UsageError
+from regarde.errors import UsageError, counted
 from regarde.streaming.streams import tell, warn, write
 
 if TYPE_CHECKING:
@@ -25,7 +23,9 @@ SIGNIFICANT = 0.05
 
 
 def compare(
-    runs: Annotated[list[Path], typer.Argument(metavar="RUN...", help="Model folders; the first is held against.")],
+    runs: Annotated[
+        list[Path], argument("RUN...", "Model folders; the first is the baseline.", complete=completion.runs)
+    ],
     data: options.Data = "",
     source: options.Source = None,
     target: options.Targets = None,
@@ -39,24 +39,22 @@ def compare(
     beam: options.BeamSize = None,
     samples: options.Samples = 1000,
     seed: options.Seed = 1,
-    examples: Annotated[
-        int, typer.Option(min=0, max=1000, metavar="N", help="Disagreements to show, in either direction.")
-    ] = 3,
+    examples: Annotated[int, option("N", "Examples to show of each direction.", least=0, most=1000)] = 3,
     as_json: options.AsJson = False,
     device: options.Device = "cpu",
     engine: options.Engine = "auto",
     threads: options.Threads = 0,
 ) -> None:
-    """Hold models against each other on the same pairs.
+    """Compare models with the first one, the baseline, on the same pairs.
 
-    Each is compared with the first. p is that of a two-sided paired bootstrap test: how likely chance alone makes a
-    difference as large; a star marks p below 0.05. Metrics are chosen as by evaluate. Perplexity is compared where all
-    models write the same tokens. Then come the pairs on which two models are furthest apart by chrF.
+    p is that of a two-sided paired bootstrap test: the probability of a difference at least as large by chance. A star
+    marks p below 0.05. Metrics are chosen as in regarde evaluate. Perplexity is compared if all models have the same
+    target tokens. The examples are the pairs whose translations differ most in chrF.
 
     Example: regarde compare runs/plain runs/dates --data dates
     """
     if len(runs) < 2:
-        raise UsageError("One model alone has nothing to be compared with. Give two or more, or use: regarde evaluate")
+        raise UsageError("One model given, expected two or more. For one model, use: regarde evaluate")
 
     from regarde.evaluation.answers import answers
     from regarde.evaluation.bootstrap import CONFIDENCE, Bootstrap
@@ -88,9 +86,9 @@ def compare(
         for note in notes(answered):
             warn(f"{run}: {note}")
     if not comparable:
-        warn("perplexity is left out: the models do not write the same tokens")
+        warn("perplexity is left out: the models have different target tokens")
     names = _names(runs)
-    tell([f"{len(testset):,} pairs of {testset.name}\n\n", *_standings(names, rows)])
+    tell([f"{counted(len(testset), 'pair')} of {testset.name}\n\n", *_standings(names, rows)])
     for one in apart:
         tell(_told(names, one))
 
@@ -132,7 +130,7 @@ def _signed(metric: Metric, value: float) -> str:
 
 def _told(names: Sequence[str], found: Disagreement) -> Iterator[str]:
     name, first = names[found.model], names[0]
-    yield f"\nby chrF, {name} is ahead of {first} on {found.ahead:,} pairs and behind on {found.behind:,}\n"
+    yield f"\nby chrF, {name} is ahead of {first} on {counted(found.ahead, 'pair')} and behind on {found.behind:,}\n"
     for which, examples in (("ahead", found.better), ("behind", found.worse)):
         for example in examples:
             yield from _shown(names, (0, found.model), example, f"{name} {which}")

@@ -7,8 +7,8 @@ from contextlib import suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
-import typer
-
+from regarde.cli import completion
+from regarde.cli.options import argument, flag, option
 from regarde.errors import DiskError, UsageError
 from regarde.streaming.streams import write
 
@@ -17,21 +17,19 @@ if TYPE_CHECKING:
 
 
 def data(
-    name: Annotated[str | None, typer.Argument(metavar="NAME", help="The data set; none lists them all.")] = None,
-    split: Annotated[str | None, typer.Option(metavar="NAME", help="train, valid or test.")] = None,
-    out: Annotated[
-        Path | None, typer.Option(metavar="PATH", help="Write here: a file for one --split, a folder for all three.")
+    name: Annotated[
+        str | None, argument("[NAME]", "Data set. Default: list all.", complete=completion.datasets)
     ] = None,
-    links: Annotated[
-        bool, typer.Option("--links", metavar="", help="Add the gold links, as a third column (Pharaoh).")
-    ] = False,
-    check: Annotated[bool, typer.Option("--check", metavar="", help="Compare with the SHA-256 on record.")] = False,
+    split: Annotated[
+        str | None, option("NAME", "Split: train, valid or test. Default: train to print, all to write.")
+    ] = None,
+    out: Annotated[Path | None, option("PATH", "Write to this file (with --split) or folder (all splits).")] = None,
+    links: Annotated[bool, flag("--links", "Add the gold links as a third column (Pharaoh format).")] = False,
+    check: Annotated[bool, flag("--check", "Check the SHA-256 of each split.")] = False,
 ) -> None:
-    """The data sets that come with Regarde, as lines of source TAB target.
+    """List the embedded data sets, or print or write one as lines of source TAB target.
 
-    The target is a text, a label or one tag for each character. Text for a language model is plain lines.
-
-    Without --split, train is printed, while --out and --check take all three.
+    The target is a text, a label, or one tag for each character. Text for a language model is plain lines.
 
     Example: regarde data dates --split test --links | head -3
     """
@@ -45,7 +43,7 @@ def data(
     chosen = dataset(name)
     if check:
         if out is not None or links:
-            raise UsageError("--check prints and writes no data. Leave out --out and --links.")
+            raise UsageError("--check: no data is written. Leave out --out and --links.")
         _print(f"{name}\t{part}\t{chosen.check(part)}\tok" for part in (SPLITS if split is None else [split]))
         return
     if links and not chosen.has_links():

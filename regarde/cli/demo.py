@@ -1,4 +1,4 @@
-"""`regarde demo`: train a small RNNsearch on dates, then look at what it learned."""
+"""`regarde demo`: train a small RNNsearch on dates, evaluate it, and draw its attention."""
 
 from __future__ import annotations
 
@@ -7,8 +7,7 @@ import sys
 from pathlib import Path
 from typing import Annotated
 
-import typer
-
+from regarde.cli.options import option
 from regarde.streaming.streams import tell, write
 
 STEPS = 500
@@ -32,11 +31,9 @@ SETTINGS = [
 
 
 def demo(
-    out: Annotated[
-        Path, typer.Option(metavar="FOLDER", help="The run folder; a number is added where it exists.")
-    ] = Path("runs/dates"),
+    out: Annotated[Path, option("FOLDER", "Run folder; if it exists, a number is added.")] = Path("runs/dates"),
 ) -> None:
-    """Train a small RNNsearch on written dates in 31 languages, and draw what its attention looks at. About a minute.
+    """Train a small RNNsearch on written dates in 31 languages, and draw its attention. Takes about a minute.
 
     Example: regarde demo
     """
@@ -69,8 +66,8 @@ def demo(
     quality = attention_quality(found, [[Link(*link) for link in example.links] for example in test])
     tell(
         [
-            f"On {len(test):,} dates it has never seen: {right:.1%} exactly right, and {quality.mass:.1%} of the\n"
-            "attention for the digits lies on the characters they come from.\n\n"
+            f"On {len(test):,} unseen dates: {right:.1%} exact match. {quality.mass:.1%} of the digits' attention\n"
+            "lies on the characters of their year, month or day.\n\n"
         ]
     )
     for sentence in ("mercredi 3 mars 1999", "2024年2月29日", "יום ראשון, 20 ביולי 1969"):
@@ -85,7 +82,7 @@ def demo(
         [
             f"The model is in {path}, a picture of the first alignment in {picture}. Try next:\n"
             f'  echo "7. März 2023" | {regarde} translate {path}\n'
-            f'  {regarde} show {path} "14 juillet 1989" --html alignment.html\n'
+            f'  {regarde} show {path} "14 juillet 1989" --picture alignment.html\n'
             f"  {regarde} studio {path}\n"
             f"  {regarde} train reverse\n"
             f"  {regarde} train my.tsv        (source TAB target, line by line)\n"

@@ -1,4 +1,4 @@
-"""`regarde doctor`: what is installed, what is missing and what to do about it."""
+"""`regarde doctor`: installed and missing packages, and how to install them."""
 
 from __future__ import annotations
 
@@ -7,17 +7,16 @@ import platform
 import sys
 from typing import Annotated
 
-import typer
-
-from regarde.engines.devices import cores
+from regarde.cli.options import flag
+from regarde.engines.devices import CORES
 from regarde.errors import EXTRAS
 from regarde.streaming.streams import tell, write
 
 PACKAGES = {"numpy": "", "sentencepiece": "", "safetensors": ""} | EXTRAS
 
 
-def doctor(as_json: Annotated[bool, typer.Option("--json", metavar="", help="For programs.")] = False) -> None:
-    """Say what is installed, what is missing, and how to get it.
+def doctor(as_json: Annotated[bool, flag("--json", "Print one JSON object.")] = False) -> None:
+    """Report what is installed, what is missing, and how to install it.
 
     Example: regarde doctor
     """
@@ -29,7 +28,7 @@ def doctor(as_json: Annotated[bool, typer.Option("--json", metavar="", help="For
         "regarde": regarde.__version__,
         "python": platform.python_version(),
         "system": f"{platform.system()} {platform.machine()}",
-        "cores": cores(),
+        "cores": CORES,
         "terminal": f"{sys.stdout.encoding}, {'a terminal' if sys.stdout.isatty() else 'not a terminal'}",
     }
     kernels = _kernels()
@@ -57,7 +56,7 @@ def _version(name: str) -> str | None:
 
 
 def _kernels() -> str:
-    """The native library, or why plain torch serves."""
+    """The native library, or why torch is used instead."""
     from regarde.native import library
 
     reason = library.lacking()

@@ -1,4 +1,4 @@
-"""`regarde evaluate`: how good is a model on a test set, by the field's metrics, and how sure is that?"""
+"""`regarde evaluate`: metrics of a model on a test set, with confidence intervals."""
 
 from __future__ import annotations
 
@@ -6,12 +6,10 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
-import typer
-
 from regarde.cli import options
-from regarde.cli.options import open_run
+from regarde.cli.options import flag, open_run, option
 from regarde.display.tables import json_line, table
-from regarde.errors import DiskError, UsageError
+from regarde.errors import DiskError, UsageError, counted
 from regarde.streaming.streams import tell, warn, write
 
 if TYPE_CHECKING:
@@ -22,7 +20,7 @@ if TYPE_CHECKING:
 
 
 def evaluate(
-    run: Annotated[Path, typer.Argument(metavar="RUN", help="A model folder, for example runs/dates.")],
+    run: options.Run,
     data: options.Data = "",
     source: options.Source = None,
     target: options.Targets = None,
@@ -35,27 +33,25 @@ def evaluate(
     tokenize: options.Tokenize = "13a",
     beam: options.BeamSize = None,
     perplexity: Annotated[
-        bool, typer.Option("--perplexity/--no-perplexity", metavar="", help="Score the references by forced decoding.")
+        bool, flag("--perplexity/--no-perplexity", "Compute the perplexity of the references.")
     ] = True,
     samples: options.Samples = 1000,
     seed: options.Seed = 1,
-    hypotheses: Annotated[
-        Path | None, typer.Option(metavar="FILE", help="Write the model's answers here, one a line.")
-    ] = None,
+    hypotheses: Annotated[Path | None, option("FILE", "Write the translations to this new file, one per line.")] = None,
     as_json: options.AsJson = False,
     device: options.Device = "cpu",
     engine: options.Engine = "auto",
     threads: options.Threads = 0,
 ) -> None:
-    """Measure a model on pairs it has never seen.
+    """Evaluate a model on test pairs: metrics, 95% confidence intervals, and metrics by source length.
 
-    Sentences are measured by BLEU, chrF and TER, as sacrebleu computes them; short strings by exact match and character
-    error rate, sequences from a small set of symbols (phonemes) by exact match and symbol error rate, as jiwer computes
-    them. Which of these the references are is seen from them; --metrics decides otherwise. Perplexity is that of the
-    first reference, per token of the model's.
+    The references decide which metrics are computed, unless --metrics does: BLEU, chrF and TER for sentences (by
+    sacrebleu), exact match and character error rate for short strings, exact match and symbol error rate for sequences
+    of a few symbols such as phonemes (error rates by jiwer). Perplexity is that of the first reference, per token of
+    the model.
 
-    Intervals hold 95% of the values on bootstrap samples of the pairs. The same metrics follow by length of the source
-    and by whether the model knows every token. Texts are compared in Unicode's NFC.
+    Intervals are computed from bootstrap samples of the pairs. Further tables show the metrics by length of the source,
+    and with and without tokens that the model does not know. Texts are compared in Unicode NFC.
 
     Example: regarde evaluate runs/dates --data dates
     """
@@ -92,7 +88,7 @@ def evaluate(
     for note in notes(said):
         warn(note)
     how = f"beam of {search.width}" if search.width > 1 else search.kind
-    tell([f"{len(testset):,} pairs of {testset.name}, {how}, {translator.engine.name} engine\n"])
+    tell([f"{counted(len(testset), 'pair')} of {testset.name}, {how}, {translator.engine.name} engine\n"])
     if not chosen:
         tell([f"{suits.reason}: {', '.join(suits.metrics)}\n"])
     tell(_tables(found))
@@ -121,11 +117,11 @@ def about(testset: TestSet) -> dict[str, Any]:
 def notes(said: Answers) -> Iterator[str]:
     """What a user should know before believing the numbers."""
     if said.unfinished:
-        yield f"warning: {said.unfinished:,} answers were cut short by the length limit (search.rules)"
+        yield f"warning: the length limit (search.rules) cut {counted(said.unfinished, 'translation')} short"
     if said.unknown.any():
-        yield f"{int(said.unknown.sum()):,} pairs hold tokens that the model does not know"
+        yield f"the model does not know all tokens of {counted(int(said.unknown.sum()), 'pair')}"
     if said.unknown_said:
-        yield f"{said.unknown_said:,} answers hold an unknown token"
+        yield f"the unknown token is in {counted(said.unknown_said, 'translation')}"
 
 
 def _check_tokenizer(name: str) -> None:

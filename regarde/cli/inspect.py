@@ -1,17 +1,15 @@
-"""`regarde inspect`: a look inside a model at work, and what is wrong with it."""
+"""`regarde inspect`: statistics of a model's attention and uncertainty, and problems found in them."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import asdict, replace
-from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
-import typer
-
 from regarde.cli import options
-from regarde.cli.options import open_run
+from regarde.cli.options import open_run, option
 from regarde.display.tables import json_line, table
+from regarde.errors import counted
 from regarde.streaming.streams import tell, warn, write
 
 if TYPE_CHECKING:
@@ -20,7 +18,7 @@ if TYPE_CHECKING:
 
 
 def inspect(
-    run: Annotated[Path, typer.Argument(metavar="RUN", help="A model folder, for example runs/dates.")],
+    run: options.Run,
     data: options.Data = "",
     source: options.Source = None,
     target: options.Target = None,
@@ -28,19 +26,19 @@ def inspect(
     header: options.Header = None,
     quotes: options.Quotes = None,
     on_error: options.OnError = "stop",
-    most: Annotated[int, typer.Option(min=1, metavar="N", help="Pairs to look at, the first ones.")] = 500,
-    words: Annotated[int, typer.Option(min=0, max=1000, metavar="N", help="Uncertain words to show.")] = 10,
+    most: Annotated[int, option("N", "Number of pairs to use, from the first.", least=1)] = 500,
+    words: Annotated[int, option("N", "Number of uncertain words to list.", least=0, most=1000)] = 10,
     beam: options.BeamSize = None,
     as_json: options.AsJson = False,
     device: options.Device = "cpu",
     engine: options.Engine = "auto",
     threads: options.Threads = 0,
 ) -> None:
-    """Look at a model at work: how each head attends, what it does not know, which words it is unsure of.
+    """Describe each attention head, unknown tokens and uncertain words, and report problems with their remedies.
 
-    Entropy is 0% where a head looks at one token and 100% where it looks at all alike; peak is its heaviest weight, end
-    what lies on the end of the source, change how much where it looks depends on what is said, coverage how much of the
-    source is looked at. What is wrong is said last, with what to do.
+    The columns of a head are means over all steps. entropy: 0% if all weight is on one token, 100% if it is uniform.
+    peak: the largest weight. end: the weight of the end-of-sentence token. change: how far the weights of a step are
+    from their mean over the sentence. coverage: the share of source tokens that get attention.
 
     Example: regarde inspect runs/dates --data dates
     """
@@ -60,10 +58,10 @@ def inspect(
     if as_json:
         write([json_line({"run": str(run), "data": testset.name, **_record(found, findings)})])
         return
-    tell([f"{found.pairs:,} pairs of {testset.name}, perplexity {found.perplexity:.3f}\n", *_tables(found)])
+    tell([f"{counted(found.pairs, 'pair')} of {testset.name}, perplexity {found.perplexity:.3f}\n", *_tables(found)])
     tell(["\n", *(f"{finding.seen}.\n  {finding.remedy}\n" for finding in findings)])
     if not findings:
-        tell(["nothing is wrong that could be seen\n"])
+        tell(["no problems found\n"])
 
 
 def _tables(found: Inspection) -> Iterator[str]:

@@ -6,9 +6,8 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
-import typer
-
-from regarde.cli import options
+from regarde.cli import completion, options
+from regarde.cli.options import argument, option
 from regarde.display.tables import table
 from regarde.engines.devices import MOST_THREADS
 from regarde.streaming.streams import tell, warn
@@ -18,57 +17,48 @@ if TYPE_CHECKING:
 
 
 def lab(
-    out: Annotated[Path, typer.Option(metavar="FOLDER", help="Where everything goes; the same command goes on there.")],
+    out: Annotated[Path, option("FOLDER", "Folder of the lab. Repeat the command to resume it.")],
     data: Annotated[
         str,
-        typer.Argument(metavar="DATA", help="An embedded data set (dates, copy, reverse, sort), or a file of pairs."),
+        argument(
+            "[DATA]", "Embedded data set (dates, copy, reverse, sort), or file of pairs.", complete=completion.data
+        ),
     ] = "",
     models: Annotated[
-        str, typer.Option(metavar="NAMES", help="Presets and recipe files, with commas; else those a course teaches.")
+        str, option("NAMES", "Presets and recipe files, separated by commas. Default: nine small ones.")
     ] = "",
     minutes: Annotated[
-        float,
-        typer.Option(callback=options.number, min=0.0, max=1e6, metavar="M", help="Minutes of training for each."),
+        float, option("M", "Minutes to train each model.", least=0.0, most=1e6, check=options.number)
     ] = 0.0,
     tokens: Annotated[
-        int, typer.Option(min=0, max=10**12, metavar="N", help="Or target tokens that each learns from.")
+        int, option("N", "Target tokens to train each model on, instead of --minutes.", least=0, most=10**12)
     ] = 0,
     source: options.Source = None,
     target: options.Target = None,
     valid: options.Valid = None,
     test: Annotated[
         list[Path] | None,
-        typer.Option(metavar="FILE", help="Pairs to measure on, twice for two files; else held out of the data."),
+        option("FILE", "Test pairs; give it twice for source and target files. Default: held out of the data."),
     ] = None,
-    gold: Annotated[
-        Path | None, typer.Option(metavar="FILE", help="Links that people made of the test pairs, as for aer.")
-    ] = None,
+    gold: Annotated[Path | None, option("FILE", "Gold links of the test pairs; the formats are those of aer.")] = None,
     columns: options.Columns = None,
     header: options.Header = None,
     quotes: options.Quotes = None,
     on_error: options.OnError = "stop",
-    settings: Annotated[
-        list[str] | None,
-        typer.Option(
-            "--set", metavar="KEY=VALUE", help="Change a setting of every model, for example model.dropout=0."
-        ),
-    ] = None,
-    beam: Annotated[int, typer.Option(min=1, max=1000, metavar="N", help="Beam size of the test; 1 is greedy.")] = 5,
+    settings: options.Settings = None,
+    beam: Annotated[int, option("N", "Beam size; 1 is greedy search.", least=1, most=1000)] = 5,
     threads: Annotated[
         int,
-        typer.Option(
-            min=0, max=MOST_THREADS, metavar="N", help="Threads; 0 chooses: to train by size, to translate 1."
-        ),
+        option("N", "Number of threads; 0: by the model's size to train, 1 to translate.", least=0, most=MOST_THREADS),
     ] = 0,
 ) -> None:
-    """Train models one after the other on the same data, under the same budget, and report on all of them.
+    """Train several models on the same data with the same budget, evaluate them, and write a report.
 
-    The folder gets report.json, report.md, index.html, which needs no network, and the pictures: quality by source
-    length, learning curves, cost by length, where each model looks in the same sentences, and which words are behind
-    each difference. Whatever stops it, the same command goes on where it was; what is finished is not done again, and
-    models may be added.
+    The folder contains report.json, report.md and index.html, with pictures: quality by source length, learning curves,
+    cost by length, attention of each model in the same sentences, and the words behind each difference. After an
+    interruption, the same command resumes; finished parts are not repeated, and models can be added.
 
-    Nobody stops before the budget is spent (training.patience is 0), and each is measured at its best validation.
+    No model stops before its budget is spent (training.patience is 0). The best validation of each is evaluated.
 
     Example: regarde lab reverse --minutes 1 --out runs/lab
     """

@@ -1,4 +1,4 @@
-"""The command line: one file per command, imported when it is asked for. Nothing heavy is before a command needs it."""
+"""The command line: one file for each command, imported only if it is used; heavy modules when a command needs them."""
 
 from __future__ import annotations
 
@@ -13,22 +13,22 @@ from typing import Annotated, Any
 import typer
 
 import regarde
-from regarde.errors import DiskError, RegardeError, UsageError, is_out_of_memory, missing_extra, warn_in_one_line
-from regarde.process import keep_path_safe
+from regarde.errors import DiskError, RegardeError, UsageError, is_out_of_memory, missing_extra, show_warning
+from regarde.process import SAFE_PATH
 from regarde.streaming.streams import ReaderLeft, abandon, warn
 
 INTERRUPTED = 130
-DEBUG = "REGARDE_DEBUG"  # set to anything, an unexpected error shows where it came from
+DEBUG = "REGARDE_DEBUG"  # if set, an unexpected error prints its traceback
 _DISK = {errno.ENOSPC, errno.EDQUOT, errno.EIO, errno.EROFS, errno.EFBIG}
 _Misuse: Any = typer.BadParameter.__mro__[1]  # click's UsageError, be it in click or in typer's own copy of click
 
 COMMANDS = (
     *("demo", "train", "translate", "show"),
     *("align", "aer", "evaluate", "compare", "lab", "inspect"),
-    *("models", "data", "search-params", "average", "quantize", "shortlist"),
+    *("models", "config", "data", "search-params", "average", "quantize", "shortlist"),
     *("serve", "studio", "doctor"),
 )  # each a function in a module of its name
-RENAMED = {"--symmetrise": "--symmetrize"}  # options of version 0.1
+RENAMED = {"--symmetrise": "--symmetrize", "--tokenise": "--tokenize"}  # British spelling
 
 
 def _version(wanted: bool) -> None:
@@ -49,36 +49,41 @@ def _alone(
 
 
 def app(names: tuple[str, ...] = COMMANDS) -> typer.Typer:
-    """Some of the commands, or all. The last paragraph of a command's docstring is its example and ends its help."""
+    """The app with these commands, or with a list of all. A docstring ends with the example of its command."""
     made = typer.Typer(
         name="regarde",
-        help="Attentional sequence-to-sequence learning: train, translate, and see what attention looked at.",
-        epilog="First steps: regarde demo",
+        help="Train sequence-to-sequence models with attention, translate with them, and see what they attend to.",
+        epilog="First steps: regarde demo. Complete commands, presets, data sets and runs: --install-completion",
         pretty_exceptions_enable=False,
         context_settings={"help_option_names": ["-h", "--help"]},
     )
     made.callback(invoke_without_command=True)(_alone)
-    for name in names:
+    for name in names or COMMANDS:
         own = name.replace("-", "_")
         command = getattr(import_module(f"regarde.cli.{own}"), own)
         *text, example = (" ".join(part.split()) for part in (getdoc(command) or "").split("\n\n"))
-        made.command(name, help="\n\n".join(text), epilog=example)(command)
+        made.command(name, help="\n\n".join(text), epilog=example)(command if names else _listed)
     return made
 
 
+def _listed() -> None:
+    """A command in the list of all, which needs no options: to read those of all commands would take time."""
+
+
 def run() -> None:
-    """Run a command; whatever goes wrong ends in one line and an exit code, never in a traceback."""
-    keep_path_safe()
+    """Run a command; any error is one line and an exit code, never a traceback."""
+    os.environ[SAFE_PATH] = "1"  # also for the Python processes that a library starts
     with warnings.catch_warnings():
-        warn_in_one_line()
+        warnings.showwarning = show_warning
         sys.exit(_run())
 
 
 def _run() -> int:
     sys.argv[1:] = [_renamed(word) for word in sys.argv[1:]]
     try:
-        asked = tuple(name for name in COMMANDS if sys.argv[1:2] == [name])  # to build the others would take time
-        result = app(asked or COMMANDS)(prog_name="regarde", standalone_mode=False)
+        words = _completed() or [word for word in sys.argv[1:] if not word.startswith("-")][:1]
+        used = tuple(name for name in COMMANDS if words == [name])  # to build the others would take time
+        result = app(used)(prog_name="regarde", standalone_mode=False)
         code = result if isinstance(result, int) else 0
         if code == INTERRUPTED:  # typer caught it before we could
             raise KeyboardInterrupt
@@ -96,6 +101,12 @@ def _run() -> int:
             raise
         code = _unexpected(error)
     return code
+
+
+def _completed() -> list[str]:
+    """The command whose arguments a shell completes; none unless it does."""
+    words = os.environ.get("COMP_WORDS") or os.environ.get("_TYPER_COMPLETE_ARGS", "")
+    return words.split()[1:2] if "_REGARDE_COMPLETE" in os.environ else []
 
 
 def _renamed(word: str) -> str:
@@ -117,8 +128,8 @@ def _unexpected(error: Exception) -> int:
         abandon()
         where = f"{error.filename}: " if error.filename else ""
         return _fail(f"{where}{error.strerror}.", DiskError.exit_code if error.errno in _DISK else 1)
-    told = f"unexpected {type(error).__name__}: {error}. This is a mistake of ours, please report it"
-    return _fail(f"{told}; {DEBUG}=1 shows where it happened.", RegardeError.exit_code)
+    told = f"unexpected {type(error).__name__}: {error}. This is a bug of Regarde, please report it"
+    return _fail(f"{told}; {DEBUG}=1 prints the traceback.", RegardeError.exit_code)
 
 
 def _fail(message: str, code: int) -> int:

@@ -1,4 +1,4 @@
-"""`regarde models`: the presets, and what there is to know of each."""
+"""`regarde models`: the presets, with equations, sizes and results."""
 
 from __future__ import annotations
 
@@ -7,9 +7,8 @@ import sys
 import textwrap
 from typing import TYPE_CHECKING, Annotated
 
-import typer
-
-from regarde.errors import UsageError
+from regarde.cli import completion
+from regarde.cli.options import argument, option
 from regarde.streaming.streams import tell
 
 if TYPE_CHECKING:
@@ -17,26 +16,23 @@ if TYPE_CHECKING:
 
 
 def models(
-    name: Annotated[str | None, typer.Argument(metavar="NAME", help="A preset; none lists them all.")] = None,
+    name: Annotated[str | None, argument("[NAME]", "Preset. Default: list all.", complete=completion.presets)] = None,
     vocabulary: Annotated[
-        int, typer.Option(min=5, max=10**7, metavar="N", help="Of either side, for the count of parameters.")
+        int, option("N", "Size of both vocabularies, to count parameters.", least=5, most=10**7)
     ] = 30_000,
 ) -> None:
-    """List the published models that can be trained by name, or print one: equations, sizes, figures, differences.
+    """List the presets, or describe one: equations, sizes, the paper's results, differences from the paper.
 
     Example: regarde models rnnsearch-50
     """
-    from regarde import config
-    from regarde.training.presets import presets
+    from regarde.training.presets import preset, presets
 
     known = presets()
     if name is None:
         width = max(len(name) for name in known)
         tell([f"{preset.name:<{width}}  {preset.about.title}\n" for preset in known.values()])
         return
-    if name not in known:
-        raise UsageError(config.unknown(name, name, known, "preset"))
-    tell([_page(known[name], vocabulary)])
+    tell([_page(preset(name), vocabulary)])
 
 
 def _page(chosen: Preset, vocabulary: int) -> str:

@@ -1,4 +1,4 @@
-"""Options of the commands that draw for print and slides, and the drawing."""
+"""The option --picture and those that say how it is drawn; the same in every command that draws."""
 
 from __future__ import annotations
 
@@ -7,26 +7,27 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
-import typer
-
+from regarde.cli.options import flag, option
 from regarde.errors import UsageError
 from regarde.streaming.streams import warn
 
 if TYPE_CHECKING:
     from regarde.visualize.panels import Panel
 
-File = Annotated[Path | None, typer.Option("--picture", metavar="FILE", help="Draw for print: .svg, .pdf or .png.")]
-Values = Annotated[bool, typer.Option("--values", metavar="", help="Write the weights into the picture's cells.")]
-Heads = Annotated[bool, typer.Option("--heads", metavar="", help="Draw each layer and head by itself.")]
-Dark = Annotated[bool, typer.Option("--dark", metavar="", help="Draw the picture for dark slides.")]
-Transparent = Annotated[bool, typer.Option("--transparent", metavar="", help="Draw the picture without a ground.")]
-Dpi = Annotated[int, typer.Option(min=30, max=1200, metavar="N", help="Dots per inch of a .png picture.")]
+File = Annotated[
+    Path | None, option("FILE", "Draw the attention: .svg, .pdf or .png for print, .html for a browser.", "--picture")
+]
+Values = Annotated[bool, flag("--values", "Write each weight into its cell of the picture.")]
+Heads = Annotated[bool, flag("--heads", "Draw each layer and head separately.")]
+Dark = Annotated[bool, flag("--dark", "Draw the picture on a black background.")]
+Transparent = Annotated[bool, flag("--transparent", "Draw the picture without a background.")]
+Dpi = Annotated[int, option("N", "Resolution of a .png picture, dots per inch.", least=30, most=1200)]
 DPI = 200
 
 
 @dataclass(frozen=True)
 class Drawing:
-    """Where and how a picture is to be drawn, if at all."""
+    """The file of a picture, if one is drawn, and how."""
 
     file: Path | None
     values: bool = False
@@ -41,18 +42,33 @@ class Drawing:
             *([f"--dpi {self.dpi}"] if self.dpi != DPI else []),
         ]
         if self.file is None and given:
-            raise UsageError(f"{given[0]}: says how a picture is drawn, but none is. Add --picture FILE.")
-        if self.file is not None:
-            from regarde.visualize.picture import kind
+            raise UsageError(f"{given[0]}: for a picture, and none is drawn. Add --picture FILE.")
+        if self.is_page and given:
+            raise UsageError(f"{given[0]}: for a picture to print, and {self.file} is a page. Use .svg, .pdf or .png.")
+        if self.file is not None and not self.is_page:
+            from regarde.visualize.picture import KINDS
 
-            kind(self.file)
+            if self.file.suffix.lower() not in KINDS:
+                raise UsageError(f"{self.file}: unknown picture format. Use .svg, .pdf, .png or .html.")
+
+    @property
+    def is_page(self) -> bool:
+        return self.file is not None and self.file.suffix.lower() == ".html"
 
     def save(self, panels: Sequence[Panel], title: str, columns: int = 0) -> None:
-        """Draw the panels, say which letters had no font, and that the file is written."""
+        """Draw the panels and report the file, and letters for which there is no font."""
+        assert self.file is not None, "drawn without a file"
+        if self.is_page:
+            from regarde.visualize import save
+
+            (panel,) = panels
+            save(panel.heat, self.file)
+            warn(f"wrote {self.file}")
+            return
+
         from regarde.visualize.panels import draw
         from regarde.visualize.style import DARK, LIGHT
 
-        assert self.file is not None, "drawn without a file"
         style = replace(DARK if self.dark else LIGHT, transparent=self.transparent)
         picture = draw(panels, title=title, columns=columns, values=self.values, style=style)
         picture.save(self.file, self.dpi)

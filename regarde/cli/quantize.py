@@ -1,4 +1,4 @@
-"""`regarde quantize`: a model with its matrices in bytes, a quarter of the size, and what that costs."""
+"""`regarde quantize`: store a model's matrices in 8 bits, and compare it with the original."""
 
 from __future__ import annotations
 
@@ -7,10 +7,9 @@ from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
-import typer
-
 from regarde.cli import options
-from regarde.errors import RegardeError, missing_extra
+from regarde.cli.options import option
+from regarde.errors import RegardeError, counted, missing_extra
 from regarde.streaming.streams import tell, warn
 
 if TYPE_CHECKING:
@@ -24,22 +23,17 @@ LONGEST = 10**6  # tokens: none of them is left out
 
 
 def quantize(
-    run: Annotated[Path, typer.Argument(metavar="RUN", help="A model folder, for example runs/dates.")],
-    out: Annotated[
-        Path | None,
-        typer.Option(metavar="FOLDER", help="The new model folder; RUN-int8 if not given."),
-    ] = None,
-    data: Annotated[
-        Path | None, typer.Option(metavar="PAIRS", help="Pairs to compare by; the run's validation data if not given.")
-    ] = None,
+    run: options.Run,
+    out: Annotated[Path | None, option("FOLDER", "Model folder to create. Default: RUN-int8.")] = None,
+    data: Annotated[Path | None, option("PAIRS", "Pairs to compare on. Default: the run's validation data.")] = None,
     columns: options.Columns = None,
     header: options.Header = None,
     quotes: options.Quotes = None,
     on_error: options.OnError = "stop",
 ) -> None:
-    """Store a model's matrices in bytes: a quarter of the size, faster to read, nearly the same answers.
+    """Store a model's matrices in 8 bits: a quarter of the size, faster to load, nearly the same translations.
 
-    Prints the size of both models and how good each is on at most 2,000 pairs of the data, where there are any.
+    Then print the size of both models, their metric on up to 2,000 pairs, and how many translations are equal.
 
     Example: regarde quantize runs/dates
     """
@@ -71,7 +65,7 @@ def quantize(
         value = METRICS[metric].show(measure(metric, answers[folder], references))
         tell([f"{folder}: {sizes[folder]:,} bytes of weights, {value}\n"])
     equal = sum(one == other for one, other in zip(answers[run], answers[made], strict=True))
-    tell([f"{equal:,} of {len(pairs):,} answers are equal ({equal / len(pairs):.1%})\n"])
+    tell([f"{equal:,} of {counted(len(pairs), 'translation')} equal ({equal / len(pairs):.1%})\n"])
 
 
 def _given(origin: Origin) -> list[Pair]:
@@ -95,7 +89,7 @@ def _held_out(tables: Table) -> list[Pair]:
         return read(made.data, made.task, made.training.seed, []).valid[:MOST_PAIRS]
     except (RegardeError, ModuleNotFoundError) as error:
         told = missing_extra(error) if isinstance(error, ModuleNotFoundError) else error
-        warn(f"not compared, as the run's validation data cannot be read: {str(told).rstrip('.')}. Or give --data.")
+        warn(f"not compared, because the validation data cannot be read: {str(told).rstrip('.')}. Or give --data.")
         return []
 
 

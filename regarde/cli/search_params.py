@@ -1,4 +1,4 @@
-"""`regarde search-params`: which settings of a recipe are best?"""
+"""`regarde search-params`: hyperparameter search."""
 
 from __future__ import annotations
 
@@ -6,12 +6,11 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
-import typer
-
-from regarde.cli import options
+from regarde.cli import completion, options
+from regarde.cli.options import argument, flag, option
 from regarde.display.tables import table
 from regarde.engines.devices import choose
-from regarde.errors import RegardeError
+from regarde.errors import RegardeError, counted
 from regarde.streaming.streams import tell, warn
 
 if TYPE_CHECKING:
@@ -24,22 +23,24 @@ MOST_SHOWN = 10
 
 
 def search_params(
-    space: Annotated[
-        Path, typer.Option(metavar="FILE", help="A TOML file that says which settings to search, and where.")
-    ],
-    out: Annotated[Path, typer.Option(metavar="FOLDER", help="Where trials and results go.")],
+    space: Annotated[Path, option("FILE", "TOML file with the settings to search and their ranges.")],
+    out: Annotated[Path, option("FOLDER", "Folder of the search. Repeat the command to resume it.")],
     data: Annotated[
-        str | None, typer.Argument(metavar="DATA", help="An embedded data set, or a file of pairs.")
+        str | None, argument("[DATA]", "Embedded data set, or file of pairs.", complete=completion.data)
     ] = None,
-    trials: Annotated[int, typer.Option(min=1, max=10_000, metavar="N", help="Trials in all, each a training.")] = 20,
+    trials: Annotated[int, option("N", "Number of trials in all; each is one training.", least=1, most=10_000)] = 20,
     minutes: Annotated[
         float | None,
-        typer.Option(
-            "--minutes-per-trial", callback=options.number, min=0.01, metavar="M", help="How long a trial trains."
+        option(
+            "M",
+            "Minutes to train in each trial. Default: as the recipe says.",
+            "--minutes-per-trial",
+            least=0.01,
+            check=options.number,
         ),
     ] = None,
-    preset: Annotated[str | None, typer.Option(metavar="NAME", help="What to begin from: a published model …")] = None,
-    recipe: Annotated[Path | None, typer.Option(metavar="FILE", help="… or a TOML file of settings.")] = None,
+    preset: options.Preset = None,
+    recipe: options.Recipe = None,
     source: options.Source = None,
     target: options.Target = None,
     valid: options.Valid = None,
@@ -47,25 +48,20 @@ def search_params(
     header: options.Header = None,
     quotes: options.Quotes = None,
     on_error: options.OnErrorOrRecipe = "",
-    settings: Annotated[
-        list[str] | None,
-        typer.Option("--set", metavar="KEY=VALUE", help="Change a setting of all trials, such as training.steps=500."),
-    ] = None,
-    seed: Annotated[int, typer.Option(min=0, metavar="N", help="Other trials for another seed.")] = 1,
-    keep_all: Annotated[
-        bool, typer.Option("--keep-all", metavar="", help="Give no trial up, however it compares with others.")
-    ] = False,
+    settings: options.Settings = None,
+    seed: Annotated[int, option("N", "Seed of the search.", least=0)] = 1,
+    keep_all: Annotated[bool, flag("--keep-all", "Finish every trial, also those worse than the median.")] = False,
     device: options.Device = "cpu",
     threads: options.Threads = 0,
 ) -> None:
-    """Search the settings with which a model learns best, by Optuna (the extra "search").
+    """Search for the best hyperparameters with Optuna (the extra "search").
 
-    The space is a TOML file with a table for each key of a recipe, such as space."training.optimizer.rate": low, high
-    and perhaps log = true or step, or else choices, a list. The first trial is the recipe as it is, if it lies in the
-    space. A trial whose validations are worse than the median of the others is given up.
+    The space is a TOML file with a table for each setting to search, such as space."training.optimizer.rate", with
+    low and high, optionally log = true or step; or with a list of choices. The first trial is the recipe itself, if it
+    lies in the space. A trial whose validation is worse than the median of the others stops early.
 
-    A search that was stopped or killed goes on by the same command, in the middle of a trial, and ends with the same
-    trials; so does one that gets more of them. best.toml in FOLDER is for regarde train --recipe.
+    After an interruption, the same command resumes in the middle of a trial and ends with the same trials. A larger
+    --trials adds some. The best recipe is best.toml in the folder, for regarde train --recipe.
 
     Example: regarde search-params my.tsv --space space.toml --out searches/my
     """
@@ -75,23 +71,14 @@ def search_params(
     from regarde.tuning import space as spaces
     from regarde.tuning.trials import SearchPlan, search
 
-    given = {
-        "name": data or "",
-        "source": str(source or ""),
-        "target": str(target or ""),
-        "valid": [str(path) for path in valid or []],
-        "columns": columns or "",
-        "header": header,
-        "quotes": quotes,
-        "on_error": on_error,
-    }
+    given = options.data_fields(data, source, target, valid, columns, header, quotes, on_error)
     chosen = [*(settings or []), *([f"training.minutes={minutes}"] if minutes else [])]
     tables = compose(given, preset=preset, recipe=recipe, settings=chosen)
     plan = SearchPlan(tables, spaces.read(space), seed, not keep_all, device, threads)
     found = search(plan, out, trials, _Lines(trials))
     if found.best is None:
-        told = next((finding.told for finding in found.findings if finding.told), "all were given up")
-        raise RegardeError(f"{out}: none of {len(found.findings)} trials came to its end: {told}")
+        told = next((finding.told for finding in found.findings if finding.told), "all stopped early")
+        raise RegardeError(f"{out}: none of {counted(len(found.findings), 'trial')} is complete: {told}")
     tell(_tables(found))
     warn(f"the best recipe is in {out / 'best.toml'}. Try: regarde train --recipe {out / 'best.toml'}")
 
@@ -112,13 +99,14 @@ class _Lines:
 
     def ended(self, finding: EndedTrial, best: EndedTrial | None, metric: Metric) -> None:
         shown = metric.show(finding.value) if finding.value is not None else finding.told
-        how = {"complete": "", "pruned": ", given up", "failed": ", failed"}[finding.ended]
+        how = {"complete": "", "pruned": ", stopped early", "failed": ", failed"}[finding.ended]
         leader = f"; the best is trial {best.number}" if best and best.number != finding.number else ""
-        warn(f"trial {finding.number}: {shown} after {finding.step:,} steps, {finding.seconds:.0f} s{how}{leader}")
+        spent = f"{counted(finding.step, 'step')}, {finding.seconds:.0f} s"
+        warn(f"trial {finding.number}: {shown} after {spent}{how}{leader}")
 
 
 def _tables(found: SearchResult) -> list[str]:
-    """The best trials, and what mattered."""
+    """The best trials, and the importance of each setting."""
     sign = -1 if found.metric.higher_is_better else 1
     done = [finding for finding in found.findings if finding.ended == "complete" and finding.value is not None]
     done.sort(key=lambda finding: (sign * (finding.value or 0.0), finding.number))
@@ -129,7 +117,8 @@ def _tables(found: SearchResult) -> list[str]:
     ]
     counts = {ended: sum(f.ended == ended for f in found.findings) for ended in ("complete", "pruned", "failed")}
     lines = [*table(["trial", found.metric.label, *keys], rows)]
-    lines.append(f"{counts['complete']} trials complete, {counts['pruned']} given up, {counts['failed']} failed\n")
+    done_count = counted(counts["complete"], "trial")
+    lines.append(f"{done_count} complete, {counts['pruned']} stopped early, {counts['failed']} failed\n")
     if found.importance:
         shares = [[key, f"{share:.0%}"] for key, share in found.importance.items()]
         lines += ["\n", *table(["setting", "importance"], shares)]

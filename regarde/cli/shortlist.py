@@ -1,39 +1,36 @@
-"""`regarde shortlist`: learn which words translations are made of, so that a model need not weigh all it knows."""
+"""`regarde shortlist`: learn likely target tokens for each source token."""
 
 from __future__ import annotations
 
 from pathlib import Path
 from typing import Annotated
 
-import typer
-
 from regarde.cli import options
-from regarde.errors import DiskError, UsageError
+from regarde.cli.options import option
+from regarde.errors import DiskError, UsageError, counted
 from regarde.streaming.streams import warn
 
 
 def shortlist(
-    run: Annotated[Path, typer.Argument(metavar="RUN", help="A model folder, which the shortlist is written into.")],
+    run: options.Run,
     data: Annotated[
-        Path | None, typer.Option(metavar="FILE", help="Pairs, best those of its training; - for standard input.")
+        Path | None, option("FILE", "Pairs to learn from, best the training data; - for standard input.")
     ] = None,
-    source: Annotated[Path | None, typer.Option(metavar="FILE", help="Or sources, one a line.")] = None,
-    target: Annotated[Path | None, typer.Option(metavar="FILE", help="And their translations.")] = None,
+    source: options.Source = None,
+    target: options.Target = None,
     columns: options.Columns = None,
     header: options.Header = None,
     quotes: options.Quotes = None,
     on_error: options.OnError = "stop",
-    best: Annotated[
-        int, typer.Option(min=1, max=10_000, metavar="N", help="Target tokens for each source token.")
-    ] = 30,
+    best: Annotated[int, option("N", "Number of target tokens for each source token.", least=1, most=10_000)] = 30,
     frequent: Annotated[
-        int, typer.Option(min=0, max=100_000, metavar="N", help="Target tokens that any sentence may use.")
+        int, option("N", "Number of frequent target tokens that are always allowed.", least=0, most=100_000)
     ] = 100,
 ) -> None:
-    """Learn a shortlist from pairs: for each source token the target tokens that go with it, by IBM Model 1.
+    """Learn likely target tokens for each source token from pairs (IBM Model 1), and store them in the model folder.
 
-    `regarde translate --shortlist` then weighs these instead of the whole vocabulary. That is faster with a large one,
-    and says nearly the same. A shortlist serves a model for as long as its tokenizers stay what they are.
+    regarde translate --shortlist then computes scores for these tokens only. With a large vocabulary this is faster,
+    and the translations are nearly the same.
 
     Example: regarde shortlist runs/multi30k --data train.tsv
     """
@@ -46,7 +43,7 @@ def shortlist(
     if (data is None) == (source is None) or (source is None) != (target is None):
         raise UsageError("Give the pairs to learn from: --data FILE, or --source FILE and --target FILE.")
     if source is not None and columns is not None:
-        raise UsageError("--columns is about the table of --data, and --source has none. Leave out one.")
+        raise UsageError("--columns and --source: columns are those of --data. Leave out one.")
     text, report = load(run).text, Report()
     if data is not None:
         file: File = "-" if str(data) == "-" else data
@@ -66,4 +63,5 @@ def shortlist(
     for note in report.notes():
         warn(note)
     owners = int((learned.starts[1:] > learned.starts[:-1]).sum())
-    warn(f"{owners:,} source tokens have {len(learned.ids) / max(1, owners):.0f} target tokens each, on average")
+    mean = len(learned.ids) / max(1, owners)
+    warn(f"{counted(owners, 'source token')} with {mean:.0f} target tokens each on average")

@@ -1,4 +1,4 @@
-"""`regarde show`: a translation with its alignment, drawn in the terminal and, if asked for, as a picture."""
+"""`regarde show`: one translation with its attention, in the terminal and as a picture."""
 
 from __future__ import annotations
 
@@ -12,7 +12,8 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from regarde.cli import pictures
+from regarde.cli import completion, options, pictures
+from regarde.cli.options import argument, option
 from regarde.errors import UsageError
 from regarde.streaming.streams import tell, warn, write
 
@@ -24,39 +25,39 @@ _SHOWN = 5  # translations of a beam that a page has room for
 
 
 def show(
-    run: Annotated[Path, typer.Argument(metavar="RUN", help="A model folder, for example runs/dates.")],
-    text: Annotated[str, typer.Argument(metavar="TEXT", help="The sentence.")],
-    beam: Annotated[int | None, typer.Option(min=1, max=1000, metavar="N", help="Beam size; 1 is greedy.")] = None,
-    png: Annotated[Path | None, typer.Option(metavar="FILE", help="Write a bitmap; this needs matplotlib.")] = None,
-    svg: Annotated[Path | None, typer.Option(metavar="FILE", help="Write a vector picture.")] = None,
-    html: Annotated[
-        Path | None, typer.Option(metavar="FILE", help="Write the studio's Step and Align as one page, for offline.")
-    ] = None,
+    run: options.Run,
+    text: Annotated[str, argument("TEXT", "Sentence to translate.")],
+    beam: options.BeamSize = None,
+    png: Annotated[Path | None, typer.Option(hidden=True)] = None,  # these three are options of version 0.1
+    svg: Annotated[Path | None, typer.Option(hidden=True)] = None,
+    html: Annotated[Path | None, typer.Option(hidden=True)] = None,
     picture: pictures.File = None,
     values: pictures.Values = False,
     heads: pictures.Heads = False,
     beside: Annotated[
-        list[Path] | None, typer.Option(metavar="RUN", help="Draw this model's attention beside it; again for several.")
+        list[Path] | None,
+        option("RUN", "Draw the attention of this model beside the first. Repeatable.", complete=completion.runs),
     ] = None,
     dark: pictures.Dark = False,
     transparent: pictures.Transparent = False,
     dpi: pictures.Dpi = pictures.DPI,
 ) -> None:
-    """Translate one sentence and draw what attention looked at.
+    """Translate one sentence and draw its attention: a row for each target token, a column for each source token.
 
-    --svg is for web pages: its letters are text, and cells tell their weight. --html is a page by itself, where one
-    goes through the translation step by step. --picture is for papers and slides: it looks the same everywhere, and
-    can show every head, or several models side by side.
+    --picture also writes a file. An .svg, .pdf or .png is for papers and slides, and can show every head (--heads) or
+    several models (--beside). An .html file is a page without network access that shows the translation step by step.
 
     Example: regarde show runs/dates "3 mars 1999" --picture dates.pdf
     """
     drawing = pictures.Drawing(picture, values, heads, dark, transparent, dpi)
+    if drawing.is_page:
+        html, picture = picture, None
     if beside and not picture:
-        raise UsageError(f"--beside {beside[0]}: says what a picture shows, but none is drawn. Add --picture FILE.")
+        raise UsageError(f"--beside {beside[0]}: for a picture to print, and none is drawn. Add --picture FILE.pdf.")
     if beside and heads:
         raise UsageError("--beside and --heads: one picture shows models or heads. Leave out one.")
     if not text or text.isspace():
-        raise UsageError("TEXT is blank, so there is nothing to translate or to draw. Give a sentence.")
+        raise UsageError("TEXT is blank. Give a sentence to translate.")
     for path, suffix in ((png, ".png"), (svg, ".svg"), (html, ".html")):
         if path is not None and path.suffix.lower() != suffix:
             raise UsageError(f"--{suffix[1:]} {path}: expected a name that ends in {suffix}.")
@@ -68,7 +69,7 @@ def show(
 
     sentence = repair(text)
     if sentence.replaced:
-        warn("warning: TEXT held bytes that are no text; they were replaced by U+FFFD")
+        warn("warning: TEXT has bytes that are not UTF-8; they were replaced by U+FFFD")
     translator = load(run)
     translation = translator.translate(sentence.text, beam=beam)
     tell([f"{translation.text}\n"])

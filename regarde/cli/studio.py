@@ -1,4 +1,4 @@
-"""`regarde studio`: the page where one watches attention work."""
+"""`regarde studio`: the page that shows attention at work."""
 
 from __future__ import annotations
 
@@ -10,8 +10,9 @@ from typing import Annotated
 
 import typer
 
-from regarde.engines.devices import MOST_THREADS, cores
-from regarde.errors import UsageError
+from regarde.cli.options import argument, option
+from regarde.engines.devices import CORES, MOST_THREADS
+from regarde.errors import FolderError, UsageError
 from regarde.streaming.streams import warn
 
 PORT = 5040
@@ -21,60 +22,62 @@ RUNS = Path("runs")
 def studio(
     runs: Annotated[
         list[str] | None,
-        typer.Argument(metavar="[RUN]", help="Runs, trained or in training; or NAME=RUN. All in runs/ unless said."),
+        argument("[RUN...]", "Runs, trained or in training, or NAME=RUN to rename. Default: all in runs/."),
     ] = None,
     port: Annotated[
-        int | None, typer.Option(min=0, max=65535, metavar="N", help=f"Port; {PORT} unless said, or a free one.")
+        int | None,
+        option("N", f"Port to listen on; 0 chooses a free port. Default: {PORT} if it is free.", least=0, most=65535),
     ] = None,
     report: Annotated[
-        list[Path] | None,
-        typer.Option(metavar="FOLDER", help="What regarde lab has written: quality by length. May be given again."),
+        list[Path] | None, option("FOLDER", "Show the report of regarde lab in FOLDER. Repeatable.")
     ] = None,
     threads: Annotated[
-        int, typer.Option(min=0, max=MOST_THREADS, metavar="N", help="Threads of each model; 0: all cores but one.")
+        int, option("N", "Threads for each model; 0: all cores but one.", least=0, most=MOST_THREADS)
     ] = 0,
     browser: Annotated[bool, typer.Option("--open/--no-open", help="Open the page in the browser.")] = True,
 ) -> None:
-    """Open the page that shows how models translate: step by step, aligned, as a search tree, while they train.
+    """Show in a web page how models translate: each decoder step, alignments, the search tree, and runs in training.
 
     Example: regarde studio runs/dates
     """
-    from regarde.serving import reports
-    from regarde.serving.catalog import catalog
-    from regarde.serving.runs import is_run, with_model
-    from regarde.serving.server import Settings, serve
-    from regarde.serving.studio import Shown
+    from regarde.serving.app import Settings, serve
+    from regarde.serving.models.catalog import catalog
+    from regarde.serving.routes import reports
+    from regarde.serving.routes.runs import has_model, is_run
+    from regarde.serving.routes.studio import StudioContent
 
-    given = catalog(runs or _there())
-    for name, folder in given.items():
+    given = catalog(runs or _default_runs())
+    for folder in given.values():
         if not is_run(folder):
-            raise UsageError(f"{folder}: no run. Give a folder that regarde train has made; {name} has no config.toml.")
+            raise FolderError(
+                f"{folder}: not a run folder (no config.toml). Give a folder that regarde train has created."
+            )
     settings = Settings(
-        {name: folder for name, folder in given.items() if with_model(folder)},
-        port=_free() if port is None else port,
-        threads=threads or max(1, cores() - 1),
-        studio=Shown(runs=given, reports=reports.read(report or [])),
+        {name: folder for name, folder in given.items() if has_model(folder)},
+        port=_free_port() if port is None else port,
+        threads=threads or max(1, CORES - 1),
+        studio=StudioContent(runs=given, reports=reports.read(report or [])),
     )
 
     def ready(address: str) -> None:
         warn(f"studio at {address}")
-        if browser:  # some browsers keep who opens them waiting
+        if browser:  # in a thread, because some browsers block the caller
             threading.Thread(target=webbrowser.open, args=[address], daemon=True).start()
 
     serve(settings, ready)
 
 
-def _there() -> list[str]:
-    from regarde.serving.runs import is_run
+def _default_runs() -> list[str]:
+    from regarde.serving.routes.runs import is_run
 
     found = sorted(path for path in RUNS.iterdir() if is_run(path)) if RUNS.is_dir() else []
     if not found:
-        raise UsageError("No run was given and there is none in runs/. Give RUN, or make one: regarde demo")
+        raise UsageError("No run was given, and there is none in runs/. Give RUN, or create one: regarde demo")
     return [str(path) for path in found]
 
 
-def _free() -> int:
-    """The usual port, so that links stay good; any other where it is taken."""
+def _free_port() -> int:
+    """The usual port, so that links stay valid, or 0 (any free port) if it is in use."""
     with socket.socket() as trial:
         trial.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
         try:

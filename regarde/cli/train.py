@@ -1,29 +1,50 @@
-"""`regarde train`: from data to a model, with everything that was inferred printed."""
+"""`regarde train`: train a model on pairs of text; inferred settings are printed."""
 
 from __future__ import annotations
 
 from pathlib import Path
 from typing import Annotated
 
-import typer
-
-from regarde.cli import options
+from regarde.cli import completion, options
+from regarde.cli.options import argument, flag, option
 from regarde.engines.devices import MOST_THREADS, choose
-from regarde.errors import UsageError
+from regarde.errors import UsageError, counted
 from regarde.streaming.streams import warn, write
 
 
 def train(
     data: Annotated[
         str | None,
-        typer.Argument(
-            metavar="DATA", help="An embedded data set (dates, copy, reverse, sort), a file of pairs, or -."
+        argument(
+            "[DATA]",
+            "Embedded data set (dates, copy, reverse, sort), file of pairs, or - for standard input.",
+            complete=completion.data,
         ),
     ] = None,
-    preset: Annotated[
-        str | None, typer.Option(metavar="NAME", help="A published model, for example rnnsearch-small.")
+    steps: Annotated[int | None, option("N", "Steps to train (--set training.steps).", least=1, most=10**12)] = None,
+    epochs: Annotated[
+        int | None, option("N", "Passes over the data (--set training.epochs).", least=1, most=10**12)
     ] = None,
-    recipe: Annotated[Path | None, typer.Option(metavar="FILE", help="A TOML file of settings.")] = None,
+    minutes: Annotated[
+        float | None,
+        option("M", "Minutes to train (--set training.minutes).", least=0.0, most=1e12, check=options.number),
+    ] = None,
+    rate: Annotated[
+        float | None, option("X", "Learning rate (--set training.optimizer.rate).", least=1e-12, check=options.number)
+    ] = None,
+    batch: Annotated[int | None, option("N", "Pairs in a batch at most (--set training.batch_pairs).", least=0)] = None,
+    hidden: Annotated[
+        int | None,
+        option("N", "Units of a layer (--set model.hidden; of a Transformer, model.size).", least=1, most=65_536),
+    ] = None,
+    dropout: Annotated[
+        float | None,
+        option("P", "Dropout probability (--set model.dropout).", least=0.0, most=1.0, check=options.number),
+    ] = None,
+    seed: Annotated[int | None, option("N", "Seed of the training (--set training.seed).", least=0)] = None,
+    preset: options.Preset = None,
+    recipe: options.Recipe = None,
+    settings: options.Settings = None,
     source: options.Source = None,
     target: options.Target = None,
     valid: options.Valid = None,
@@ -31,64 +52,54 @@ def train(
     header: options.Header = None,
     quotes: options.Quotes = None,
     on_error: options.OnErrorOrRecipe = "",
-    out: Annotated[Path | None, typer.Option(metavar="FOLDER", help="The run folder; runs/NAME if not given.")] = None,
-    settings: Annotated[
-        list[str] | None,
-        typer.Option("--set", metavar="KEY=VALUE", help="Change a setting, for example model.hidden=256."),
-    ] = None,
+    out: Annotated[Path | None, option("FOLDER", "Run folder to create. Default: runs/NAME.")] = None,
     resume: Annotated[
-        bool,
-        typer.Option("--resume", metavar="", help="Go on with a run: DATA, or the one in --out, begun if need be."),
+        bool, flag("--resume", "Resume the run DATA, or the one in --out; start it if it is new.")
     ] = False,
-    exact: Annotated[
-        bool, typer.Option("--exact", metavar="", help="With --resume: refuse to go on other than bit for bit.")
-    ] = False,
-    device: Annotated[str, typer.Option(metavar="NAME", help="auto, cpu, cuda or mps.")] = "cpu",
-    threads: Annotated[
-        int, typer.Option(min=0, max=MOST_THREADS, metavar="N", help="Threads; 0 chooses by the model's size.")
-    ] = 0,
-    print_config: Annotated[
-        bool, typer.Option("--print-config", metavar="", help="Print the resolved settings, train nothing.")
-    ] = False,
+    exact: Annotated[bool, flag("--exact", "With --resume: fail unless the result is bit for bit the same.")] = False,
+    device: options.Device = "cpu",
+    threads: Annotated[int, option("N", "Number of threads; 0: by the model's size.", least=0, most=MOST_THREADS)] = 0,
+    print_config: Annotated[bool, flag("--print-config", "Print all settings with comments; do not train.")] = False,
 ) -> None:
     """Train a model on pairs of text.
 
-    Tokenizers, split and sizes are inferred unless you say them, and printed. The files of pairs are .tsv, .txt or
-    without a suffix (source TAB target), .jsonl (with the keys source and target), or any of them with .gz. Lines of
-    source ||| target, as fast_align reads them, are recognized in a file of any name. For a file that is called like
-    an embedded data set, write ./dates.
+    Tokenizers, validation split and length of the training are inferred unless they are set, and printed. regarde
+    models lists the presets, regarde config all settings.
 
-    Files are UTF-8. A first row that seems to name the columns, and double quotes that seem to enclose fields, are
-    asked about: answer with --header or --no-header, --quotes or --no-quotes. With --on-error skip, lines that are no
-    pairs are left out: more than 1% of them with a warning, more than 20% with skip-any only.
+    A file of pairs has lines of source TAB target (.tsv, .txt or no suffix), lines of source ||| target as for
+    fast_align (any suffix), or JSON objects with the keys source and target (.jsonl), in UTF-8, possibly compressed
+    (.gz). A file with the name of an embedded data set is given as ./dates.
 
-    A run that was stopped, by Ctrl-C or by a crash, goes on exactly where it was with regarde train --resume RUN.
+    A line that is not a pair is an error, unless --on-error skips it. If the first row looks like column names, or
+    fields look quoted, the command asks for --header or --no-header, --quotes or --no-quotes.
 
-    Example: regarde train my.tsv --set training.steps=2000 --out runs/mine
+    A run that was interrupted, by Ctrl-C or a crash, resumes exactly where it stopped: regarde train --resume RUN.
+
+    Example: regarde train my.tsv --steps 2000 --out runs/mine
     """
     device = choose(device)
 
-    from regarde.config import dump
     from regarde.display.progress import TrainingDisplay
+    from regarde.manual import commented
     from regarde.training.distributed import joined
     from regarde.training.prepare import prepare
     from regarde.training.run import refuse_existing
     from regarde.training.start import Silence, ready, request
 
-    given = {
-        "name": data or "",
-        "source": str(source or ""),
-        "target": str(target or ""),
-        "valid": [str(path) for path in valid or []],
-        "columns": columns or "",
-        "header": header,
-        "quotes": quotes,
-        "on_error": on_error,
-    }
     wanted = request(
-        given,
+        options.data_fields(data, source, target, valid, columns, header, quotes, on_error),
         preset=preset,
         recipe=recipe,
+        common={
+            "steps": steps,
+            "epochs": epochs,
+            "minutes": minutes,
+            "rate": rate,
+            "batch": batch,
+            "hidden": hidden,
+            "dropout": dropout,
+            "seed": seed,
+        },
         settings=settings or [],
         out=out,
         resume=resume,
@@ -99,11 +110,11 @@ def train(
     if print_config:
         if wanted.tables is None:
             raise UsageError(f"--print-config: the settings of {wanted.path} are in its checkpoints' config.toml.")
-        write([dump(prepare(wanted.tables).recipe)])
+        write([commented(prepare(wanted.tables).recipe)])
         return
     with joined(device) as world:
         if out and not (resume or world.restarted) and world.writes:
-            refuse_existing(out)  # said before any data is read
+            refuse_existing(out)  # before any data is read
         with ready(wanted, world) as job:
             if not world.writes:
                 job.train(Silence())
@@ -113,5 +124,5 @@ def train(
             with TrainingDisplay() as display:
                 run = job.train(display)
     best = run.outcome.best
-    warn(f"{best.metric.show(best.value)} after {best.step:,} steps, {run.outcome.seconds:.0f} s in all")
+    warn(f"{best.metric.show(best.value)} after {counted(best.step, 'step')}, {run.outcome.seconds:.0f} s in all")
     warn(f"the model is in {run.folder}. Try: echo TEXT | regarde translate {run.folder}")

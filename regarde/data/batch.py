@@ -1,7 +1,7 @@
-"""Tokens -> batch: a corpus as tokens, addressed by row, and frozen bundles of tensors that share their first axis.
+"""Tokens -> batch: a corpus as rows of tokens, and frozen dataclasses of tensors that share their first axis.
 
-Axes: B batch, S source, T target. Masks are True where there is a token. A source ends with EOS; a target is read
-shifted by one, `previous` = BOS y_1 … y_T and `target_ids` = y_1 … y_T EOS.
+Axes: B batch, S source, T target. Masks are True where there is a token. A source ends with EOS. The decoder
+reads `previous` = BOS y_1 … y_T and predicts `target_ids` = y_1 … y_T EOS.
 """
 
 from __future__ import annotations
@@ -23,25 +23,25 @@ from regarde.text.tokenizers import BOS, EOS, PAD
 
 @dataclass(frozen=True, eq=False)
 class Batched:
-    """Tensors that share axis 0, or bundles, or tuples of them: all that search needs to know of a decoder's state."""
+    """Tensors that share axis 0, or other Batched, or tuples of them: what a search knows of the state of a decoder."""
 
     def select(self, rows: Tensor) -> Self:
         """The given rows, in the given order."""
         return self._map(lambda tensor: tensor.index_select(0, rows))
 
     def repeat(self, times: int) -> Self:
-        """Each row `times` times, copies side by side."""
+        """Each row `times` times, copies next to each other."""
         return self._map(lambda tensor: tensor.repeat_interleave(times, dim=0))
 
     def to(self, device: torch.device | str) -> Self:
         return self._map(lambda tensor: tensor.to(device))
 
     def detach(self) -> Self:
-        """The same values, cut off from what they were computed from."""
+        """The same values without gradients."""
         return self._map(lambda tensor: tensor.detach())
 
     def leaves(self) -> Self:
-        """The same values as a new beginning: gradients are gathered here and go no further."""
+        """The same values as leaves of a new graph: gradients stop here."""
         return self._map(lambda tensor: tensor.detach().requires_grad_(tensor.requires_grad))
 
     def tensors(self) -> list[Tensor]:
@@ -77,8 +77,8 @@ class Batch(Batched):
     """Sentence pairs for teacher forcing."""
 
     source: Source
-    previous: Tensor  # (B, T) what the decoder has just said
-    target_ids: Tensor  # (B, T) what it should say now
+    previous: Tensor  # (B, T) the input of the decoder
+    target_ids: Tensor  # (B, T) what it should predict
     target_mask: Tensor  # (B, T)
 
 
@@ -115,7 +115,7 @@ def _pad(rows: Sequence[Sequence[int]]) -> Tensor:
 
 @dataclass(frozen=True, eq=False)
 class Sequences:
-    """Many lists of ids in one array."""
+    """Many sequences of ids in one array."""
 
     ids: NDArray[np.int32]
     starts: NDArray[np.int64]  # one more than there are rows
@@ -145,18 +145,18 @@ class Sequences:
 
 @dataclass(frozen=True, eq=False)
 class EncodedPairs:
-    """A corpus ready for training, and how many pairs its length limits left out."""
+    """A corpus as tokens, and how many pairs were over the length limits."""
 
     sources: Sequences
     targets: Sequences
     dropped: int
-    kept: NDArray[np.int64]  # which of the given pairs each row is, counted from 0
+    kept: NDArray[np.int64]  # the index of each row among the given pairs
 
     @classmethod
     def of(
         cls, pairs: Iterable[tuple[str, str]], text: Text, *, max_source: int = 0, max_target: int = 0
     ) -> EncodedPairs:
-        """Tokens of each pair; a side longer than its limit (0: none) leaves the pair out."""
+        """Encode pairs; one with a side longer than its limit (0: none) is left out."""
         sources, targets, kept, dropped = [], [], [], 0
         for number, (source_text, target_text) in enumerate(pairs):
             source = text.source.encode(text.prepare(source_text))

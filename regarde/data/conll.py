@@ -18,9 +18,9 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
 from typing import NamedTuple
 
-from regarde.data.formats import Columns, LineError, Pair, column_count, line_text, shape_of
+from regarde.data.formats import Columns, LineError, Pair, line_text, shape_of
 from regarde.data.lines import LINE_LIMIT, File, Line
-from regarde.errors import DataError, UsageError
+from regarde.errors import DataError, UsageError, counted
 
 _DOCUMENT = "-DOCSTART-"
 _CONLLU_WIDTH = 10  # columns
@@ -68,7 +68,7 @@ class TaggedFormat:
         if len(cells) != self.width:
             separated = "TAB" if self.separator == "\t" else "spaces"
             expected = f"expected {self.width} as on line {self.first:,}, separated by {separated}"
-            raise LineError("wrong column count", f"{column_count(len(cells))}, {expected}")
+            raise LineError("wrong column count", f"{counted(len(cells), 'column')}, {expected}")
         if self.width == _CONLLU_WIDTH and _NO_TOKEN.fullmatch(cells[0]):
             return None
         token, tag = (cells[side[0]] for side in self.columns or Columns((0,), (1,)))

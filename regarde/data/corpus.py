@@ -19,7 +19,7 @@ from regarde.data.conll import TaggedFormat, cells_of, names_columns, tagged_sen
 from regarde.data.dialect import BELOW, QuoteCount, is_header, may_be_header
 from regarde.data.formats import Format, LineError, Pair, Several, format_of, line_text, parse_columns, side_of
 from regarde.data.lines import File, Line, count_lines, lines_of, name_of
-from regarde.errors import DataError, UsageError
+from regarde.errors import DataError, UsageError, counted
 
 OnError = Literal["stop", "skip", "skip-any"]
 LOUD, MOST = 0.01, 0.2  # shares of skipped lines: above the first a warning, above the second an error
@@ -44,16 +44,16 @@ class Report:
     bom: int = 0  # files that began with a byte order mark
 
     def summary(self) -> str:
-        parts = [f"{self.kept:,} pairs kept"]
+        parts = [f"{counted(self.kept, 'pair')} kept"]
         if self.skipped:
             reasons = ", ".join(f"{count:,} {reason}" for reason, count in self.skipped.most_common())
             parts.append(f"{self.skipped.total():,} skipped ({reasons})")
         if self.crlf:
-            parts.append(f"{self.crlf:,} lines ended in CRLF")
+            parts.append(f"{counted(self.crlf, 'line')} ended in CRLF")
         if self.lone_cr:
             parts.append(f"warning: {self.lone_cr:,} have a lone CR inside, kept as text")
         if self.bom:
-            parts.append(f"{self.bom:,} byte order mark{'s' if self.bom > 1 else ''} removed")
+            parts.append(f"{counted(self.bom, 'byte order mark')} removed")
         parts += [f"header row left out ({header})" for header in self.headers]
         return "; ".join(parts)
 
@@ -81,7 +81,7 @@ class Report:
     def _skipping(self) -> str:
         count, all_lines = self.skipped.total(), self.kept + self.skipped.total()
         more = "; …" if count > len(self.first) else ""
-        return f"{count:,} of {all_lines:,} lines skipped ({self._share:.1%}): {'; '.join(self.first)}{more}"
+        return f"{count:,} of {counted(all_lines, 'line')} skipped ({self._share:.1%}): {'; '.join(self.first)}{more}"
 
 
 def read_pairs(
@@ -123,7 +123,7 @@ def read_parallel(
             raise DataError(f"{file}: {wrong}. Parallel files are read twice: give the paths of two files.")
     source_count, target_count = count_lines(source), count_lines(target)
     if source_count != target_count:
-        counts = f"{source} has {source_count:,} lines and {target} has {target_count:,}"
+        counts = f"{source} has {counted(source_count, 'line')} and {target} has {target_count:,}"
         raise DataError(f"{counts}, expected equally many. Give files whose lines belong together.")
     return _parallel(source, target, header, quotes, on_error, report)
 

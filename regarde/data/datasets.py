@@ -5,17 +5,17 @@ They need no download. The SHA-256 of each split is written here, so that a numb
 
 from __future__ import annotations
 
-import difflib
 import hashlib
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from typing import Literal, get_args
 
+from regarde.config import did_you_mean
 from regarde.data import dateparts, dates, diary, languages, toys
 from regarde.data.dates import Example, Split
 from regarde.errors import DataError, UsageError
 
-__all__ = ["DATASETS", "SPLITS", "Dataset", "Example", "Split", "dataset", "digest"]
+__all__ = ["DATASETS", "SPLITS", "Dataset", "Example", "Split", "dataset", "digest", "no_such_data"]
 
 SPLITS: tuple[Split, ...] = get_args(Split)
 _BABEL = f"The dates are made with Babel {dates.BABEL}: pip install babel=={dates.BABEL}"
@@ -62,9 +62,13 @@ def dataset(name: str) -> Dataset:
     """The data set of that name."""
     if name in DATASETS:
         return DATASETS[name]
-    near = difflib.get_close_matches(name, DATASETS, n=1, cutoff=0.5)
-    hint = f' Did you mean "{near[0]}"?' if near else ""
-    raise UsageError(f"{name}: no such data set.{hint} Known: {', '.join(DATASETS)}.")
+    raise UsageError(f"{name}: no such data set.{did_you_mean(name, DATASETS)} Known: {', '.join(DATASETS)}.")
+
+
+def no_such_data(name: object) -> DataError:
+    """The error for a name that is neither a file nor a data set."""
+    hint = did_you_mean(str(name), DATASETS)
+    return DataError(f"{name}: no such file or data set.{hint} Embedded: {', '.join(DATASETS)}.")
 
 
 def digest(examples: Iterable[Example]) -> str:

@@ -6,9 +6,9 @@ The strings are those of Unicode's CLDR as Babel gives them, but with the locale
 no-break ones. Each pattern is filled in here, field by field, so that the characters of the year, the month and the day
 are known: they are the gold links of the target's digits.
 
-No string has two readings. A numeric month is taken only where every locale of CLDR reads it alike: year first
-(2023/03/07), or day first with dots (7.3.2023); 03/07/2023 never occurs. What would still read in two ways, such as a
-month's name that means another month in another language, is found by its shape (`_shape`) and left out.
+No string is ambiguous. A numeric month is used only if all locales of CLDR read it in the same way: year first
+(2023/03/07), or day first with dots (7.3.2023); 03/07/2023 never occurs. Other ambiguous strings, such as the name of a
+month that is another month in another language, are found by their shape (`_shape`) and left out.
 """
 
 from __future__ import annotations
@@ -40,13 +40,13 @@ Field = Literal["year", "month", "day", "weekday", "fixed"]  # fixed: an era, or
 
 _FIRST_YEAR, _LAST_YEAR = 1900, 2099
 _SEED = "regarde dates"
-_NO_ERA = {("th", "medium"), ("th", "short")}  # a Thai year without its era is Buddhist to the reader
+_NO_ERA = {("th", "medium"), ("th", "short")}  # readers take a Thai year without its era as Buddhist
 _ZERO = {"latn": "0", "arab": "٠", "beng": "০", "deva": "०"}
 _SPACES = str.maketrans({"\u00a0": " ", "\u202f": " "})
 _YEARS = [datetime.date(year, 1, 1) for year in range(_FIRST_YEAR, _LAST_YEAR + 1)]
 _MONTHS = [datetime.date(2001, month, 1) for month in range(1, 13)]
 _DAYS = [datetime.date(2001, 1, day) for day in range(1, 32)]  # the first of them a Monday
-_VALUES: Mapping[str, tuple[Field, list[datetime.date]]] = {  # a pattern's letter: a date for each thing it can say
+_VALUES: Mapping[str, tuple[Field, list[datetime.date]]] = {  # a letter of a pattern: a date for each of its values
     "y": ("year", _YEARS),
     "M": ("month", _MONTHS),
     "d": ("day", _DAYS),
@@ -68,7 +68,7 @@ class Span(NamedTuple):
 
 
 class Written(NamedTuple):
-    """A date as text, and where its fields stand."""
+    """A date as text, and the positions of its fields."""
 
     text: str
     spans: dict[Field, Span]
@@ -76,7 +76,7 @@ class Written(NamedTuple):
 
 @dataclass(frozen=True)
 class Piece:
-    """One field of a pattern and all it can say."""
+    """One field of a pattern, and all its possible texts."""
 
     field: Field
     texts: tuple[str, ...]
@@ -150,7 +150,7 @@ def calendar(split: Split) -> list[datetime.date]:
 
 @cache
 def styles() -> tuple[DateStyle, ...]:
-    """Every way of every locale to write a date that is taken into the data."""
+    """The styles of all locales that the data set uses."""
     found = []
     for locale in LOCALES:
         patterns: dict[str, str] = {}

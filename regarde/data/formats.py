@@ -22,7 +22,7 @@ from typing import NamedTuple, Protocol
 
 from regarde.data.dialect import fields_of, unquoted
 from regarde.data.lines import LINE_LIMIT, File, Line, lines_of, name_of
-from regarde.errors import DataError, UsageError
+from regarde.errors import DataError, UsageError, counted
 
 _SAMPLE = 24  # characters of a cell shown in a message
 _MOST_SHOWN = 8  # columns shown in a message
@@ -87,7 +87,7 @@ class _Table:
             self.width = len(cells)
         if len(cells) != self.width:
             remedy = "" if len(cells) > 1 else f": columns are separated by TAB{_instead(text)}"
-            raise LineError("wrong column count", f"{column_count(len(cells))}, expected {self.width}{remedy}")
+            raise LineError("wrong column count", f"{counted(len(cells), 'column')}, expected {self.width}{remedy}")
         if self.columns is None:
             return Pair(*cells)
         source, target = ("\t".join(cells[i] for i in side) for side in self.columns)
@@ -223,11 +223,7 @@ def line_text(line: Line) -> str:
 def shape_of(file: File, cells: list[str]) -> str:
     """The file and the columns of one of its lines, for a message."""
     shown = ", ".join(f"{i} {_sample(cell)}" for i, cell in enumerate(cells[:_MOST_SHOWN], start=1))
-    return f"{name_of(file)}: {column_count(len(cells))} ({shown}{', …' if len(cells) > _MOST_SHOWN else ''})"
-
-
-def column_count(count: int) -> str:
-    return "1 column" if count == 1 else f"{count:,} columns"
+    return f"{name_of(file)}: {counted(len(cells), 'column')} ({shown}{', …' if len(cells) > _MOST_SHOWN else ''})"
 
 
 def _cells(text: str, quotes: bool) -> list[str]:

@@ -1,8 +1,7 @@
 """Which pairs make a batch, and in which order: pure functions of (seed, epoch), no global random state.
 
 A batch of B pairs is computed on B x (longest source + longest target) positions, padding included. That is what
-`tokens` bounds, for it bounds the memory of the encoder's and the decoder's states alike. Lengths are counted as the
-caller will compute them (with EOS where it is added).
+`tokens` limits, because it limits the memory of both encoder and decoder states. Lengths include EOS.
 """
 
 from __future__ import annotations
@@ -17,11 +16,11 @@ import numpy.typing as npt
 
 from regarde.data.formats import Pair
 from regarde.errors import DataError
-from regarde.text.normalization import normalized
+from regarde.text.sides import normalized
 
 Indices = npt.NDArray[np.int64]
 
-_POOL = 200  # batches sorted together: more pads less, fewer leaves batches more random
+_POOL = 200  # batches sorted together: more of them have less padding, fewer are more random
 
 
 def batches(
@@ -29,8 +28,8 @@ def batches(
 ) -> list[Indices]:
     """The batches of one epoch, each pair once: at most `pairs` pairs and `tokens` positions each, 0 = no limit.
 
-    Pairs are shuffled, cut into pools, sorted by length within a pool with ties left random, cut into batches, and the
-    batches shuffled. A pair that alone is over `tokens` makes a batch alone.
+    Pairs are shuffled, divided into pools, sorted by length within each pool (equal lengths stay in random order), and
+    divided into batches, which are shuffled. A pair longer than `tokens` is a batch of its own.
     """
     count = len(source_lengths)
     generator = np.random.Generator(np.random.PCG64(np.random.SeedSequence((seed, epoch))))
@@ -54,51 +53,43 @@ def ordered(source_lengths: Indices, *, pairs: int, tokens: int) -> list[Indices
     return _cut(order, source_lengths, np.zeros_like(source_lengths), pairs, tokens)
 
 
-def useful_share(batches: Sequence[Indices], source_lengths: Indices, target_lengths: Indices) -> float:
-    """The share of the positions computed that are tokens and not padding."""
-    sides = (source_lengths, target_lengths)
-    useful = sum(int(side[batch].sum()) for batch in batches for side in sides)
-    computed = sum(len(batch) * int(side[batch].max()) for batch in batches for side in sides)
-    return useful / computed
-
-
-class Split(NamedTuple):
-    """Pairs to learn from and pairs held out, both in their first order."""
+class TrainValid(NamedTuple):
+    """Pairs for training and pairs held out, both in their original order."""
 
     train: list[Pair]
     valid: list[Pair]
 
 
-def split(pairs: Sequence[Pair], *, seed: int, valid_share: float = 0.05, valid_max: int = 2_000) -> Split:
+def split(pairs: Sequence[Pair], *, seed: int, valid_share: float = 0.05, valid_max: int = 2_000) -> TrainValid:
     """Hold out a share of the pairs, at most `valid_max`, at least one.
 
-    Sources are drawn by a keyed hash of their text, so equal sources never stand on both sides and the order of the
-    corpus changes nothing.
+    Sources are chosen by a keyed hash of their text, so equal sources are on the same side, and the order of the corpus
+    has no effect.
     """
     counts = Counter(_key(pair) for pair in pairs)
     if len(counts) < 2:
         given = (
             f"{len(pairs):,} pair{'s' * (len(pairs) != 1)} with {len(counts)} distinct source{'s' * (len(counts) != 1)}"
         )
-        raise DataError(f"{given}: nothing can be held out to validate on. Give more pairs, or a validation set.")
+        raise DataError(f"{given}: no pairs can be held out for validation. Give more pairs, or a validation set.")
     left = max(1, min(round(len(pairs) * valid_share), valid_max))
     held: set[str] = set()
     drawn = sorted(counts, key=lambda source: _draw(source, seed))
-    for source in drawn[:-1]:  # one source at least is learned from
+    for source in drawn[:-1]:  # at least one source is for training
         if counts[source] <= left:
             held.add(source)
             left -= counts[source]
-    if not held:  # every source is repeated more often than that
+    if not held:  # every source occurs more often than that
         held.add(min(drawn, key=lambda source: counts[source]))
     chosen = [_key(pair) in held for pair in pairs]
-    return Split(
+    return TrainValid(
         [pair for pair, is_held in zip(pairs, chosen, strict=True) if not is_held],
         [pair for pair, is_held in zip(pairs, chosen, strict=True) if is_held],
     )
 
 
 def _by_length(pool: Indices, source_lengths: Indices, target_lengths: Indices) -> Indices:
-    """Sorted by target, then source length; sources run up and down in turn, so that no batch straddles a jump."""
+    """Sorted by target length, then by source length, alternately up and down, so that neighbors are similar."""
     target, source = target_lengths[pool], source_lengths[pool]
     turn = np.where(target % 2 == 0, source, -source)
     return pool[np.lexsort((turn, target))]
@@ -119,7 +110,7 @@ def _cut(order: Indices, source_lengths: Indices, target_lengths: Indices, pairs
 
 
 def _key(pair: Pair) -> str:
-    return normalized(pair.source, "NFC")  # a source typed in another form is no new source
+    return normalized(pair.source, "NFC")  # the same source in another Unicode form is equal
 
 
 def _draw(source: str, seed: int) -> bytes:

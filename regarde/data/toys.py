@@ -1,6 +1,6 @@
 """Toy tasks on random strings of lower-case letters: copy, reverse, sort.
 
-Each has one right answer and one right place to look, so a model that has learnt nothing shows it at once.
+Each has one correct target and known gold links.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ def copy(split: Split) -> Iterator[Example]:
 
 
 def reverse(split: Split) -> Iterator[Example]:
-    """The source from its end."""
+    """The source in reverse order."""
     return _examples("reverse", split, lambda source: reversed(range(len(source))))
 
 
@@ -40,7 +40,7 @@ def _examples(name: str, split: Split, order: Callable[[str], Iterable[int]]) ->
 
 
 def _sources(name: str, split: Split) -> Iterator[str]:
-    # one stream of different strings, cut in three; the small splits come first, so reading them is quick
+    # one stream of distinct strings in three parts; the small splits come first, so that reading them is fast
     start = {"valid": 0, "test": SIZES["valid"], "train": SIZES["valid"] + SIZES["test"]}[split]
     return islice(_strings(name), start, start + SIZES[split])
 

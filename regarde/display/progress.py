@@ -1,6 +1,7 @@
-"""Training and translating as one watches them: a live line on a terminal's standard error, and nothing anywhere else.
+"""The progress of training and translating on standard error.
 
-A terminal may be resized, know no cursor (TERM=dumb: then only validations are printed), or go away: work goes on.
+On a terminal it is one live line. Validations are lines of their own, also without a terminal and on one that cannot
+move its cursor (TERM=dumb). A terminal that is resized or closed does not affect the work.
 """
 
 from __future__ import annotations
@@ -22,13 +23,15 @@ from rich.progress import (
     TimeRemainingColumn,
 )
 
+from regarde.errors import counted
+
 if TYPE_CHECKING:
     from regarde.training.run import Progress as TrainingProgress
     from regarde.training.run import Validation
 
 
 class _Display:
-    """A live line: what it is, how far it is, columns of its own, how long it takes."""
+    """A live line: name, progress, columns of its own, time left."""
 
     def __init__(self, name: str, total: float | None, *columns: ProgressColumn) -> None:
         stream = Steady(sys.stderr) if sys.stderr else io.StringIO()
@@ -70,16 +73,13 @@ class TrainingDisplay(_Display):
 
     def validated(self, validation: Validation) -> None:
         self.metric = validation.metric.show(validation.value)
-        star = "  best so far" if validation.best else ""
-        line = (
-            f"step {validation.step:>6,}  {validation.seconds:5.0f} s  valid loss {validation.loss:.4f}  {self.metric}"
-        )
-        if self.console.is_terminal:
-            self.console.print(f"{line}{star}", soft_wrap=True)
+        best = "  best so far" if validation.best else ""
+        spent = f"step {validation.step:>6,}  {validation.seconds:5.0f} s"
+        self.console.print(f"{spent}  valid loss {validation.loss:.4f}  {self.metric}{best}", soft_wrap=True)
 
 
 class TranslationDisplay(_Display):
-    """Lines, lines/s and, where it is known how much there is to read, time left; on standard error."""
+    """Lines, lines/s and, if the size of the input is known, time left; on standard error."""
 
     def __init__(self, size: int | None) -> None:
         self._first, self._since = -1, 0.0
@@ -87,15 +87,15 @@ class TranslationDisplay(_Display):
         super().__init__("translating", size, *known[:1], _STATE, *known[1:])
 
     def progressed(self, lines: int, read: int) -> None:
-        """So many lines are answered, and so many bytes are read."""
-        if self._first in (-1, lines):  # what was there before says nothing about how fast it goes
+        """Show that `lines` are answered and `read` bytes are read."""
+        if self._first in (-1, lines):  # lines of an earlier run do not count for the speed
             self._first, self._since = lines, time.monotonic()
         rate = (lines - self._first) / max(time.monotonic() - self._since, 1e-3)
-        self.bar.update(self.task, completed=read, state=f"{lines:,} lines  {rate:,.0f} lines/s")
+        self.bar.update(self.task, completed=read, state=f"{counted(lines, 'line')}  {rate:,.0f} lines/s")
 
 
 class Steady(io.TextIOBase):
-    """A stream whose end nobody needs to notice."""
+    """A stream that ignores errors, such as those of a closed terminal."""
 
     def __init__(self, stream: TextIO) -> None:
         self._stream = stream

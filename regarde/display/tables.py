@@ -1,4 +1,4 @@
-"""Numbers in columns, as plain text and as JSON."""
+"""Tables as plain text, and records as JSON."""
 
 from __future__ import annotations
 

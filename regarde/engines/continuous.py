@@ -1,4 +1,4 @@
-"""The native engine while it answers: questions may come at any time, and share a batch with those there are."""
+"""The native engine for servers: requests may come at any time, and share a batch with those being decoded."""
 
 from __future__ import annotations
 
@@ -8,18 +8,18 @@ import os
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
-from regarde.engines.native import Asked, Ids, NativeEngine
+from regarde.engines.native import Ids, NativeEngine, PreparedRequest
 from regarde.engines.records import NOTHING, Streams, read
 from regarde.errors import RegardeError
 from regarde.search import Hypothesis, Search
 from regarde.search.settings import Prefix
 
-PART, DONE = 0, 1  # and 2: given up; as in source/engine/continuous.h
+PARTIAL, COMPLETED = 0, 1  # and 2: canceled; as in source/engine/continuous.h
 
 
 @dataclass(frozen=True)
-class Part:
-    """The best beginning so far of one sentence of a question."""
+class PartialHypothesis:
+    """The best hypothesis so far of one sentence of a request."""
 
     number: int
     sentence: int
@@ -27,8 +27,8 @@ class Part:
 
 
 @dataclass(frozen=True, eq=False)
-class Done:
-    """A question's answer, as the library gives it; of no sentence where it was cancelled or the engine failed."""
+class Completed:
+    """The result of a request, as the library returns it; without sentences if it was canceled or failed."""
 
     number: int
     count: int  # sentences
@@ -36,8 +36,8 @@ class Done:
     problem: Exception | None = None
 
 
-class Continuous:
-    """Takes questions and gives answers, in the order in which they are ready.
+class ContinuousEngine:
+    """Takes requests and returns results, in the order in which they are ready.
 
     `heard` is a file handle that can be read from when there is something to collect.
     """
@@ -45,7 +45,7 @@ class Continuous:
     def __init__(self, engine: NativeEngine, *, threads: int = 1) -> None:
         self._engine = engine
         self._numbers = itertools.count(1)
-        self._asked: dict[int, Asked] = {}  # the engine reads from their arrays until it is done with them
+        self._requests: dict[int, PreparedRequest] = {}  # the engine reads from their arrays until it is done with them
         self.heard, self._told = os.pipe()
         for handle in (self.heard, self._told):
             os.set_blocking(handle, False)
@@ -56,18 +56,20 @@ class Continuous:
             raise MemoryError("no thread to be had")
 
     def ask(self, sources: Sequence[Ids], search: Search, prefixes: Sequence[Prefix], *, followed: bool = False) -> int:
-        """The number of the question, by which its answer is known; `followed`, each word is told as it is said."""
-        asked, number = self._engine.asked(sources, search, prefixes), next(self._numbers)
-        self._asked[number] = asked
-        self._call("continuous_submit", ctypes.c_int64(number), ctypes.byref(asked.request), ctypes.c_int64(followed))
+        """Submit a request; the result has the same number. `followed`: report a partial hypothesis after each word."""
+        prepared, number = self._engine.request(sources, search, prefixes), next(self._numbers)
+        self._requests[number] = prepared
+        self._call(
+            "continuous_submit", ctypes.c_int64(number), ctypes.byref(prepared.request), ctypes.c_int64(followed)
+        )
         return number
 
     def cancel(self, number: int) -> None:
-        """Nobody waits for it any more."""
+        """Cancel a request."""
         self._call("continuous_cancel", ctypes.c_int64(number))
 
-    def collect(self) -> Iterator[Part | Done]:
-        """What there is to be told by now."""
+    def collect(self) -> Iterator[PartialHypothesis | Completed]:
+        """The events that are ready."""
         try:
             os.read(self.heard, 1 << 10)
         except BlockingIOError:
@@ -75,28 +77,28 @@ class Continuous:
         number, kind = ctypes.c_int64(), ctypes.c_int64()
         take = self._engine.call("continuous_next", ctypes.c_void_p)
         while answer := take(ctypes.c_void_p(self._handle), ctypes.byref(number), ctypes.byref(kind)):
-            if kind.value == PART:
+            if kind.value == PARTIAL:
                 sentence, *ids = self._engine.streams(answer)[0].tolist()
-                yield Part(number.value, sentence, tuple(ids))
+                yield PartialHypothesis(number.value, sentence, tuple(ids))
                 continue
-            asked = self._asked.pop(number.value)
+            prepared = self._requests.pop(number.value)
             try:
                 streams = self._engine.streams(answer)
-            except (RuntimeError, RegardeError) as error:  # of one question; the others' answers are still to come
-                yield Done(number.value, 0, NOTHING, error)
+            except (RuntimeError, RegardeError) as error:  # of one request; the others continue
+                yield Completed(number.value, 0, NOTHING, error)
                 continue
-            yield Done(number.value, asked.request.count if kind.value == DONE else 0, streams)
+            yield Completed(number.value, prepared.request.count if kind.value == COMPLETED else 0, streams)
 
-    def hypotheses(self, done: Done) -> list[list[Hypothesis]]:
+    def hypotheses(self, done: Completed) -> list[list[Hypothesis]]:
         """Those of each sentence."""
         return read(done.streams, done.count, self._engine.layers, self._engine.heads)
 
     def close(self) -> None:
-        """Stop at once; questions without an answer get none."""
+        """Stop at once; open requests get no result."""
         if self._handle:
             self._call("continuous_free")
             self._handle = None
-            self._asked.clear()
+            self._requests.clear()
             os.close(self.heard)
             os.close(self._told)
 

@@ -1,4 +1,4 @@
-"""Where to compute: which device, and how many threads pay. Nothing here imports torch before it is asked."""
+"""Where to compute: which device, and how many threads. torch is imported only when it is needed."""
 
 from __future__ import annotations
 
@@ -8,17 +8,13 @@ from contextlib import contextmanager
 
 from regarde.errors import UsageError
 
+CORES = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1  # of this process
 MOST_THREADS = 1024
-WORTH_SHARING = 4_000_000  # parameters
-
-
-def cores() -> int:
-    """How many this process may use."""
-    return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
+WORTH_SHARING = 4_000_000  # parameters: fewer are faster in one thread
 
 
 def choose(device: str) -> str:
-    """The device of that name; `auto` takes the fastest there is."""
+    """The device of that name; `auto` is the fastest available."""
     import torch
 
     available = {"cuda": torch.cuda.is_available(), "mps": torch.backends.mps.is_available(), "cpu": True}
@@ -31,7 +27,7 @@ def choose(device: str) -> str:
 
 
 def settle_threads(threads: int, parameters: int) -> None:
-    """So many threads; 0 chooses: one for a small model, one per core for a large one."""
+    """Let torch use so many threads; 0 means one for a small model, one per core for a large one."""
     import torch  # the command line reads MOST_THREADS for its help, which must not wait for torch
 
     torch.set_num_threads(threads or (1 if parameters < WORTH_SHARING else torch.get_num_threads()))
@@ -39,7 +35,7 @@ def settle_threads(threads: int, parameters: int) -> None:
 
 @contextmanager
 def settled_threads(threads: int, parameters: int) -> Iterator[None]:
-    """The same for a while, inside a program that has a number of its own."""
+    """The same inside a `with` block; the number of threads is restored at its end."""
     import torch
 
     before = torch.get_num_threads()

@@ -8,7 +8,6 @@ It knows every model of regarde.models; `Unfit` says what it does not know of a 
 from __future__ import annotations
 
 import ctypes
-import functools
 import itertools
 import math
 from collections.abc import Iterable, Iterator, Mapping, Sequence
@@ -21,16 +20,16 @@ from numpy.typing import NDArray
 
 from regarde.engines.records import Reader, Streams
 from regarde.errors import ConfigError, OutOfMemoryError, UsageError
-from regarde.native import formulas, library
-from regarde.native.library import Request
-from regarde.search import Beam, Hypothesis, Sampling, Search
-from regarde.search.interventions import Changes, Intervention
+from regarde.native import library, settings
+from regarde.native.library import EngineRequest
+from regarde.search import Hypothesis, Sampling, Search
+from regarde.search.interventions import AttentionChanges, Intervention
 from regarde.search.settings import NO_PREFIX, Prefix
-from regarde.search.trace import Step
+from regarde.search.trace import SearchStep
 from regarde.text import EOS
 
 if TYPE_CHECKING:
-    from regarde.engines.continuous import Continuous
+    from regarde.engines.continuous import ContinuousEngine
     from regarde.folder.shortlist import Shortlist
 
 Ids = Sequence[int]
@@ -48,7 +47,7 @@ class Unfit(Exception):  # noqa: N818  # not a failure: the other engine takes o
 
 @dataclass(frozen=True)
 class TensorKind:
-    """What a tensor is, before anything of its size is read."""
+    """Shape and type of a tensor."""
 
     shape: tuple[int, ...]
     in_bytes: bool = False
@@ -60,10 +59,10 @@ class TensorKind:
 
 
 @dataclass(frozen=True)
-class Asked:
-    """A request, and the arrays that it points to: they are held for as long as it is."""
+class PreparedRequest:
+    """A request, and the arrays that it points to."""
 
-    request: Request
+    request: EngineRequest
     held: Mapping[str, NDArray[Any]]
 
     def __post_init__(self) -> None:
@@ -74,13 +73,13 @@ class Asked:
 class NativeEngine:
     """A model ready to decode: `rows` hypotheses side by side in each of `threads`.
 
-    Tensors are floats, or as regarde.folder.precision has them; they are not needed any more once the engine is there.
+    Tensors are floats or bytes (regarde.folder.precision); the engine copies them.
     """
 
     name = "native"
     shortlist: Shortlist | None = None
     _settings: Mapping[str, str] = MappingProxyType({})
-    _members: tuple[NativeEngine, ...] = ()  # of an ensemble, for whom they live on
+    _members: tuple[NativeEngine, ...] = ()  # of an ensemble
 
     def __init__(
         self,
@@ -92,31 +91,29 @@ class NativeEngine:
     ) -> None:
         self.threads, self.rows = threads, rows
         self._settings = settings
-        self._library = library.loaded()
         given = {name: np.require(tensor, tensor.dtype, ["C", "ALIGNED"]) for name, tensor in tensors.items()}
         kinds = {name: TensorKind(tensor.shape, in_bytes=tensor.dtype == np.int8) for name, tensor in given.items()}
         self._build(settings, kinds, {name: tensor.ctypes.data for name, tensor in given.items()})
 
     @classmethod
     def check(cls, settings: Mapping[str, str], kinds: Mapping[str, TensorKind]) -> None:
-        """Is there such a model, with tensors of these shapes? No tensor is read to find out; `Unfit` says no."""
+        """Raise `Unfit` if the engine does not support such a model with tensors of these shapes; none is read."""
         tried = cls.__new__(cls)
-        tried._library = library.loaded()
         tried._build(settings, kinds, {})
 
     def shorten(self, shortlist: Shortlist) -> None:
-        """From now on a sentence says what the shortlist has for its words, scored among these alone."""
+        """From now on score only the target tokens of the shortlist."""
         held = [np.ascontiguousarray(array) for array in (shortlist.frequent, shortlist.starts, shortlist.ids)]
         frequent, starts, ids = (ctypes.c_void_p(array.ctypes.data) for array in held)
         count = ctypes.c_int64(len(shortlist.frequent))
         if self.call("engine_shortlist", ctypes.c_char_p)(self.pointer, frequent, count, starts, ids):
-            raise UsageError("This shortlist speaks of words that the model does not have. Learn it anew.")
+            raise UsageError("This shortlist lists words that the model does not have. Learn it anew.")
         self.shortlist = shortlist
 
     def joined(self, others: Sequence[NativeEngine], offsets: Sequence[int]) -> NativeEngine:
-        """This and others as one: the mean of what they say, as regarde.models.ensemble has it."""
+        """An ensemble of this and others: the mean of their probabilities, as in regarde.models.ensemble."""
         made = NativeEngine.__new__(NativeEngine)
-        made.threads, made.rows, made._library = self.threads, self.rows, self._library
+        made.threads, made.rows = self.threads, self.rows
         made._members = (self, *others)
         made._new()
         handles = (ctypes.c_void_p * len(made._members))(*(member._handle for member in made._members))
@@ -162,13 +159,13 @@ class NativeEngine:
     @property
     def formulas(self) -> Mapping[str, str]:
         """What the model computes, as the classes of regarde.attention state it; several have nothing in common."""
-        return formulas.stated(self._settings)
+        return settings.formulas(self._settings)
 
-    def continuous(self, *, threads: int = 1) -> Continuous:
+    def continuous(self, *, threads: int = 1) -> ContinuousEngine:
         """The engine as a server uses it: requests join the batches of so many threads at any time."""
-        from regarde.engines.continuous import Continuous
+        from regarde.engines.continuous import ContinuousEngine
 
-        return Continuous(self, threads=threads)
+        return ContinuousEngine(self, threads=threads)
 
     def __del__(self) -> None:
         if getattr(self, "_handle", None):
@@ -181,21 +178,17 @@ class NativeEngine:
         """The hypotheses of each source, best first; sources are given without EOS."""
         window: list[Ids] = []
         openings: list[Prefix] = []
-        cost = 0
+        numbers = 0
         given = itertools.repeat(NO_PREFIX) if prefixes is None else prefixes
         for source, prefix in zip(sources, given, strict=False):
             window.append(source)
             openings.append(prefix)
-            cost += self.cost(source, search, prefix)
-            if len(window) == WINDOW or cost > MOST_NUMBERS:
-                yield from self._answer(self.asked(window, search, openings))[0]
-                window, openings, cost = [], [], 0
+            numbers += cost(source, search, prefix, self.layers * self.heads)
+            if len(window) == WINDOW or numbers > MOST_NUMBERS:
+                yield from self._answer(self.request(window, search, openings))[0]
+                window, openings, numbers = [], [], 0
         if window:
-            yield from self._answer(self.asked(window, search, openings))[0]
-
-    def cost(self, source: Ids, search: Search, prefix: Prefix) -> int:
-        """Numbers that the answers to a sentence hold at most."""
-        return cost(source, search, prefix, self.layers * self.heads)
+            yield from self._answer(self.request(window, search, openings))[0]
 
     def trace(
         self,
@@ -206,17 +199,19 @@ class NativeEngine:
         prefix: Prefix = NO_PREFIX,
         target: Ids | None = None,
         interventions: Sequence[Intervention] = (),
-    ) -> tuple[tuple[Step, ...], list[Hypothesis]]:
+    ) -> tuple[tuple[SearchStep, ...], list[Hypothesis]]:
         """Each step of a search for one source, or along the words of a target, which is given with EOS."""
-        asked = self.asked([source], search, [prefix]) if target is None else self._told([source], [target])
-        asked.request.watched = candidates
+        prepared = (
+            self.request([source], search, [prefix]) if target is None else self._forced_request([source], [target])
+        )
+        prepared.request.watched = candidates
         if interventions:
             own_layers = self.layers if self._at_source else 0
-            changes = Changes.of(interventions, own_layers, self.heads, len(source) + 1)
-            asked.request.pins = len(changes.places)
+            changes = AttentionChanges.of(interventions, own_layers, self.heads, len(source) + 1)
+            prepared.request.pins = len(changes.places)
             arrays: dict[str, NDArray[Any]] = {"masked": changes.masked, "pin_places": changes.places}
-            asked = Asked(asked.request, {**asked.held, **arrays, "pinned": changes.pinned})
-        (found,), steps = self._answer(asked)
+            prepared = PreparedRequest(prepared.request, {**prepared.held, **arrays, "pinned": changes.pinned})
+        (found,), steps = self._answer(prepared)
         return steps, found
 
     def states(self, source: Ids) -> NDArray[np.float32] | None:
@@ -228,51 +223,53 @@ class NativeEngine:
         _, reals = self.streams(answer)
         return reals.reshape(len(ids), -1) if len(reals) else None
 
-    def asked(self, sources: Sequence[Ids], search: Search, prefixes: Sequence[Prefix]) -> Asked:
-        """The question as the library reads it."""
+    def request(self, sources: Sequence[Ids], search: Search, prefixes: Sequence[Prefix]) -> PreparedRequest:
+        """A request as the library reads it."""
         if search.kind == "beam" and search.beta and not self.layers:
             given = f"search.beta = {search.beta:g}: the coverage penalty reads attention, and this model has none"
             raise ConfigError(f"{given}. Set search.beta to 0.")
         starts, ids = _flat(sources)
         rules = search.rules
         dice, dice_starts = _dice(sources, search, prefixes) if search.kind == "sampling" else _NO_DICE
-        wide = search if search.kind == "beam" else Beam(size=1, alpha=0.0)
-        drawn = search if search.kind == "sampling" else Sampling()
         held = {"starts": starts, "ids": ids, "dice": dice, "dice_starts": dice_starts}
         if any(prefix.ids for prefix in prefixes):
             held["prefix_starts"], held["prefix_ids"] = _flat([prefix.ids for prefix in prefixes])
             held["barred_starts"], held["barred_ids"] = _flat([prefix.barred for prefix in prefixes])
-        request = Request(
-            count=len(sources), kind=KINDS[search.kind], size=wide.size, n_best=search.n_best,
-            min_length=rules.min_length, max_extra=rules.max_extra, allow_unknown=rules.allow_unknown,
-            top_k=drawn.top_k, rows=self.rows, threads=self.threads, alpha=wide.alpha, beta=wide.beta,
-            prune=wide.prune, max_ratio=rules.max_ratio, top_p=drawn.top_p, temperature=drawn.temperature,
+        request = EngineRequest(
+            count=len(sources), kind=KINDS[search.kind], size=1, n_best=search.n_best, min_length=rules.min_length,
+            max_extra=rules.max_extra, allow_unknown=rules.allow_unknown, rows=self.rows, threads=self.threads,
+            max_ratio=rules.max_ratio, top_p=1.0, temperature=1.0,
         )  # fmt: skip
-        return Asked(request, held)
+        if search.kind == "beam":
+            request.size = search.size
+            request.alpha, request.beta, request.prune = search.alpha, search.beta, search.prune
+        elif search.kind == "sampling":
+            request.top_k, request.top_p, request.temperature = search.top_k, search.top_p, search.temperature
+        return PreparedRequest(request, held)
 
     def forced(self, sources: Sequence[Ids], targets: Sequence[Ids]) -> list[Hypothesis]:
-        """What the model thinks of given words; targets are given with EOS."""
-        everything, _ = self._answer(self._told(sources, targets))
+        """Score given targets, which end in EOS."""
+        everything, _ = self._answer(self._forced_request(sources, targets))
         return [found for (found,) in everything]
 
-    def _told(self, sources: Sequence[Ids], targets: Sequence[Ids]) -> Asked:
+    def _forced_request(self, sources: Sequence[Ids], targets: Sequence[Ids]) -> PreparedRequest:
         if not all(targets):
             raise UsageError("A target of no tokens has no score. Give at least its end.")
         starts, ids = _flat(sources)
         target_starts, target_ids = _flat(targets)
         held = {"starts": starts, "ids": ids, "target_starts": target_starts, "target_ids": target_ids}
-        request = Request(
+        request = EngineRequest(
             count=len(sources), kind=FORCED, size=1, n_best=1, allow_unknown=1, rows=self.rows, threads=self.threads,
             max_ratio=1.0, top_p=1.0, temperature=1.0,
         )  # fmt: skip
-        return Asked(request, held)
+        return PreparedRequest(request, held)
 
-    def _answer(self, asked: Asked) -> tuple[list[list[Hypothesis]], tuple[Step, ...]]:
-        """The hypotheses of each sentence, and the steps of the only one where they were asked for."""
-        request = asked.request
+    def _answer(self, prepared: PreparedRequest) -> tuple[list[list[Hypothesis]], tuple[SearchStep, ...]]:
+        """The hypotheses of each sentence, and the steps of the only one if it is traced."""
+        request = prepared.request
         try:
             reader = self.reader(self.call("engine_decode", ctypes.c_void_p)(self.pointer, ctypes.byref(request)))
-            everything = [reader.hypotheses() for _ in range(request.count)]
+            everything = reader.sentences(request.count)
         except (OutOfMemoryError, MemoryError):
             raise OutOfMemoryError(_budget(request)) from None
         if not request.watched or not everything[0]:
@@ -302,7 +299,7 @@ class NativeEngine:
         return ctypes.c_void_p(self._handle)
 
     def call(self, name: str, result: Any = None) -> Any:
-        return _function(self._library, name, result)
+        return library.function(name, result)
 
     def _array(self, name: str, held: ctypes.c_void_p, kind: np.dtype[Any]) -> NDArray[Any]:
         """A copy of what an answer holds."""
@@ -314,30 +311,23 @@ class NativeEngine:
 _OUT_OF_MEMORY = "Out of memory while translating. Give fewer sentences at once, a smaller beam, or fewer threads."
 
 
-def _budget(request: Request) -> str:
+def _budget(request: EngineRequest) -> str:
     """What to try where memory did not suffice for a request: half of each."""
     given = [(request.count, "sentences at once"), (request.size, "hypotheses in a beam"), (request.threads, "threads")]
     several = [(number, noun) for number, noun in given if number > 1]
     if not several:
         return "Out of memory while translating one sentence. Cut it, or lower search.rules.max_ratio."
-    asked = ", ".join(f"{number:,} {noun}" for number, noun in several)
-    return f"Out of memory with {asked}. Try {', or '.join(f'{number // 2:,} {noun}' for number, noun in several)}."
+    prepared = ", ".join(f"{number:,} {noun}" for number, noun in several)
+    return f"Out of memory with {prepared}. Try {', or '.join(f'{number // 2:,} {noun}' for number, noun in several)}."
 
 
 _WHOLE, _REAL = np.dtype(np.int64), np.dtype(np.float32)
 
 
-@functools.cache
-def _function(loaded: ctypes.CDLL, name: str, result: Any) -> Any:
-    function = loaded[name]
-    function.restype = result
-    return function
-
-
 def cost(source: Ids, search: Search, prefix: Prefix, heads: int) -> int:
     """Numbers that the answers to a sentence hold at most: the attention of all heads, and a die for each word."""
-    T = longest(source, search, prefix)
-    S = len(source) + 1 if source else T  # without a source, a language model looks at its own words
+    T = search.rules.limit(len(source) + 1, prefix)
+    S = len(source) + 1 if source else T  # without a source, a language model attends to its own words
     return search.n_best * T * (1 + heads * S) + len(prefix.barred)
 
 
@@ -345,11 +335,6 @@ def _flat(rows: Sequence[Ids | NDArray[np.int64]]) -> tuple[NDArray[np.int64], N
     """Where each row starts, and all of them end to end."""
     starts = np.cumsum([0, *(len(row) for row in rows)], dtype=np.int64)
     return starts, np.concatenate([np.asarray(row, dtype=np.int64) for row in rows])
-
-
-def longest(source: Ids, search: Search, prefix: Prefix) -> int:
-    """Words of an answer at most, as search.rules has it."""
-    return search.rules.limit(len(source) + 1, prefix)
 
 
 _NO_DICE = np.zeros(1), np.zeros(1, dtype=np.int64)
@@ -361,7 +346,7 @@ def _dice(
     """As regarde.search throws them: by seed, sample and sentence alone."""
     thrown = []
     for ids, prefix in zip(sources, prefixes, strict=True):
-        most = longest(ids, search, prefix)
+        most = search.rules.limit(len(ids) + 1, prefix)
         dice = (np.random.default_rng([search.seed, n, *ids, EOS]) for n in range(search.n_best))
         thrown += [die.random(most) for die in dice]
     starts = np.cumsum([0, *(len(throws) for throws in thrown[:-1])], dtype=np.int64)

@@ -1,4 +1,4 @@
-"""The torch engine while it serves: the interface of continuous.py, for models that the native engine does not know.
+"""The torch engine for servers: the interface of continuous.py, for models that the native engine does not support.
 
 One thread decodes. Requests wait in a queue; sentences of all those that search alike share a batch, one of each in
 turn, so that a long request does not hold up a short one for longer than a batch.
@@ -18,14 +18,14 @@ import torch
 from torch import Tensor
 
 from regarde.data.batch import collate_source
-from regarde.engines.continuous import Done, Part
+from regarde.engines.continuous import Completed, PartialHypothesis
 from regarde.engines.records import NOTHING, read, written
 from regarde.engines.reference import TorchEngine
 from regarde.models.interface import Decoder, Encoding, Model
 from regarde.search import Hypothesis, Search
+from regarde.search.recording import OpenHypothesis
 from regarde.search.settings import Prefix
 from regarde.search.trace import Continuation
-from regarde.search.watch import Open
 
 ROWS = 64  # hypotheses side by side
 POSITIONS = 4096  # source tokens of a batch, times the hypotheses of each
@@ -33,13 +33,13 @@ WORTH_A_THREAD = 4_000_000  # parameters: the products of fewer are over before 
 Ids = Sequence[int]
 
 
-class _Unwanted(Exception):  # noqa: N818  # not a failure: nobody waits for the answer
-    """The search is to stop."""
+class _Canceled(Exception):  # noqa: N818  # not a failure
+    """All requests of the batch are canceled."""
 
 
 @dataclass(eq=False)
-class _Ticket:
-    """A request that waits for its answer."""
+class _QueuedRequest:
+    """A request without a result yet."""
 
     number: int
     sources: Sequence[Ids]
@@ -48,22 +48,22 @@ class _Ticket:
     followed: bool
     found: dict[int, list[Hypothesis]] = field(default_factory=dict)  # by sentence
     taken: int = 0  # sentences that were decoded or are being decoded
-    unwanted: bool = False
+    canceled: bool = False
 
     @property
     def waits(self) -> bool:
-        return self.taken < len(self.sources) and not self.unwanted
+        return self.taken < len(self.sources) and not self.canceled
 
     @property
     def decoding(self) -> bool:
         return self.taken > len(self.found)
 
 
-_Batch = list[tuple[_Ticket, int]]  # requests and the numbers of their sentences
+_Batch = list[tuple[_QueuedRequest, int]]  # requests and the numbers of their sentences
 
 
-class Queued:
-    """Takes requests and gives answers, in the order in which they are ready.
+class QueuedEngine:
+    """Takes requests and returns results, in the order in which they are ready.
 
     `heard` is a file handle that can be read from when there is something to collect.
     """
@@ -71,12 +71,12 @@ class Queued:
     def __init__(self, engine: TorchEngine, *, threads: int = 1) -> None:
         self._engine = engine
         self._threads = min(threads, 1 + engine.model.parameter_count() // WORTH_A_THREAD)
-        self._model = _Stoppable(engine.model, self._heed)
+        self._model = _Cancelable(engine.model, self._check_canceled)
         self._numbers = itertools.count(1)
         self._changed = threading.Condition()
-        self._tickets: dict[int, _Ticket] = {}  # in the order in which they are served
+        self._requests: dict[int, _QueuedRequest] = {}  # in the order in which they are served
         self._batch: _Batch = []
-        self._events: deque[Part | Done] = deque()
+        self._events: deque[PartialHypothesis | Completed] = deque()
         self._closed = False
         self.heard, self._told = os.pipe()
         for handle in (self.heard, self._told):
@@ -85,23 +85,23 @@ class Queued:
         self._thread.start()
 
     def ask(self, sources: Sequence[Ids], search: Search, prefixes: Sequence[Prefix], *, followed: bool = False) -> int:
-        """The number of the request, by which its answer is known; `followed`, each word is reported."""
+        """Submit a request; the result has the same number. `followed`: report a partial hypothesis after each word."""
         number = next(self._numbers)
         with self._changed:
-            self._tickets[number] = _Ticket(number, sources, search, prefixes, followed)
+            self._requests[number] = _QueuedRequest(number, sources, search, prefixes, followed)
             self._changed.notify()
         return number
 
     def cancel(self, number: int) -> None:
-        """Nobody waits for it any more: it is given up, between two steps where it is being decoded."""
+        """Cancel a request; if it is being decoded, between two steps."""
         with self._changed:
-            if ticket := self._tickets.get(number):
-                ticket.unwanted = True
-                if not ticket.decoding:
-                    self._leave(ticket)
+            if request := self._requests.get(number):
+                request.canceled = True
+                if not request.decoding:
+                    self._leave(request)
 
-    def collect(self) -> Iterator[Part | Done]:
-        """What is ready by now."""
+    def collect(self) -> Iterator[PartialHypothesis | Completed]:
+        """The events that are ready."""
         try:
             os.read(self.heard, 1 << 10)
         except BlockingIOError:
@@ -109,12 +109,12 @@ class Queued:
         while event := self._next():
             yield event
 
-    def hypotheses(self, done: Done) -> list[list[Hypothesis]]:
+    def hypotheses(self, done: Completed) -> list[list[Hypothesis]]:
         """Those of each sentence."""
         return read(done.streams, done.count, self._engine.layers, self._engine.heads)
 
     def close(self) -> None:
-        """Stop at the next step; requests without an answer get none."""
+        """Stop at the next step; open requests get no result."""
         if self._closed:
             return
         with self._changed:
@@ -129,7 +129,7 @@ class Queued:
         while batch := self._taken():
             try:
                 found = self._decoded(batch)
-            except _Unwanted:
+            except _Canceled:
                 found = [[] for _ in batch]
             except Exception as error:
                 self._settle(batch, [[] for _ in batch], error)
@@ -139,80 +139,86 @@ class Queued:
     def _taken(self) -> _Batch:
         """The next batch, when there is one; none at the end."""
         with self._changed:
-            self._changed.wait_for(lambda: self._closed or any(ticket.waits for ticket in self._tickets.values()))
+            self._changed.wait_for(lambda: self._closed or any(request.waits for request in self._requests.values()))
             self._batch = [] if self._closed else self._gathered()
-            for ticket in dict.fromkeys(ticket for ticket, _ in self._batch):  # the others come first next time
-                self._tickets[ticket.number] = self._tickets.pop(ticket.number)
+            for request in dict.fromkeys(
+                request for request, _ in self._batch
+            ):  # the others come first in the next batch
+                self._requests[request.number] = self._requests.pop(request.number)
             return self._batch
 
     def _gathered(self) -> _Batch:
-        first = next(ticket for ticket in self._tickets.values() if ticket.waits)
+        first = next(request for request in self._requests.values() if request.waits)
         width = first.search.width
         batch: _Batch = []
         longest = 0
-        for ticket in [first] if first.followed else self._in_turn(first.search):
-            longest = max(longest, len(ticket.sources[ticket.taken]) + 1)
+        for request in [first] if first.followed else self._in_turn(first.search):
+            longest = max(longest, len(request.sources[request.taken]) + 1)
             rows = (len(batch) + 1) * width
             if batch and (rows > ROWS or rows * longest > POSITIONS):
                 break
-            batch.append((ticket, ticket.taken))
-            ticket.taken += 1
+            batch.append((request, request.taken))
+            request.taken += 1
         return batch
 
-    def _in_turn(self, search: Search) -> Iterator[_Ticket]:
-        """Those that search alike, again and again for as long as they have sentences left."""
-        while alike := [t for t in self._tickets.values() if t.waits and not t.followed and t.search == search]:
+    def _in_turn(self, search: Search) -> Iterator[_QueuedRequest]:
+        """Requests with the same search, in turn, as long as they have sentences left."""
+        while alike := [t for t in self._requests.values() if t.waits and not t.followed and t.search == search]:
             yield from alike
 
     @torch.no_grad()
     def _decoded(self, batch: _Batch) -> list[list[Hypothesis]]:
-        ticket, sentence = batch[0]
-        watch = _Follower(lambda ids: self._tell(Part(ticket.number, sentence, ids))) if ticket.followed else None
+        request, sentence = batch[0]
+        observer = (
+            _PartialReporter(lambda ids: self._tell(PartialHypothesis(request.number, sentence, ids)))
+            if request.followed
+            else None
+        )
         with self._engine.alone:
-            sources = collate_source([ticket.sources[i] for ticket, i in batch]).to(self._engine.device)
-            prefixes = [ticket.prefixes[i] for ticket, i in batch]
-            return ticket.search(self._model, self._model.encode(sources), prefixes, watch)
+            sources = collate_source([request.sources[i] for request, i in batch]).to(self._engine.device)
+            prefixes = [request.prefixes[i] for request, i in batch]
+            return request.search(self._model, self._model.encode(sources), prefixes, observer)
 
-    def _heed(self) -> None:
+    def _check_canceled(self) -> None:
         with self._changed:
-            if self._closed or all(ticket.unwanted for ticket, _ in self._batch):
-                raise _Unwanted
+            if self._closed or all(request.canceled for request, _ in self._batch):
+                raise _Canceled
 
     def _settle(self, batch: _Batch, found: Sequence[list[Hypothesis]], problem: Exception | None = None) -> None:
         with self._changed:
-            for (ticket, sentence), hypotheses in zip(batch, found, strict=True):
-                ticket.found[sentence] = hypotheses
-                ticket.unwanted |= problem is not None
-            for ticket in dict.fromkeys(ticket for ticket, _ in batch):
-                if not ticket.waits:
-                    self._leave(ticket, problem)
+            for (request, sentence), hypotheses in zip(batch, found, strict=True):
+                request.found[sentence] = hypotheses
+                request.canceled |= problem is not None
+            for request in dict.fromkeys(request for request, _ in batch):
+                if not request.waits:
+                    self._leave(request, problem)
 
-    def _leave(self, ticket: _Ticket, problem: Exception | None = None) -> None:
+    def _leave(self, request: _QueuedRequest, problem: Exception | None = None) -> None:
         """With the lock held: the request's last event."""
-        del self._tickets[ticket.number]
-        if ticket.unwanted:
-            self._tell(Done(ticket.number, 0, NOTHING, problem))
+        del self._requests[request.number]
+        if request.canceled:
+            self._tell(Completed(request.number, 0, NOTHING, problem))
         else:
-            count = len(ticket.sources)
-            self._tell(Done(ticket.number, count, written([ticket.found[i] for i in range(count)])))
+            count = len(request.sources)
+            self._tell(Completed(request.number, count, written([request.found[i] for i in range(count)])))
 
-    def _tell(self, event: Part | Done) -> None:
+    def _tell(self, event: PartialHypothesis | Completed) -> None:
         with self._changed:
             self._events.append(event)
             if len(self._events) == 1 and not self._closed:
                 os.write(self._told, b"!")
 
-    def _next(self) -> Part | Done | None:
+    def _next(self) -> PartialHypothesis | Completed | None:
         with self._changed:
             return self._events.popleft() if self._events else None
 
 
-class _StoppableDecoder(Decoder[Any, Any]):
-    """Asks before each step whether to go on."""
+class _CancelableDecoder(Decoder[Any, Any]):
+    """Checks before each step whether to continue."""
 
-    def __init__(self, decoder: Decoder[Any, Any], heed: Callable[[], None]) -> None:
+    def __init__(self, decoder: Decoder[Any, Any], check: Callable[[], None]) -> None:
         super().__init__()
-        self.decoder, self.heed = decoder, heed
+        self.decoder, self.check = decoder, check
         self.offset = decoder.offset
 
     def remember(self, encoding: Encoding) -> Any:
@@ -222,25 +228,25 @@ class _StoppableDecoder(Decoder[Any, Any]):
         return self.decoder.start(encoding)
 
     def unroll(self, previous: Tensor, state: Any, memory: Any) -> tuple[Tensor, Any]:
-        self.heed()
+        self.check()
         return self.decoder.unroll(previous, state, memory)
 
 
-class _Stoppable(Model):
-    """A model whose searches can be stopped between two steps."""
+class _Cancelable(Model):
+    """A model whose searches can be canceled between two steps."""
 
-    def __init__(self, model: Model, heed: Callable[[], None]) -> None:
-        super().__init__(model.encoder, _StoppableDecoder(model.decoder, heed))
+    def __init__(self, model: Model, check: Callable[[], None]) -> None:
+        super().__init__(model.encoder, _CancelableDecoder(model.decoder, check))
 
 
-class _Follower:
-    """Reports the best beginning so far of one sentence."""
+class _PartialReporter:
+    """Reports the best hypothesis so far of one sentence."""
 
     def __init__(self, report: Callable[[tuple[int, ...]], None]) -> None:
         self._report = report
         self._begun: list[tuple[int, ...]] = []  # of each open row
 
-    def step(self, rows: Sequence[Open], scores: Tensor, past: Tensor, ways: Sequence[Continuation]) -> None:
+    def step(self, rows: Sequence[OpenHypothesis], scores: Tensor, past: Tensor, ways: Sequence[Continuation]) -> None:
         self._begun = [() if row.parent is None else (*self._begun[row.parent], row.id) for row in rows]
         if self._begun[0]:
             self._report(self._begun[0])

@@ -13,7 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from regarde.search.hypothesis import Hypothesis
-from regarde.search.trace import Branch, Candidate, Continuation, Fate, Step, side_by_side
+from regarde.search.trace import Branch, Candidate, Continuation, Fate, SearchStep, side_by_side
 
 Streams = tuple[NDArray[np.int64], NDArray[np.float32]]
 NOTHING: Streams = np.zeros(0, np.int64), np.zeros(0, np.float32)
@@ -22,8 +22,7 @@ FATES: tuple[Fate, ...] = ("kept", "finished", "pruned", "cut")
 
 def read(streams: Streams, count: int, layers: int, heads: int) -> list[list[Hypothesis]]:
     """The hypotheses of so many sentences."""
-    reader = Reader(*streams, layers, heads, energies=False)
-    return [reader.hypotheses() for _ in range(count)]
+    return Reader(*streams, layers, heads, energies=False).sentences(count)
 
 
 def written(sentences: Sequence[Sequence[Hypothesis]]) -> Streams:
@@ -49,11 +48,11 @@ class Reader:
         self._layers, self._heads = layers, heads
         self._energies = energies  # has its attention any of its own?
 
-    def hypotheses(self) -> list[Hypothesis]:
-        """Those of the next sentence."""
-        return [self._hypothesis() for _ in range(self._count())]
+    def sentences(self, count: int) -> list[list[Hypothesis]]:
+        """The hypotheses of the next `count` sentences."""
+        return [[self._hypothesis() for _ in range(self._count())] for _ in range(count)]
 
-    def steps(self, walks: int) -> tuple[Step, ...]:
+    def steps(self, walks: int) -> tuple[SearchStep, ...]:
         """The steps of a search for one sentence; of several samples, theirs side by side."""
         found = [tuple(self._step() for _ in range(self._count())) for _ in range(walks)]
         return found[0] if walks == 1 else side_by_side(found)
@@ -69,10 +68,10 @@ class Reader:
             finished=bool(finished),
         )
 
-    def _step(self) -> Step:
+    def _step(self) -> SearchStep:
         count, S = self._next(2)
         branches = tuple(self._branch(S) for _ in range(count))
-        return Step(branches, tuple(self._continuation() for _ in range(self._count())))
+        return SearchStep(branches, tuple(self._continuation() for _ in range(self._count())))
 
     def _branch(self, S: int) -> Branch:
         parent, word, count = self._next(3)

@@ -21,13 +21,13 @@ from regarde.models.interface import Model
 from regarde.search import Hypothesis, Search
 from regarde.search.intervening import Intervening
 from regarde.search.interventions import Intervention
+from regarde.search.recording import StepRecorder
 from regarde.search.settings import NO_PREFIX, Prefix
-from regarde.search.trace import Step
+from regarde.search.trace import SearchStep
 from regarde.search.walk import follow
-from regarde.search.watch import Watch
 
 if TYPE_CHECKING:
-    from regarde.engines.queued import Queued
+    from regarde.engines.queued import QueuedEngine
 
 WINDOW = 256  # sentences looked at together, so that like lengths share a batch
 BATCH_TOKENS = 8192  # source positions in a batch, times the hypotheses kept for each
@@ -41,7 +41,7 @@ class TorchEngine:
     def __init__(self, model: Model) -> None:
         self.model = model.eval()
         self.device = next(model.parameters()).device
-        self.alone = threading.Lock()  # a trace hooks into the model: nobody else may use it meanwhile
+        self.alone = threading.Lock()  # a trace uses hooks on the model: nothing else may run meanwhile
 
     @functools.cached_property
     @torch.no_grad()
@@ -70,11 +70,11 @@ class TorchEngine:
             found |= {"score": attention.score.formula, "weights": weights, **attention.formulas}
         return {name: formula for name, formula in found.items() if formula}
 
-    def continuous(self, *, threads: int = 1) -> Queued:
+    def continuous(self, *, threads: int = 1) -> QueuedEngine:
         """The engine as a server uses it."""
-        from regarde.engines.queued import Queued
+        from regarde.engines.queued import QueuedEngine
 
-        return Queued(self, threads=threads)
+        return QueuedEngine(self, threads=threads)
 
     @torch.no_grad()
     def decode(
@@ -106,16 +106,16 @@ class TorchEngine:
         prefix: Prefix = NO_PREFIX,
         target: Sequence[int] | None = None,
         interventions: Sequence[Intervention] = (),
-    ) -> tuple[tuple[Step, ...], list[Hypothesis]]:
+    ) -> tuple[tuple[SearchStep, ...], list[Hypothesis]]:
         decoder = self.model.decoder
         intervening = Intervening(decoder, interventions, len(source) + 1)
-        with self.alone, Watch(decoder, candidates) as watch, intervening:
+        with self.alone, StepRecorder(decoder, candidates) as observer, intervening:
             encoding = self.model.encode(collate_source([source]).to(self.device))
             if target is None:
-                (found,) = search(self.model, encoding, [prefix], watch)
+                (found,) = search(self.model, encoding, [prefix], observer)
             else:
-                found = [follow(self.model, encoding, target, watch)]
-        return tuple(watch.steps), found
+                found = [follow(self.model, encoding, target, observer)]
+        return tuple(observer.steps), found
 
     @torch.no_grad()
     def states(self, source: Sequence[int]) -> NDArray[np.float32] | None:

@@ -1,1 +1,1 @@
-"""How good is it? Metrics by the field's own libraries, and what attention is worth against gold links."""
+"""Evaluation: metrics by established libraries, comparisons of models, and attention against gold links."""

@@ -16,7 +16,8 @@ from regarde.evaluation.metrics import MetricCounts, Rows
 from regarde.evaluation.testset import TestSet
 from regarde.scribe import Sentence
 from regarde.search import Search
-from regarde.text import CONTROLS, UNK, normalization
+from regarde.text import CONTROLS, UNK
+from regarde.text.sides import normalized
 from regarde.translate import Translator
 from regarde.translation import Translation
 
@@ -26,10 +27,10 @@ class Answers:
     """One model's answers to a test set, in its order."""
 
     texts: tuple[str, ...]
-    unfinished: int  # cut short by the length limit
+    unfinished: int  # ended by the length limit
     unknown: NDArray[np.bool_]  # whether the source or the first reference has an unknown token
     unknown_said: int  # answers with an unknown token in them
-    forced: Rows | None  # (pairs, 2) minus log-probability and tokens of the first reference; None: not computed
+    forced: Rows | None  # (pairs, 2) negative log-probability and tokens of the first reference, if computed
 
     def perplexity(self) -> MetricCounts:
         """Of the first reference, per token of the model, EOS included."""
@@ -60,7 +61,7 @@ def collected(
     texts: list[str] = []
     unfinished = unknown_said = 0
     for found in translations:
-        texts.append(normalized(found.text))
+        texts.append(normalized(found.text, "NFC"))
         unfinished += not found.finished
         unknown_said += CONTROLS[UNK] in found.tokens
     unknown = [UNK in source.ids or UNK in target.ids for source, target in zip(sources, targets, strict=True)]
@@ -68,12 +69,8 @@ def collected(
 
 
 def forced_score(found: Translation) -> list[float]:
-    """Minus the log-probability of a reference, and its tokens."""
+    """The negative log-probability of a reference, and its number of tokens."""
     return [-found.score, float(len(found.tokens))]
-
-
-def normalized(text: str) -> str:
-    return normalization.normalized(text, "NFC")
 
 
 def _tokens(cut: Callable[[str], Sentence], texts: Sequence[str]) -> Iterator[Sentence]:

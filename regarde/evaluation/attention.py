@@ -1,4 +1,4 @@
-"""Does attention look where it should? Its mass on gold links, and how sure an error rate is, over a whole test set."""
+"""Attention compared with gold links over a whole test set: its mass on them, and the interval of the error rate."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ class AttentionQuality:
 
 
 def attention_quality(translations: Sequence[Translation], gold: Sequence[Iterable[Link]]) -> AttentionQuality:
-    """Where a translation is shorter than its gold, the links past its end are left out."""
+    """If a translation is shorter than its reference, the links after its end are ignored."""
     total, tokens = 0.0, 0
     for translation, links in zip(translations, gold, strict=True):
         weights = translation.explained
@@ -36,7 +36,7 @@ def attention_quality(translations: Sequence[Translation], gold: Sequence[Iterab
 
 
 def error_interval(each: Sequence[Agreement], bootstrap: Bootstrap) -> Interval:
-    """Where the alignment error rate lies on samples of the pairs."""
+    """The bootstrap interval of the alignment error rate."""
     counts = MetricCounts(np.array([astuple(one) for one in each], dtype=np.float64), _error_rate)
     return interval(bootstrap.values([counts])[:, 0])
 

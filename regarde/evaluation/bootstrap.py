@@ -1,7 +1,7 @@
-"""How sure is a number? Resampling the sentences of a test set (Efron 1979; Koehn 2004 for translation).
+"""Confidence intervals by resampling the sentences of a test set (Efron 1979; Koehn 2004 for translation).
 
-A sample draws as many sentences as there are, with replacement. Every metric, and in a comparison every system, is
-measured on the same samples, so differences are paired.
+A sample has as many sentences as the test set, drawn with replacement. Every metric, and in a comparison every model,
+is measured on the same samples, so differences are paired.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ CONFIDENCE = 0.95
 
 @dataclass(frozen=True)
 class Interval:
-    """Where the middle `CONFIDENCE` of the samples lies."""
+    """The interval that contains `CONFIDENCE` of the samples."""
 
     low: float
     high: float
@@ -27,7 +27,7 @@ class Interval:
 
 @dataclass(frozen=True)
 class Bootstrap:
-    """So many samples, drawn by a seed."""
+    """How many samples to draw, and the seed."""
 
     samples: int = 1000
     seed: int = 1
@@ -54,10 +54,10 @@ def interval(values: NDArray[np.float64]) -> Interval:
 
 
 def p_value(first: NDArray[np.float64], second: NDArray[np.float64], difference: float) -> float:
-    """How likely chance alone makes a difference as large, in either direction: a paired bootstrap test.
+    """The p-value of a two-sided paired bootstrap test (Efron and Tibshirani 1993, section 16.4).
 
-    Samples differ around the difference observed; moved to lie around none, how many are beyond it? (Efron and
-    Tibshirani 1993, section 16.4.) One is added to both counts, so that no p-value is zero.
+    The differences of the samples are shifted so that their center is 0; the p-value is the share that is then at least
+    as large as the observed difference. One is added to both counts, so that it is never zero.
     """
     moved = np.abs((second - first) - difference)
     beyond = int((moved >= abs(difference)).sum()) if difference else len(moved)

@@ -1,6 +1,6 @@
-"""Several models on one test set: are they different, and where?
+"""Compares several models on one test set: how different they are, and on which sentences.
 
-Every model is measured on the same bootstrap samples; the first is what the others are held against.
+Every model is measured on the same bootstrap samples and compared with the first.
 """
 
 from __future__ import annotations
@@ -11,27 +11,27 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from regarde.evaluation.answers import Answers, normalized
+from regarde.evaluation.answers import Answers
 from regarde.evaluation.bootstrap import Bootstrap, Interval, interval, p_value
 from regarde.evaluation.evaluate import metric_counts
 from regarde.evaluation.metrics import Metric, MetricCounts, MetricName, count
 from regarde.evaluation.testset import TestSet
 
-EXAMPLE_LENGTH = 300  # characters of a source worth reading as an example
+EXAMPLE_LENGTH = 300  # characters of a source; longer ones are no examples
 
 
 @dataclass(frozen=True)
 class MetricDifference:
-    """A model against the first, by one metric."""
+    """The difference between a model and the first, by one metric."""
 
     value: float  # its own minus the first's
     interval: Interval
-    p: float  # how likely chance alone makes a difference as large
+    p: float  # of a paired bootstrap test
 
 
 @dataclass(frozen=True)
 class Standing:
-    """A model's value by one metric; no difference for the first model, or where nothing was sampled."""
+    """A model's value by one metric; the first model has no difference, and without samples none has."""
 
     value: float
     interval: Interval | None
@@ -60,10 +60,10 @@ class DisagreementExample:
 
 @dataclass(frozen=True)
 class Disagreement:
-    """Where a model and the first are furthest apart."""
+    """The pairs on which a model and the first differ most."""
 
-    model: int  # its place, from 1; 0 is the first
-    better: tuple[DisagreementExample, ...]  # where it is ahead, the furthest first
+    model: int  # its index; the first model is 0
+    better: tuple[DisagreementExample, ...]  # pairs on which it is ahead, largest difference first
     worse: tuple[DisagreementExample, ...]
     ahead: int  # pairs on which it is ahead, of all
     behind: int
@@ -77,17 +77,18 @@ def compare(
     bootstrap: Bootstrap,
     tokenize: str = "13a",
 ) -> list[MetricComparison]:
-    """A row for each metric; perplexity where every model was asked for it."""
+    """A row for each metric; perplexity if it was computed for every model."""
     counts = [metric_counts(model, testset, metrics, tokenize=tokenize) for model in models]
     return [_row(metric, [found[metric] for found in counts], bootstrap) for metric in _shared(counts)]
 
 
 def disagreements(models: Sequence[Answers], testset: TestSet, examples: int) -> list[Disagreement]:
-    """For each model but the first, the pairs most worth reading: where one is far better than the other.
+    """For each model except the first, the pairs with the largest differences.
 
-    A single sentence is judged by chrF, which gives credit for half a word; of equal ones the shortest come first.
+    Single sentences are compared by chrF, which counts parts of words too; of equal differences, the shortest sentences
+    come first.
     """
-    references = [[normalized(reference) for reference in several] for several in testset.references]
+    references = testset.normalized_references
     scores = np.array([_each(count("chrf", model.texts, references)) for model in models])  # (models, pairs)
     lengths = np.array([len(source) for source in testset.sources])
     found = []
@@ -132,7 +133,7 @@ def _examples(
     testset: TestSet,
     most: int,
 ) -> tuple[DisagreementExample, ...]:
-    """The first of these rows that are ahead, no source twice, none too long to read."""
+    """The first of these rows that are ahead, without repeated and long sources."""
     seen: set[str] = set()
     found: list[DisagreementExample] = []
     for row in rows:

@@ -1,4 +1,4 @@
-"""What is wrong with a model, and what to do: findings drawn from an inspection."""
+"""Finds problems of a model in the results of an inspection, each with a remedy."""
 
 from __future__ import annotations
 
@@ -11,14 +11,14 @@ import numpy as np
 from regarde.evaluation.inspect import Inspection
 
 MANY = 0.2  # of answers, or of unknown words
-UNIFORM = 0.9  # mean entropy of attention that looks everywhere alike
-DRIFT = 0.02  # unknown source tokens: text unlike the training's
+UNIFORM = 0.9  # mean entropy above which attention counts as uniform
+DRIFT = 0.02  # share of unknown tokens above which text counts as unlike the training data
 SHOWN = 5  # words in a finding
 
 
 @dataclass(frozen=True)
 class Diagnosis:
-    """Something that is not as it should be."""
+    """A problem, and what to do about it."""
 
     name: str  # for programs
     seen: str
@@ -26,28 +26,28 @@ class Diagnosis:
 
 
 def diagnose(found: Inspection) -> list[Diagnosis]:
-    """Every finding, the worst first."""
+    """All problems, the worst first."""
     return [*_answers(found), *_words(found), *_attention(found)]
 
 
 def _answers(found: Inspection) -> Iterator[Diagnosis]:
     said = found.said
     if said.all_unknown > MANY * said.answers:
-        seen = f"{said.all_unknown:,} of {said.answers:,} answers are nothing but unknown tokens"
+        seen = f"{said.all_unknown:,} of {said.answers:,} answers consist of unknown tokens only"
         remedy = "Train on subwords (text.target.kind = sentencepiece) or characters, or with a larger vocabulary."
         yield Diagnosis("all_unknown", seen, remedy)
     elif said.tokens and said.unknown > DRIFT * said.tokens:
-        seen = f"{said.unknown / said.tokens:.1%} of the tokens it says are unknown ones"
+        seen = f"{said.unknown / said.tokens:.1%} of the tokens it writes are unknown"
         yield Diagnosis("unknown_said", seen, "Use translate --replace-unknown, or train on subwords.")
     if said.empty > MANY * said.answers:
         seen = f"{said.empty:,} of {said.answers:,} answers are empty"
-        yield Diagnosis("empty", seen, "Train longer, or set a least length: translate --min-length.")
+        yield Diagnosis("empty", seen, "Train longer, or set a minimal length: translate --min-length.")
     if said.looping > MANY * said.answers:
         seen = f"{said.looping:,} of {said.answers:,} answers repeat themselves"
         remedy = "Train longer; try coverage attention (model.attention.kind) or a beam with search.beta."
         yield Diagnosis("loops", seen, remedy)
     if said.unfinished > MANY * said.answers:
-        seen = f"{said.unfinished:,} of {said.answers:,} answers were cut short by the length limit"
+        seen = f"{said.unfinished:,} of {said.answers:,} answers were ended by the length limit"
         yield Diagnosis("unfinished", seen, "Train longer, or raise search.rules.max_ratio.")
 
 
@@ -56,7 +56,7 @@ def _words(found: Inspection) -> Iterator[Diagnosis]:
     words = source.words.total()
     if source.recased.total() > MANY * words:
         seen = f"{source.recased.total():,} of {words:,} unknown source words are known in another case"
-        remedy = "Write the text as the training data was, or train on text of both kinds"
+        remedy = "Use the case of the training data, or train on text in both cases"
         yield Diagnosis("case", seen, f"{remedy}: {_shown(source.recased)}.")
     if source.normalized.total() > MANY * words:
         seen = f"{source.normalized.total():,} of {words:,} unknown source words are known in NFKC"
@@ -73,18 +73,19 @@ def _attention(found: Inspection) -> Iterator[Diagnosis]:
     if habits is None:
         return
     if float(habits.entropy.mean()) > UNIFORM:
-        seen = f"attention is nearly uniform: its entropy is {habits.entropy.mean():.0%} of the largest there is"
+        seen = f"attention is nearly uniform: its entropy is {habits.entropy.mean():.0%} of the maximum"
         yield Diagnosis(
-            "uniform", seen, "Train longer, at a higher rate, or teach it links: training.guided_alignment."
+            "uniform", seen, "Train longer, at a higher rate, or on given links: training.guided_alignment."
         )
     elif habits.dead:
         layers, heads = habits.change.shape
         named = ", ".join(f"{layer}.{head}" for layer, head in habits.dead[:SHOWN])
-        seen = f"{len(habits.dead)} of {layers * heads} heads look at the same whatever is said (layer.head): {named}"
-        yield Diagnosis("dead_heads", seen, "They cost and give nothing; fewer heads or layers will do.")
+        count = f"{len(habits.dead)} of {layers * heads} heads"
+        seen = f"{count} attend to the same tokens for every word (layer.head): {named}"
+        yield Diagnosis("dead_heads", seen, "They have no effect. Use fewer heads or layers.")
     if float(np.mean(habits.end)) > 0.5:
-        seen = f"{float(np.mean(habits.end)):.0%} of all attention lies on the end of the source"
-        yield Diagnosis("end", seen, "Train longer, or keep attention from it: model.attention.attend_eos = false.")
+        seen = f"{float(np.mean(habits.end)):.0%} of all attention is on the end of the source"
+        yield Diagnosis("end", seen, "Train longer, or exclude it from attention: model.attention.attend_eos = false.")
 
 
 def _shown(words: Counter[str]) -> str:

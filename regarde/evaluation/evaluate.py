@@ -1,23 +1,21 @@
-"""A model on a test set: metrics with their intervals, and the same by group."""
+"""Evaluates a model on a test set: metrics with intervals, over all pairs and by group."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
-from regarde.evaluation.answers import Answers, normalized
+from regarde.evaluation.answers import Answers
 from regarde.evaluation.bootstrap import Bootstrap, Interval, interval
-from regarde.evaluation.groups import Grouping, by_length, by_unknown
+from regarde.evaluation.groups import SAMPLE, Grouping, by_length, by_unknown
 from regarde.evaluation.metrics import METRICS, PERPLEXITY, Metric, MetricCounts, MetricName, count
 from regarde.evaluation.testset import TestSet
 from regarde.text import infer
 
-SAMPLE = 20_000  # references looked at to choose metrics
-
 
 @dataclass(frozen=True)
 class Choice:
-    """Metrics that suit a test set, and why."""
+    """The metrics that fit a test set, and the reason."""
 
     metrics: tuple[MetricName, ...]
     reason: str
@@ -25,7 +23,7 @@ class Choice:
 
 @dataclass(frozen=True)
 class MetricResult:
-    """One number, how sure it is, and how to compute it again."""
+    """A value, its interval, and how it was computed."""
 
     metric: Metric
     value: float
@@ -44,14 +42,14 @@ class GroupResult:
 
 @dataclass(frozen=True)
 class Evaluation:
-    """What there is to say of a model on a test set."""
+    """All results of a model on a test set."""
 
     results: tuple[MetricResult, ...]
     parts: Mapping[str, tuple[GroupResult, ...]]  # by the label of the grouping
 
 
 def suited(testset: TestSet) -> Choice:
-    """Sentences by overlap, symbols and short strings by being right: judged from the references alone."""
+    """The metrics for the kind of the references: overlap for sentences, exact match for symbols and short strings."""
     guess = infer(testset.first_references[:SAMPLE])
     match guess.config.kind:
         case "sentencepiece":
@@ -65,8 +63,8 @@ def suited(testset: TestSet) -> Choice:
 def metric_counts(
     answers: Answers, testset: TestSet, metrics: Sequence[MetricName], *, tokenize: str = "13a"
 ) -> dict[Metric, MetricCounts]:
-    """What each metric counts in each sentence; perplexity last, where the references were scored."""
-    references = [[normalized(reference) for reference in several] for several in testset.references]
+    """What each metric counts in each sentence; last perplexity, if the references were scored."""
+    references = testset.normalized_references
     found = {METRICS[name]: count(name, answers.texts, references, tokenize=tokenize) for name in metrics}
     return found if answers.forced is None else {**found, PERPLEXITY: answers.perplexity()}
 

@@ -1,13 +1,13 @@
-"""How a model looks: what each head of each layer does, summed over forced decoding of a test set.
+"""Statistics of the attention of each head, over forced decoding of a test set.
 
 Axes: L attention layers, N heads, T target tokens, S source tokens, EOS included in both.
 
-    entropy    of a row, as a share of that of a uniform one: 0 looks at one token, 1 at all alike
-    peak       the heaviest weight of a row
-    end        weight on the source's EOS
-    change     how far rows are from the mean row of their sentence (half of the absolute difference): 0 looks at the
-               same whatever is said, so the head says nothing
-    coverage   of the source tokens: the weight that each receives from all rows, at most 1
+    entropy    of a row, divided by that of uniform attention: 0 for a single token, 1 for all tokens equally
+    peak       the largest weight of a row
+    end        the weight of the source's EOS
+    change     the distance of rows from the mean row of their sentence (half the sum of absolute differences): 0 if the
+               head attends to the same tokens for every word, so that it has no effect
+    coverage   of a source token: the sum of its weights over all rows, at most 1
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from numpy.typing import NDArray
 
 from regarde.alignment.links import Weights
 
-DEAD = 0.02  # change of a head that does not listen
+DEAD = 0.02  # change below which a head counts as dead
 Table = NDArray[np.float64]  # (L, N)
 
 
@@ -36,12 +36,12 @@ class Habits:
 
     @property
     def dead(self) -> list[tuple[int, int]]:
-        """Layer and head, from 1, of those that look at the same whatever is said."""
+        """Layer and head, from 1, of heads that attend to the same tokens for every word."""
         return [(int(layer) + 1, int(head) + 1) for layer, head in np.argwhere(self.change < DEAD)]
 
 
 class HabitSums:
-    """Sums that grow by a pair at a time; the attention itself is not kept."""
+    """Adds up the statistics pair by pair, without keeping the attention."""
 
     def __init__(self) -> None:
         self._sums: NDArray[np.float64] | None = None  # (4, L, N)
@@ -49,7 +49,7 @@ class HabitSums:
         self._rows = self._tokens = 0
 
     def add(self, heads: Weights) -> None:
-        """All attention of a pair, (L, N, T, S); one with a single row or column tells nothing."""
+        """Add the attention of a pair, (L, N, T, S); one with a single row or column is ignored."""
         T, S = heads.shape[2:]
         if not heads.size or T < 2 or S < 2:
             return

@@ -1,4 +1,4 @@
-"""A look inside a model at work on a test set: where it looks, what it does not know, what it is unsure of."""
+"""Inspects a model on a test set: its attention, unknown words, uncertain words, and odd answers."""
 
 from __future__ import annotations
 
@@ -11,17 +11,17 @@ import numpy as np
 from regarde.evaluation.habits import Habits, HabitSums
 from regarde.evaluation.testset import TestSet
 from regarde.text import CONTROLS, UNK, Tokenizer
-from regarde.text.normalization import normalized
+from regarde.text.sides import normalized
 from regarde.translate import Translator
 from regarde.translation import Translation
 
-RARE = 3  # a word seen less often is not called uncertain
-LOOP = 4, 3  # so many tokens, so many times one after the other, are a loop
+RARE = 3  # occurrences; rarer words are not listed as uncertain
+LOOP = 4, 3  # tokens at most, and repetitions in a row, of a loop
 
 
 @dataclass(frozen=True)
 class Uncertain:
-    """A target word the model did not expect."""
+    """A target word with a low probability."""
 
     word: str
     count: int
@@ -30,13 +30,13 @@ class Uncertain:
 
 @dataclass
 class Unknown:
-    """Words of one side that a model has no tokens for."""
+    """The unknown words of one side."""
 
     tokens: int = 0
     unknown: int = 0
     words: Counter[str] = field(default_factory=Counter)
-    recased: Counter[str] = field(default_factory=Counter)  # those that another case would make known
-    normalized: Counter[str] = field(default_factory=Counter)  # those that NFKC would make known
+    recased: Counter[str] = field(default_factory=Counter)  # known in another case
+    normalized: Counter[str] = field(default_factory=Counter)  # known in NFKC
 
     @property
     def rate(self) -> float:
@@ -60,12 +60,12 @@ class Unknown:
 
 @dataclass(frozen=True)
 class AnswerCounts:
-    """What is odd about a model's own answers."""
+    """How many of a model's translations have which problem."""
 
     answers: int
     tokens: int
     unknown: int  # tokens
-    all_unknown: int  # answers that are nothing but unknown tokens
+    all_unknown: int  # answers of unknown tokens only
     empty: int
     unfinished: int
     looping: int
@@ -73,7 +73,7 @@ class AnswerCounts:
 
 @dataclass(frozen=True)
 class Inspection:
-    """Everything that was seen."""
+    """The results of an inspection."""
 
     pairs: int
     habits: Habits | None
@@ -85,7 +85,7 @@ class Inspection:
 
 
 def inspect(translator: Translator, testset: TestSet, *, words: int = 10) -> Inspection:
-    """Translate and score every pair; `words` of the most uncertain words are kept."""
+    """Translate and score every pair; `words` is how many uncertain words to list."""
     sums, source, target = HabitSums(), Unknown(), Unknown()
     surprises: dict[str, list[float]] = defaultdict(list)
     total, tokens = 0.0, 0
@@ -111,7 +111,7 @@ def inspect(translator: Translator, testset: TestSet, *, words: int = 10) -> Ins
 
 
 def _surprises(scored: Translation) -> Iterator[tuple[str, float]]:
-    """Each target word, and how many bits it took the model to say it."""
+    """Each target word, and minus the logarithm of its probability, in bits."""
     words = [word for word in scored.text.split(" ") if word]
     bits = [0.0] * len(words)
     for word, score in zip(scored.words, scored.token_scores, strict=True):
@@ -143,7 +143,7 @@ def _said(translations: Iterator[Translation]) -> AnswerCounts:
 
 
 def _loops(tokens: Sequence[str]) -> bool:
-    """Does a stretch of up to LOOP[0] tokens come LOOP[1] times in a row, or one token twice as often?"""
+    """Whether up to LOOP[0] tokens are repeated LOOP[1] times in a row, or one token twice as often."""
     longest, times = LOOP
     for size in range(1, longest + 1):
         run = times if size > 1 else 2 * times

@@ -1,8 +1,9 @@
 """Quality of answers against references: BLEU, chrF and TER by sacrebleu, error rates by jiwer, exact match; of labels
 and tags accuracy and F1.
 
-A metric counts something in each sentence, and its value is a function of the sums. So a part of a corpus, or a sample
-drawn from it a thousand times, costs a sum and no second look at the text. A sentence may have several references.
+A metric counts something in each sentence, and its value is a function of the sums. So its value for a part of a
+corpus, or for a thousand samples of it, needs only sums, and texts are compared once. A sentence may have several
+references.
 """
 
 from __future__ import annotations
@@ -40,7 +41,7 @@ Rows = NDArray[np.float64]  # (sentences, things counted)
 
 @dataclass(frozen=True)
 class Metric:
-    """What a number is called, how it is written, and which way is up."""
+    """The name of a metric, how its values are written, and whether higher is better."""
 
     name: str
     label: str
@@ -57,11 +58,11 @@ class Metric:
 
 @dataclass(frozen=True, eq=False)
 class MetricCounts:
-    """What each sentence adds to a metric, and what sums come to."""
+    """What a metric counts in each sentence, and its value as a function of the sums."""
 
     rows: Rows
     value_of: Callable[[Rows], float]  # of sums, (things counted,)
-    signature: str = ""  # who computed it and how: enough to compute it again
+    signature: str = ""  # program, version and settings that computed it
 
     def value(self, chosen: NDArray[np.int64] | None = None) -> float:
         """The metric over all sentences, or over the chosen ones."""
@@ -101,7 +102,7 @@ PACKAGES: dict[MetricName, str] = {
 
 
 def require(names: Iterable[MetricName]) -> None:
-    """Import what metrics need, so that what is missing is said before a model has worked for nothing."""
+    """Import the packages of these metrics, so that a missing one is reported before a long computation."""
     for name in names:
         if name in PACKAGES:
             import_module(PACKAGES[name])
@@ -121,10 +122,9 @@ def count(
     tokenize: str = "13a",
     several_labels: bool = False,
 ) -> MetricCounts:
-    """What a metric counts in each row.
+    """What a metric counts in each row; `tokenize` is sacrebleu's tokenizer for BLEU.
 
-    `tokenize` names sacrebleu's way to cut text into the words of BLEU. With `several_labels`, commas separate the
-    labels of one text.
+    With `several_labels`, commas separate the labels of one text.
     """
     match name:
         case "exact_match":
@@ -148,7 +148,7 @@ def count(
 
 
 def exact_match(hypotheses: Sequence[str], references: References) -> MetricCounts:
-    """The share of sentences that are, to the last character, one of their references."""
+    """The share of sentences that are equal to one of their references."""
     pairs = zip(hypotheses, references, strict=True)
     right = [[float(hypothesis in accepted), 1.0] for hypothesis, accepted in pairs]
     return MetricCounts(np.array(right), _ratio)
@@ -156,7 +156,7 @@ def exact_match(hypotheses: Sequence[str], references: References) -> MetricCoun
 
 def bleu(hypotheses: Sequence[str], references: References, *, tokenize: str = "13a") -> MetricCounts:
     """Papineni et al. 2002, as sacrebleu computes it, 0 to 100."""
-    import sacrebleu  # only who measures it needs it
+    import sacrebleu  # an optional package
 
     return _by_sacrebleu(sacrebleu.BLEU(tokenize=tokenize, force=True), hypotheses, references)
 
@@ -205,7 +205,7 @@ def _of_spans(name: Literal["span_f1", "span_precision", "span_recall"], rows: l
 
 
 def _by_sacrebleu(metric: Any, hypotheses: Sequence[str], references: References) -> MetricCounts:
-    """The statistics that sacrebleu's own significance tests resample; None fills up where references are fewer."""
+    """The statistics that sacrebleu's significance tests use; None stands for a missing reference."""
     streams = list(zip_longest(*references))
     rows = np.array(metric._extract_corpus_statistics(list(hypotheses), streams), dtype=np.float64)
 
@@ -216,7 +216,7 @@ def _by_sacrebleu(metric: Any, hypotheses: Sequence[str], references: References
 
 
 def _by_jiwer(process: Any, hypotheses: Sequence[str], references: References) -> MetricCounts:
-    """Edits and length, by the reference that comes closest; jiwer itself knows one reference."""
+    """Edits and length, by the closest reference; jiwer supports only one."""
     accepted = [len(several) for several in references]
     repeated = [hypothesis for hypothesis, times in zip(hypotheses, accepted, strict=True) for _ in range(times)]
     counted = iter(_edits(process([reference for several in references for reference in several], repeated)))

@@ -1,4 +1,4 @@
-"""What a model is measured on: sources, and for each of them one or more references.
+"""A test set: sources, and one or more references for each.
 
 dates                  an embedded data set: its test split
 test.tsv               a file of pairs, as for training
@@ -14,15 +14,16 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from regarde.data.corpus import OnError, Report, read_pairs, read_parallel
-from regarde.data.datasets import DATASETS
+from regarde.data.datasets import DATASETS, no_such_data
 from regarde.data.formats import Pair
 from regarde.data.lines import File
-from regarde.errors import DataError, UsageError
+from regarde.errors import UsageError
+from regarde.text.sides import normalized
 
 
 @dataclass(frozen=True)
 class Origin:
-    """Where pairs come from, as a user says it."""
+    """Where pairs come from, as given by the user."""
 
     data: str = ""  # an embedded data set, a file, or -
     source: Path | None = None
@@ -40,7 +41,7 @@ class Origin:
             raise UsageError("--source and --target belong together. Give both.")
         if not self.data and (self.columns is not None or self.several):
             option = "--several" if self.several else "--columns"
-            raise UsageError(f"{option} is about the columns of a table. Give the table as --data, or leave it out.")
+            raise UsageError(f"{option} needs a table. Give the table as --data, or leave out {option}.")
 
     def __str__(self) -> str:
         if not self.data:
@@ -56,10 +57,10 @@ class Origin:
         if self.data in DATASETS:
             if self.columns is not None or self.several or self.header or self.quotes:
                 remedy = "Leave out --columns, --several, --header and --quotes"
-                raise UsageError(f"{self.data}: an embedded data set has no columns to choose or to name. {remedy}.")
+                raise UsageError(f"{self.data}: an embedded data set has no columns. {remedy}.")
             return (Pair(example.source, example.target) for example in DATASETS[self.data].split("test"))
         if self.data != "-" and not Path(self.data).exists():
-            raise DataError(f"{self.data}: no such file or data set. Embedded: {', '.join(DATASETS)}.")
+            raise no_such_data(self.data)
         file: File = Path(self.data) if self.data != "-" else "-"
         return read_pairs(
             [file],
@@ -84,14 +85,14 @@ class Origin:
 
 @dataclass(frozen=True)
 class TestSet:
-    """Sources and their references, as they were written."""
+    """Sources and their references, as written in the files."""
 
-    __test__ = False  # pytest would take it for a test
+    __test__ = False  # not a test of pytest
 
     name: str
     sources: tuple[str, ...]
     references: tuple[tuple[str, ...], ...]
-    report: Report  # what reading met
+    report: Report  # of reading the files
 
     def __len__(self) -> int:
         return len(self.sources)
@@ -100,9 +101,14 @@ class TestSet:
     def first_references(self) -> tuple[str, ...]:
         return tuple(references[0] for references in self.references)
 
+    @property
+    def normalized_references(self) -> list[list[str]]:
+        """In NFC, like the answers of all models."""
+        return [[normalized(reference, "NFC") for reference in several] for several in self.references]
+
 
 def read_testset(origin: Origin) -> TestSet:
-    """All of it, in memory."""
+    """Read a whole test set into memory."""
     report = Report()
     if len(origin.targets) > 1:
         return _aligned(origin, report)
@@ -112,18 +118,18 @@ def read_testset(origin: Origin) -> TestSet:
 
 
 def first_pairs(origin: Origin, most: int, report: Report) -> TestSet:
-    """As many pairs as there are, up to `most`; the rest is not read."""
+    """The first pairs, at most `most`; the rest is not read."""
     pairs = list(itertools.islice(origin.pairs(report), most))
-    report.judge(origin.on_error)  # which reading to the end would have done
+    report.judge(origin.on_error)  # as reading to the end does
     references = tuple((target,) for _, target in pairs)
     return TestSet(str(origin), tuple(source for source, _ in pairs), references, report)
 
 
 def _aligned(origin: Origin, report: Report) -> TestSet:
-    """Several references in files of their own: a line that one of them lacks cannot be left out of the others."""
+    """Several target files. A line cannot be left out of one of them only, so every error stops the reading."""
     if origin.on_error != "stop":
         given = f"--on-error {origin.on_error} with several --target"
-        raise UsageError(f"{given}: lines would no longer belong together. Leave it out.")
+        raise UsageError(f"{given}: the lines of the files would no longer match. Leave it out.")
     streams = origin.references(report)
     sources = tuple(pair.source for pair in streams[0])
     references = tuple(tuple(pair.target for pair in rows) for rows in zip(*streams, strict=True))

@@ -1,7 +1,7 @@
-"""Which words are behind a difference: those of the references that one model says and the other does not.
+"""The words that differ between two models: words of the references that one model produces and the other does not.
 
-A word counts as said as often as it stands both in an answer and in its reference. Words are what the references are
-made of: characters, symbols between spaces, or the words and signs of a sentence.
+A word counts as often as it occurs both in an answer and in its reference. Depending on the references, words are
+characters, symbols between spaces, or the words and punctuation marks of a sentence.
 """
 
 from __future__ import annotations
@@ -12,17 +12,17 @@ from collections import Counter
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
-from regarde.evaluation.answers import Answers, normalized
+from regarde.evaluation.answers import Answers
+from regarde.evaluation.groups import SAMPLE
 from regarde.evaluation.testset import TestSet
 from regarde.text import infer
 
-SAMPLE = 20_000  # references looked at to tell characters from words
 _WORD = re.compile(r"\w+(?:['’-]\w+)*|[^\w\s]")
 
 
 @dataclass(frozen=True)
 class Word:
-    """How often the references have it, and how many of these one model and then the other said."""
+    """How often a word occurs in the references, and in how many of these cases each model produced it."""
 
     word: str
     count: int
@@ -32,16 +32,16 @@ class Word:
 
 @dataclass(frozen=True)
 class Change:
-    """From one model to another."""
+    """The words that differ from one model to another."""
 
-    unit: str  # what the words are: words, or characters
-    gained: tuple[Word, ...]  # the most telling first
+    unit: str  # words or characters
+    gained: tuple[Word, ...]  # the most significant first
     lost: tuple[Word, ...]
 
 
 def change(first: Answers, second: Answers, testset: TestSet, most: int = 10) -> Change:
-    """The words with the largest difference in how often they were said, for how often they occur."""
-    references = [[normalized(reference) for reference in several] for several in testset.references]
+    """The words whose counts differ most, relative to the root of how often they occur."""
+    references = testset.normalized_references
     cut = _cut([several[0] for several in references[:SAMPLE]])
     wanted = [_union([cut(reference) for reference in several]) for several in references]
     counts, before, after = Counter[str](), Counter[str](), Counter[str]()
@@ -57,12 +57,12 @@ def change(first: Answers, second: Answers, testset: TestSet, most: int = 10) ->
 
 
 def _telling(word: Word) -> float:
-    """Frequent words differ by more through chance alone, about by the root of how often they occur."""
+    """The difference divided by the root of the count, in proportion to which it varies by chance."""
     return (word.before - word.after) / math.sqrt(word.count)
 
 
 def _union(references: Sequence[Sequence[str]]) -> Counter[str]:
-    """Of several references, what any of them allows."""
+    """The words that occur in any of several references."""
     union = Counter[str]()
     for reference in references:
         union |= Counter(reference)

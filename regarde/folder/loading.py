@@ -1,26 +1,32 @@
-"""A model folder -> a translator, by the engine that fits: the native one where it can, torch otherwise.
+"""A model folder -> a translator. The native engine decodes if it supports the model, torch otherwise.
 
-Nothing here needs torch before the native engine has said that it cannot.
+torch is imported only if the native engine does not support the model.
 """
 
 from __future__ import annotations
 
 import importlib.util
+import json
+import math
+import mmap
+import re
 import warnings
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Literal, get_args
+from typing import Any, BinaryIO, Literal, get_args
+
+import numpy as np
 
 from regarde import config
 from regarde.config import Table, UnknownWordError
-from regarde.engines.native import NativeEngine, Unfit
-from regarde.errors import ConfigError, FolderError, RegardeWarning, UsageError
+from regarde.engines.native import NativeEngine, TensorKind, Unfit
+from regarde.errors import ConfigError, FolderError, RegardeWarning, UsageError, unreadable
 from regarde.folder import manifest
 from regarde.folder import shortlist as shortlists
-from regarde.folder.manifest import CONFIG, WEIGHTS, Entry
+from regarde.folder.manifest import CONFIG, LARGEST_HEADER, WEIGHTS, Entry
+from regarde.folder.precision import KEY, LARGEST, Array, Precision
 from regarde.folder.shortlist import Shortlist
-from regarde.folder.weights import KEY, Precision, Weights, fits
 from regarde.native import library, settings
 from regarde.scribe import Scribe, ScribeConfig
 from regarde.tasks import of_model
@@ -29,6 +35,10 @@ from regarde.translate import Translator, ensemble
 
 EngineName = Literal["auto", "native", "torch"]
 FIELDS = ScribeConfig.__dataclass_fields__.keys()
+_TYPES: dict[str, np.dtype[Any]] = {"F32": np.dtype("<f4"), "I8": np.dtype("i1")}
+_NAME = re.compile(r"[A-Za-z0-9_.]{1,200}")
+_MOST_AXES = 8
+_LARGEST_AXIS = 1 << 31
 
 
 def load(
@@ -39,25 +49,28 @@ def load(
     threads: int = 1,
     shortlist: bool = False,
 ) -> Translator:
-    """A translator from a model folder, verified file by file.
+    """A translator from a model folder; each file is checked against the manifest.
 
-    `engine` is "native", "torch", or "auto" for the first of the two that knows the model and the device. With
-    `shortlist`, a sentence says only what `regarde shortlist` has found for its words: faster, and nearly the same.
+    `engine` is "native", "torch", or "auto" for the first of the two that supports the model and the device. With
+    `shortlist`, a sentence is translated with the target tokens that `regarde shortlist` has learned for its words:
+    faster, with nearly the same results.
     """
     if engine not in get_args(EngineName):
         raise UsageError(f"engine = {engine!r}: expected one of {', '.join(get_args(EngineName))}.")
     if shortlist and (engine == "torch" or device != "cpu" or not library.available()):
         raise UsageError("A shortlist needs the native engine, which is not used here. Leave out shortlist.")
-    if engine == "torch" or (engine == "auto" and (device != "cpu" or not library.available())):
-        return _by_torch(Path(folder), device)
-    if not library.available():
-        raise UsageError(f"{library.lacking()} Or use engine = torch.")
+    if engine == "torch" or (engine == "auto" and device != "cpu"):
+        return _load_torch(Path(folder), device)
     if device != "cpu":
         raise UsageError(f"The native engine runs on the CPU, not on {device}. Use engine = torch.")
     try:
-        return _by_kernels(Path(folder), threads, shortlist)
-    except Unfit as found:
-        reason = str(found)
+        return _load_native(Path(folder), threads, shortlist)
+    except Unfit as unfit:
+        reason = str(unfit)
+    if not library.available():
+        if engine == "native":
+            raise UsageError(f"{library.lacking()} Or use engine = torch.")
+        return _load_torch(Path(folder), device)
     given = f"The native engine does not know {reason}"
     if engine == "native":
         raise UsageError(f"{folder}: {given}. Use engine = torch.")
@@ -66,13 +79,13 @@ def load(
     if importlib.util.find_spec("torch") is None:
         remedy = "Restore the folder, or let torch look at it: pip install 'regarde[train]'"
         raise FolderError(f"{folder}: {given}. {remedy}.")
-    translator = _by_torch(Path(folder), device)  # which says what is wrong with the folder, if that is the reason
+    translator = _load_torch(Path(folder), device)  # which finds the mistake, if the folder is damaged
     warnings.warn(slower(reason), RegardeWarning, stacklevel=2)
     return translator
 
 
 def slower(reason: str) -> str:
-    """What to say of a model that torch decodes, as the native engine does not know something of it."""
+    """The warning for a model that the native engine does not support."""
     remedy = "Where speed matters, choose another, or add it there (docs/extend.md)"
     return f"The native engine does not know {reason}: torch does its work, more slowly. {remedy}."
 
@@ -80,20 +93,20 @@ def slower(reason: str) -> str:
 def load_ensemble(
     folders: Sequence[Path], *, device: str, engine: EngineName, threads: int, shortlist: bool = False
 ) -> Translator:
-    """One translator that asks several models; "auto" takes torch for all where one of them needs it.
+    """One translator for several models; "auto" takes torch for all if one of them needs it.
 
-    Of several shortlists, that of the first model is used.
+    The shortlist of the first model is used.
     """
-    translators = [
-        load(folder, device=device, engine=engine, threads=threads, shortlist=shortlist and number == 0)
-        for number, folder in enumerate(folders)
-    ]
-    if engine == "auto" and len({translator.engine.name for translator in translators}) > 1:
-        translators = [load(folder, device=device, engine="torch", shortlist=shortlist) for folder in folders]
-    return ensemble(translators)
+    first = load(folders[0], device=device, engine=engine, threads=threads, shortlist=shortlist)
+    if len(folders) == 1:
+        return first
+    loaded = [first, *(load(folder, device=device, engine=engine, threads=threads) for folder in folders[1:])]
+    if engine == "auto" and len({translator.engine.name for translator in loaded}) > 1:
+        loaded = [load(folder, device=device, engine="torch", shortlist=shortlist) for folder in folders]
+    return ensemble(loaded)
 
 
-def _by_torch(folder: Path, device: str) -> Translator:
+def _load_torch(folder: Path, device: str) -> Translator:
     from regarde.folder.model import load as load_for_torch
 
     return load_for_torch(folder, device=device)
@@ -122,18 +135,30 @@ def read_config(folder: Path) -> tuple[Table, Precision]:
 
 
 @dataclass(frozen=True)
-class _FolderTexts:
-    """All of a folder but its weights."""
+class _NativeModel:
+    """A folder as the native engine reads it, without its weights."""
 
     files: Mapping[str, Entry]
     stored: Precision
     config: ScribeConfig
     text: Text
-    settings: Mapping[str, str]  # of the model, as the native engine reads them
+    settings: Mapping[str, str]  # of the model
     offset: int  # of the model's attention
 
 
-def _read(folder: Path, files: Mapping[str, Entry]) -> _FolderTexts:
+def _load_native(folder: Path, threads: int, shortlist: bool) -> Translator:
+    if not library.available():
+        raise Unfit("any model: there is no library")
+    with manifest.at_one_moment(folder, lambda files: _read(folder, files)) as (read, file):
+        weights = Weights(file, read.files[WEIGHTS], read.stored)
+    NativeEngine.check(read.settings, weights.kinds)  # before anything of their size is read
+    engine = NativeEngine(read.settings, weights.tensors(), threads=threads)
+    if shortlist:
+        engine.shorten(_shortlist(folder, read))
+    return Translator(text=read.text, engine=engine, search=read.config.search, offset=read.offset)
+
+
+def _read(folder: Path, files: Mapping[str, Entry]) -> _NativeModel:
     tables, stored = read_config(folder)
     model = tables.pop("model", None)
     if not isinstance(model, dict):
@@ -143,39 +168,110 @@ def _read(folder: Path, files: Mapping[str, Entry]) -> _FolderTexts:
             tables.pop(elsewhere, None)
         for key in tables.keys() - FIELDS:
             raise Unfit(f"the setting {key}")
-        known, stated = config.parse(ScribeConfig, tables), settings.parse(model)
+        known = config.parse(ScribeConfig, tables)
+        text = load_text(known.text, folder)
+        sizes = {"source": len(text.source), "target": len(text.target)}
+        stated = settings.parse(model)
         if of_model(stated.kind).kind != known.task.kind:
-            raise Unfit(f"a {stated.kind} for {known.task.kind}")  # torch says how to mend it
+            raise Unfit(f"a {stated.kind} for {known.task.kind}")  # torch raises the error
         if stated.kind == "transformer":
             known.text.check_tying(stated.tying)
         elif getattr(stated, "variational", False) and (stated.layers < 2 or not stated.dropout):
-            raise Unfit("variational dropout that drops nothing")  # torch says how to mend it
-    except UnknownWordError as error:  # a choice that was added to the package is known to torch
+            raise Unfit("variational dropout that drops nothing")  # the error of torch says what to do
+    except UnknownWordError as error:  # torch may know it: a choice that was added to the package
         raise Unfit(str(error).partition(":")[0].replace("'", "")) from None
     except ConfigError as error:
         raise FolderError(f"{folder / CONFIG}: {error} Train anew, or upgrade: pip install -U regarde.") from None
-    offset, text = settings.offset(stated), load_text(known.text, folder)
-    sizes = {"source": len(text.source), "target": len(text.target)}
     given = settings.flattened({"model": stated, "vocabulary": sizes})
-    return _FolderTexts(files, stored, known, text, given, offset)
+    return _NativeModel(files, stored, known, text, given, settings.offset(stated))
 
 
-def _by_kernels(folder: Path, threads: int, shortlist: bool) -> Translator:
-    with manifest.at_one_moment(folder, lambda files: _read(folder, files)) as (read, file):
-        weights = Weights(file, read.files[WEIGHTS])
-    if not fits(weights.kinds, read.stored):
-        raise Unfit("tensors of another type than the configuration says")
-    NativeEngine.check(read.settings, weights.kinds)  # before anything of their size is read
-    engine = NativeEngine(read.settings, weights.tensors(), threads=threads)
-    if shortlist:
-        engine.shorten(_shortlist(folder, read))
-    return Translator(text=read.text, engine=engine, search=read.config.search, offset=read.offset)
-
-
-def _shortlist(folder: Path, read: _FolderTexts) -> Shortlist:
+def _shortlist(folder: Path, read: _NativeModel) -> Shortlist:
     path = folder / shortlists.NAME
     if path.name not in read.files:
         raise UsageError(f"{folder}: has no shortlist. Learn one: regarde shortlist {folder} --data FILE")
     content = path.read_bytes()
     manifest.check_content(path, read.files[path.name], content)
     return shortlists.read(path, content, (len(read.text.source), len(read.text.target)))
+
+
+class Weights:
+    """weights.safetensors mapped into memory. If the header is not as expected it is Unfit: torch finds the mistake.
+
+    The header is checked before any tensor is read, and nothing of the file is copied. The caller copies or packs what
+    it keeps and drops the rest; then the file is unmapped. It must not stay mapped while a server runs: if somebody
+    truncates the file, the process dies (SIGBUS). Regarde replaces files and never truncates them (manifest.py).
+    """
+
+    def __init__(self, file: BinaryIO, entry: Entry, precision: Precision = "fp32") -> None:
+        self._path, self._entry = Path(file.name), entry
+        try:
+            self._content = mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ)
+            self.kinds, self._places = _header(self._content)
+        except OSError as error:
+            raise FolderError(unreadable(file.name, error, "Restore it, or train anew.")) from None
+        except (ValueError, KeyError, TypeError, AttributeError, RecursionError):
+            raise Unfit("a file that is no safetensors") from None
+        if any(kind.in_bytes != (precision == "int8" and len(kind.shape) == 2) for kind in self.kinds.values()):
+            raise Unfit("tensors of another type than the configuration says")
+
+    def tensors(self) -> dict[str, Array]:
+        """All tensors, checked against the manifest, and finite; the file stays mapped as long as one exists."""
+        manifest.check_content(self._path, self._entry, self._content)
+        found = {}
+        for name, kind in self.kinds.items():
+            stored = _TYPES["I8" if kind.in_bytes else "F32"]
+            tensor = np.frombuffer(self._content, stored, math.prod(kind.shape), self._places[name])
+            low, high = tensor.min(), tensor.max()  # NaN, if there is one
+            if not np.isfinite(low) or not np.isfinite(high):
+                given = f"tensor {name} holds NaN or infinite values"
+                raise FolderError(f"{self._path}: {given}. Train anew, with a lower rate.")
+            if kind.in_bytes and max(-int(low), int(high)) > LARGEST:
+                given = f"tensor {name} holds bytes beyond {LARGEST}"
+                raise FolderError(f"{self._path}: {given}. Quantize the model anew.")
+            found[name] = tensor.reshape(kind.shape)
+        return found
+
+
+def _header(content: mmap.mmap) -> tuple[dict[str, TensorKind], dict[str, int]]:
+    """The kind of each tensor, and where it starts. They lie one after the other, and the file has nothing else."""
+    length = int.from_bytes(content[:8], "little")
+    if length > LARGEST_HEADER:
+        raise Unfit("so large a header")
+    entries = json.loads(content[8 : 8 + length], object_pairs_hook=_once)
+    about = entries.pop("__metadata__", {})
+    if not isinstance(about, dict) or not all(isinstance(value, str) for value in about.values()):
+        raise Unfit("what a file says of itself")
+    kinds, spans, places = {}, [], {}
+    for name, entry in entries.items():
+        first, after = entry["data_offsets"]
+        if not _NAME.fullmatch(name) or entry["dtype"] not in _TYPES:
+            raise Unfit("tensors of that name or type")
+        kinds[name] = TensorKind(_shape(entry["shape"]), in_bytes=entry["dtype"] == "I8")
+        size = math.prod(kinds[name].shape) * _TYPES[entry["dtype"]].itemsize
+        if {type(first), type(after)} != {int} or after - first != size:
+            raise Unfit("tensors of such sizes")
+        spans.append((first, after))
+        places[name] = 8 + length + first
+    end = 0
+    for first, after in sorted(spans):
+        if first != end:
+            raise Unfit("tensors that lie so")
+        end = after
+    if len(content) != 8 + length + end:
+        raise Unfit("tensors of such sizes")
+    return kinds, places
+
+
+def _shape(given: Any) -> tuple[int, ...]:
+    fits = isinstance(given, list) and len(given) <= _MOST_AXES
+    if not fits or any(type(size) is not int or not 0 < size < _LARGEST_AXIS for size in given):
+        raise Unfit("tensors of such sizes")
+    return tuple(given)
+
+
+def _once(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+    found = dict(pairs)
+    if len(found) != len(pairs):
+        raise ValueError("a key that is there twice")
+    return found

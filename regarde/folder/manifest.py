@@ -1,11 +1,11 @@
-"""The manifest of a folder: size and SHA-256 of each file in it, and writing so that it is true at every moment.
+"""The manifest of a folder: size and SHA-256 of each file in it, and atomic writes that keep it correct at any moment.
 
-    new_folder      a folder that is there as a whole, or not at all
-    replace_files   other files in the place of the old ones; whenever it ends, each file is a whole one, vouched for
+    new_folder      creates a whole folder, or none
+    replace_files   replaces files; if it is interrupted, each file is whole, and listed in the manifest
 
-Whoever pulls the plug finds the old or the new, never half of either. Three orders see to that: what is written is on
-the disk (fsync) before it gets its name, a name is on the disk before anything older is removed, and a manifest that
-knows both contents of a file is there before the file changes from one to the other.
+After a power failure a file has its old or its new content. Three rules ensure that: content is on the disk (fsync)
+before it gets its name, a name is on the disk before anything older is removed, and the manifest lists both contents of
+a file before the file is replaced.
 """
 
 from __future__ import annotations
@@ -35,18 +35,18 @@ OPTIMIZER, STATE = "optimizer.safetensors", "training.json"  # of a checkpoint
 OPTIMISER = "optimiser.safetensors"  # the same, as version 0.1 named it
 CARD = "README.md"
 TOKENIZERS = ("source.vocab", "source.model", "target.vocab", "target.model")
-LOCK = ".lock"  # held by who changes a folder
+LOCK = ".lock"  # held by the process that changes a folder
 CHECKPOINTS = "checkpoints"  # a folder of a run
 BESIDE = (CHECKPOINTS, "metrics.jsonl", "train.log", "plots", "tensorboard")  # what a run keeps next to its model
-ADDED = ("shortlist.txt",)  # what may come to a model later; not vouched for, it is not used
+ADDED = ("shortlist.txt",)  # files that are added to a model later; used only if the manifest lists them
 FILES = frozenset(
     {CONFIG, WEIGHTS, CARD, *TOKENIZERS, OPTIMIZER, OPTIMISER, STATE, *ADDED}
 )  # all that a manifest may list
-BULKY = (WEIGHTS, OPTIMIZER, OPTIMISER)  # as large as the model; their content is checked by who loads them
+BULKY = (WEIGHTS, OPTIMIZER, OPTIMISER)  # as large as the model; their content is checked when they are loaded
 LARGEST_TEXT = 256 << 20  # bytes of any other file
 LARGEST_HEADER = 8 << 20  # of the bulky ones
-PATIENCE = 2.0  # seconds that a folder may stay between two manifests before nobody is taken to be at work there …
-LONGEST = 10.0  # … and to wait for somebody who publishes without a pause
+PATIENCE = 2.0  # seconds after which a folder between two manifests counts as abandoned …
+LONGEST = 10.0  # … and after which a folder that is replaced all the time is read as it is
 Texts = TypeVar("Texts")
 _NAME = re.compile(r"[A-Za-z0-9_][A-Za-z0-9._-]{0,99}")
 _NEW = ".new"  # ends the hidden name of what is not finished yet
@@ -54,7 +54,7 @@ _NEW = ".new"  # ends the hidden name of what is not finished yet
 
 @dataclass(frozen=True)
 class Content:
-    """What a file holds."""
+    """Size and hash of a file."""
 
     bytes: int
     sha256: str
@@ -62,7 +62,7 @@ class Content:
 
 @dataclass(frozen=True)
 class Entry(Content):
-    """What the manifest promises of a file; while it is being replaced, that it holds this or still what it held."""
+    """The content of a file according to the manifest; while it is being replaced, also its content `before`."""
 
     before: Content | None = None
 
@@ -79,8 +79,8 @@ def read(folder: Path) -> dict[str, Entry]:
     path = folder / MANIFEST
     try:
         if not folder.is_dir():
-            given = "no such folder. Give a model folder, for example one that `regarde train` made"
-            raise FolderError(f"{folder}: {given}.")
+            given = "a file, not a folder" if folder.exists() else "no such folder"
+            raise FolderError(f"{folder}: {given}. Give a model folder, for example one that `regarde train` made.")
         if path.is_symlink() or not path.is_file():
             given = f"no {MANIFEST}, so this is no model folder (or its training did not get so far)"
             raise FolderError(f"{folder}: {given}.")
@@ -108,7 +108,7 @@ def read(folder: Path) -> dict[str, Entry]:
 
 
 def check_size(path: Path, entry: Entry) -> int:
-    """The size of a file, which is the one promised."""
+    """The size of a file, checked against the manifest."""
     if path.is_symlink() or not path.is_file():
         raise FolderError(f"{path}: listed in {MANIFEST} but no regular file is there. Restore it, or train anew.")
     size = path.stat().st_size
@@ -119,13 +119,13 @@ def check_size(path: Path, entry: Entry) -> int:
 
 
 def check_content(path: Path, entry: Entry, content: bytes | mmap.mmap) -> None:
-    """What was read from a file is what was promised."""
+    """Check the content of a file against the manifest."""
     if not entry.holds(Content(len(content), hashlib.sha256(content).hexdigest())):
         raise FolderError(f"{path}: SHA-256 differs from {MANIFEST}: damaged or changed. Restore it, or train anew.")
 
 
 def check_file(path: Path, entry: Entry) -> None:
-    """The same for a file that is not read for anything else, however large."""
+    """The same for a file of any size that is not read otherwise."""
     check_size(path, entry)
     if not entry.holds(_content(path)):
         raise FolderError(f"{path}: SHA-256 differs from {MANIFEST}: damaged or changed. Restore it, or train anew.")
@@ -133,10 +133,10 @@ def check_file(path: Path, entry: Entry) -> None:
 
 @contextlib.contextmanager
 def at_one_moment(folder: Path, read_texts: Callable[[Mapping[str, Entry]], Texts]) -> Iterator[tuple[Texts, BinaryIO]]:
-    """What `read_texts` makes of the small files of a verified folder, and its weights, opened: published together.
+    """The result of `read_texts` on the small files of a verified folder, and its weights, opened: of one version.
 
-    It is tried again for as long as somebody replaces the files meanwhile: a manifest that is the same before and after
-    says that nobody did. A folder that a killed process left between two manifests is taken as it is, after a while.
+    If the manifest differs before and after, the files were replaced meanwhile, and all are read again. A folder that a
+    killed process left between two manifests is read as it is, after PATIENCE.
     """
     began = since = time.monotonic()
     seen = read(folder)
@@ -169,9 +169,9 @@ def _opened(path: Path) -> BinaryIO:
 
 
 def verify(folder: Path) -> Mapping[str, Entry]:
-    """Hold a model folder against its manifest: a FolderError names the file that is not as promised.
+    """Check a model folder against its manifest: a FolderError names the file that differs.
 
-    Weights are only held by their size here; their content is, once the configuration has said how large they may be.
+    Of weights only the size is checked; the content, once the configuration has said how large they may be.
     """
     files = read(folder)
     _verify(folder, files)
@@ -184,8 +184,8 @@ def _verify(folder: Path, files: Mapping[str, Entry]) -> None:
             if name not in files:
                 raise FolderError(f"{folder / MANIFEST}: lists no {name}, which every model has. Restore it.")
         for name in sorted(files.keys() - FILES):
-            told = f"lists {name}, which is not a file of a model"
-            raise FolderError(f"{folder / MANIFEST}: {told}. Do not use this folder, or upgrade regarde.")
+            given = f"lists {name}, which is not a file of a model"
+            raise FolderError(f"{folder / MANIFEST}: {given}. Do not use this folder, or upgrade regarde.")
         for path in sorted(folder.iterdir()):
             known = path.name in files or path.name in (MANIFEST, *BESIDE, *ADDED) or path.name.startswith(".")
             if not known:
@@ -204,9 +204,9 @@ def _verify(folder: Path, files: Mapping[str, Entry]) -> None:
 
 @contextlib.contextmanager
 def new_folder(path: Path) -> Iterator[Path]:
-    """A folder to fill; with its manifest added it becomes `path`, all at once. On an error nothing is left of it."""
+    """A folder to fill; at the end it gets a manifest and is renamed to `path`. After an error nothing is left."""
     beside = path.with_name(f".{path.name}{_NEW}")
-    _remove(beside)  # of somebody who did not come to an end
+    _remove(beside)  # of a process that was killed
     try:
         beside.mkdir(parents=True)
         yield beside
@@ -224,13 +224,13 @@ def new_folder(path: Path) -> Iterator[Path]:
 
 
 def replace_files(folder: Path, source: Path) -> None:
-    """Move the files of `source`, a folder on the same disk, into `folder`, and make its manifest speak of them."""
+    """Move the files of `source`, a folder on the same disk, into `folder`, and list them in its manifest."""
     new = {item.name: _content(item) for item in sorted(source.iterdir())}
     for name in new:
         _sync(source / name)
     old = _held(folder)
     kept = {name: old[name] for name in ADDED if name in old}
-    if old:  # a first manifest must not speak of files before they are there, a later one must
+    if old:  # a first manifest must not list files before they are there, a later one must
         replace_file(folder / MANIFEST, _text(kept | new, old))
     for name, content in new.items():
         if old.get(name) == content:
@@ -243,18 +243,18 @@ def replace_files(folder: Path, source: Path) -> None:
 
 
 def add_file(folder: Path, name: str, content: bytes) -> None:
-    """Write one of the files that come to a model later, and make the folder's manifest speak of it."""
+    """Write one of the files that are added to a model later, and list it in the manifest."""
     files = read(folder)
     new = Content(len(content), hashlib.sha256(content).hexdigest())
     old = _held(folder)
-    if name in files:  # whoever looks meanwhile takes either content for whole
+    if name in files:  # a reader accepts either content meanwhile
         replace_file(folder / MANIFEST, _text({**files, name: new}, old))
     replace_file(folder / name, content)
     replace_file(folder / MANIFEST, _text({**files, name: new}))
 
 
 def replace_file(path: Path, content: bytes) -> None:
-    """All of the new content or all of the old, whatever happens."""
+    """Replace a file atomically."""
     beside = path.with_name(f".{path.name}{_NEW}")
     try:
         with beside.open("wb") as file:
@@ -269,13 +269,13 @@ def replace_file(path: Path, content: bytes) -> None:
 
 
 def remove_unfinished(folder: Path) -> None:
-    """Clear away what somebody who was killed has left half-written."""
+    """Remove the incomplete files of a process that was killed."""
     for path in folder.glob(f".*{_NEW}"):
         _remove(path)
 
 
 def remove_folder(path: Path) -> None:
-    """Remove a folder; who looks meanwhile finds it whole or not at all."""
+    """Remove a folder; a reader finds the whole folder or none."""
     beside = path.with_name(f".{path.name}{_NEW}")
     _remove(beside)
     path.rename(beside)
@@ -283,14 +283,14 @@ def remove_folder(path: Path) -> None:
 
 
 def locked(path: Path) -> int:
-    """A handle that locks the folder until it is closed or this process is gone, however it went."""
+    """A handle that locks the folder until it is closed or this process ends."""
     handle = os.open(path / LOCK, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o644)
     try:
         fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
     except BlockingIOError:
-        who = os.read(handle, 20).decode(errors="replace").strip()
+        owner = os.read(handle, 20).decode(errors="replace").strip()
         os.close(handle)
-        raise UsageError(f"{path}: process {who or 'unknown'} is training here. Wait for it, or stop it.") from None
+        raise UsageError(f"{path}: process {owner or 'unknown'} is training here. Wait for it, or stop it.") from None
     os.ftruncate(handle, 0)
     os.write(handle, f"{os.getpid()}\n".encode())
     return handle
@@ -298,7 +298,7 @@ def locked(path: Path) -> int:
 
 @contextlib.contextmanager
 def alone(folder: Path) -> Iterator[None]:
-    """Inside, nobody trains in this folder."""
+    """Inside, no other process trains in this folder."""
     handle = locked(folder)
     try:
         yield
@@ -311,7 +311,7 @@ def _entry(bytes: Any, sha256: Any, before: Any = None) -> Entry:  # noqa: A002 
 
 
 def _held(folder: Path) -> dict[str, Content]:
-    """What the files of a folder hold now, as far as its manifest vouches for it."""
+    """The contents of the files of a folder that are as its manifest lists them."""
     try:
         files = read(folder)
     except FolderError:
@@ -340,7 +340,7 @@ def _table(content: Content) -> dict[str, Any]:
 
 
 def _sync(path: Path) -> None:
-    """Have it on the disk: a file, or the names in a folder."""
+    """Flush to the disk: a file, or the names in a folder."""
     handle = os.open(path, os.O_RDONLY)
     try:
         os.fsync(handle)

@@ -1,13 +1,13 @@
-"""The model folder on disk: everything it takes to translate, and a manifest that proves it whole.
+"""The model folder on disk: all that is needed to translate, and a manifest to verify it.
 
-    config.toml          the resolved configuration (its [data] and [training] say how the model came to be)
+    config.toml          the resolved configuration ([data] and [training] say how the model was trained)
     source.*  target.*   tokenizers
     weights.safetensors
     README.md            the model card
     manifest.json        format version, size and SHA-256 of each file above
 
 Nothing here can carry code: TOML, JSON, safetensors and text only, and a configuration chooses from closed lists. What
-the manifest does not vouch for is not loaded. A run folder is a model folder with the files of its training beside it;
+the manifest does not list is not loaded. A run folder is a model folder with the files of its training beside it;
 a checkpoint is one with the state of its training in it.
 """
 
@@ -29,7 +29,7 @@ from regarde.errors import ConfigError, DiskError, FolderError, OutOfMemoryError
 from regarde.folder import manifest
 from regarde.folder.loading import read_config
 from regarde.folder.manifest import BULKY, CARD, CONFIG, LARGEST_HEADER, MANIFEST, OPTIMIZER, WEIGHTS, Entry, verify
-from regarde.folder.weights import LARGEST, SCALE, Precision, stored_kinds
+from regarde.folder.precision import LARGEST, SCALE, Precision, stored_kinds
 from regarde.models import BahdanauConfig, Model, ModelConfig
 from regarde.scribe import ScribeConfig
 from regarde.tasks import of_model
@@ -58,7 +58,7 @@ __all__ = [
 class Blueprint(ScribeConfig):
     """The part of a configuration that says what a model is."""
 
-    model: ModelConfig = field(default_factory=BahdanauConfig)
+    model: ModelConfig = field(default_factory=BahdanauConfig)  # Architecture of the model.
 
     def __post_init__(self) -> None:
         answered = of_model(self.model.kind)
@@ -83,7 +83,7 @@ def save(folder: Path, tables: config.Table, text: Text, model: Model, card: str
 
 
 def write(folder: Path, tables: config.Table, text: Text, model: Model, card: str) -> None:
-    """The files of a model without a manifest: for a folder that nobody reads yet."""
+    """The files of a model without a manifest: for a folder that is not published yet."""
     (folder / CONFIG).write_bytes(config.as_text(tables).encode())
     (folder / WEIGHTS).write_bytes(
         safetensors.torch.save({name: t.contiguous() for name, t in model.state_dict().items()})
@@ -150,7 +150,7 @@ def _shapes(path: Path, blueprint: Blueprint, text: Text) -> Model:
 
 
 def read_tensors(file: BinaryIO, entry: Entry, least: int, most: int) -> dict[str, Tensor]:
-    """The tensors of a file that the manifest vouches for, if together they take so many bytes."""
+    """The tensors of a file, checked against the manifest; their bytes must be within bounds."""
     path = Path(file.name)
     if not least < entry.bytes <= most + LARGEST_HEADER:
         given = f"{entry.bytes:,} bytes, but the configuration asks for {most:,} and a header"
@@ -180,14 +180,13 @@ def _weights(file: BinaryIO, entry: Entry, model: Model, stored: Precision) -> d
         raise FolderError(f"{path}: tensor {name[:80]} is {kind}. Config and weights do not belong together.")
     for name, tensor in tensors.items():
         given = f"{str(tensor.dtype).removeprefix('torch.')} {tuple(tensor.shape)}"
-        wanted = f"{'int8' if expected[name].in_bytes else 'float32'} {expected[name].shape}"
-        if given != wanted:
-            raise FolderError(f"{path}: tensor {name} is {given}, expected {wanted}. Config and weights differ.")
+        kind = f"{'int8' if expected[name].in_bytes else 'float32'} {expected[name].shape}"
+        if given != kind:
+            raise FolderError(f"{path}: tensor {name} is {given}, expected {kind}. Config and weights differ.")
         if not tensor.isfinite().all():
             raise FolderError(f"{path}: tensor {name} holds NaN or infinite values. Train anew, with a lower rate.")
         if expected[name].in_bytes and tensor.int().abs().max() > LARGEST:
-            told = f"holds bytes beyond {LARGEST}"
-            raise FolderError(f"{path}: tensor {name} {told}. Quantize the model anew.")
+            raise FolderError(f"{path}: tensor {name} holds bytes beyond {LARGEST}. Quantize the model anew.")
     return {name: _in_floats(name, tensors) if expected[name].in_bytes else tensors[name] for name in shapes}
 
 

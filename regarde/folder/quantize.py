@@ -1,4 +1,4 @@
-"""A model folder -> the same model with its matrices in bytes (weights.py). This needs no torch."""
+"""A model folder -> the same model with its matrices in bytes (precision.py). This needs no torch."""
 
 from __future__ import annotations
 
@@ -10,9 +10,9 @@ from regarde import config
 from regarde.engines.native import Unfit
 from regarde.errors import DiskError, FolderError, UsageError
 from regarde.folder import manifest
-from regarde.folder.loading import read_config
+from regarde.folder.loading import Weights, read_config
 from regarde.folder.manifest import ADDED, CARD, CONFIG, TOKENIZERS, WEIGHTS
-from regarde.folder.weights import KEY, Weights, fits, in_bytes
+from regarde.folder.precision import KEY, in_bytes
 
 
 def quantize(folder: Path, out: Path) -> None:
@@ -21,15 +21,13 @@ def quantize(folder: Path, out: Path) -> None:
         raise UsageError(f"{out}: exists already and is never overwritten. Give another --out, or move it away.")
     files = manifest.verify(folder)
     tables, stored = read_config(folder)
+    if stored == "int8":
+        raise UsageError(f"{folder}: its matrices are in bytes already. Give the model that it was made from.")
     try:
         with (folder / WEIGHTS).open("rb") as file:
             weights = Weights(file, files[WEIGHTS])
     except Unfit as reason:
         raise FolderError(f"{folder / WEIGHTS}: {reason}, which this cannot read. Restore it, or train anew.") from None
-    if stored == "int8":
-        raise UsageError(f"{folder}: its matrices are in bytes already. Give the model that it was made from.")
-    if not fits(weights.kinds, stored):
-        raise FolderError(f"{folder / WEIGHTS}: holds bytes, but {CONFIG} says that it does not. Restore them.")
     try:
         with manifest.new_folder(out) as new:
             (new / CONFIG).write_bytes(config.as_text({KEY: "int8"} | tables).encode())
@@ -38,7 +36,7 @@ def quantize(folder: Path, out: Path) -> None:
                 if name in (CARD, *TOKENIZERS, *ADDED):
                     (new / name).write_bytes((folder / name).read_bytes())
             with (new / CARD).open("a", encoding="utf-8") as card:
-                told = f"a model whose weights have the SHA-256 {files[WEIGHTS].sha256}"
-                card.write(f"\nMatrices are stored in bytes; `regarde quantize` made them of {told}.\n")
+                made = f"a model whose weights have the SHA-256 {files[WEIGHTS].sha256}"
+                card.write(f"\nMatrices are stored in bytes; `regarde quantize` made them of {made}.\n")
     except OSError as error:
         raise DiskError(f"{out}: not written ({error.strerror}). Free some space or give another --out.") from None

@@ -1,11 +1,11 @@
-"""Which target tokens the translation of a sentence is made of: for each source token the likeliest, and the frequent.
+"""The target tokens that a sentence is translated with: the likeliest of each source token, and the frequent ones.
 
 Learned by IBM Model 1 (Brown et al. 1993, section 4.1) on pairs of token ids: t(f|e) from uniform, by expectation and
 maximization,
 
     c(f|e) = sum over pairs of t(f|e) / sum_{e' in source} t(f|e'),        t(f|e) = c(f|e) / sum_f' c(f'|e)
 
-A token counts once in a sentence. Nothing is said of the order of words, nor need it be: a sentence's shortlist is a
+A token counts once in a sentence. The order of words is ignored: a sentence's shortlist is a
 set. The table is stored as text, a line for each source token that has translations:
 
     regarde shortlist 1
@@ -37,7 +37,7 @@ Numbers = NDArray[np.int64]
 
 @dataclass(frozen=True, eq=False)
 class Shortlist:
-    """`frequent` may be said in any sentence, ids[starts[e] : starts[e + 1]] where source token e is."""
+    """`frequent` are candidates in any sentence, ids[starts[e] : starts[e + 1]] in one with source token e."""
 
     frequent: Numbers
     starts: Numbers  # (source tokens + 1,)
@@ -77,9 +77,9 @@ def learn(pairs: Iterable[tuple[Ids, Ids]], sizes: tuple[int, int], *, best: int
     begin = np.searchsorted(owner, owner)  # where the tokens of its owner start
     chosen = np.arange(len(order)) - begin < best
     starts = np.searchsorted(owner[chosen], np.arange(V + 1))
-    said = np.bincount(np.concatenate([f for _, f in kept]), minlength=W)
-    common = np.argsort(-said, kind="stable")[:frequent]
-    return Shortlist(np.sort(common[said[common] > 0]), starts.astype(np.int64), word[chosen])
+    occurrences = np.bincount(np.concatenate([f for _, f in kept]), minlength=W)
+    common = np.argsort(-occurrences, kind="stable")[:frequent]
+    return Shortlist(np.sort(common[occurrences[common] > 0]), starts.astype(np.int64), word[chosen])
 
 
 def read(path: Path, content: bytes, sizes: tuple[int, int]) -> Shortlist:
@@ -99,7 +99,7 @@ def read(path: Path, content: bytes, sizes: tuple[int, int]) -> Shortlist:
     nothing = np.zeros(0, dtype=np.int64)
     ids = np.concatenate([frequent, *lists.values()])
     if any(not 0 <= e < V for e in lists) or (len(ids) and not 0 <= ids.min() <= ids.max() < W):
-        raise FolderError(f"{path}: speaks of tokens that the model does not have. Learn it anew: regarde shortlist.")
+        raise FolderError(f"{path}: lists tokens that the model does not have. Learn it anew: regarde shortlist.")
     ordered = [lists.get(e, nothing) for e in range(V)]
     starts = np.cumsum([0, *(len(row) for row in ordered)], dtype=np.int64)
     return Shortlist(frequent, starts, np.concatenate([*ordered, nothing]))

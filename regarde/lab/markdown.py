@@ -1,18 +1,19 @@
-"""The report as Markdown: the same figures, with the pictures beside it."""
+"""The report as Markdown, with links to the pictures."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 
+from regarde.errors import counted
 from regarde.evaluation.compare import DisagreementExample
 from regarde.lab.pictures import FOLDER, Drawn
 from regarde.lab.report import LabReport, ModelComparison
-from regarde.lab.tables import columns, differences, summary
+from regarde.lab.tables import columns, differences, method, summary
 from regarde.visualize.labels import visible
 
 
 def markdown(report: LabReport, drawn: Sequence[Drawn]) -> str:
-    """All of it."""
+    """The whole report."""
     return "\n".join(_lines(report, drawn)) + "\n"
 
 
@@ -52,7 +53,7 @@ def _step(step: ModelComparison) -> Iterator[str]:
     yield ""
     for metric, difference in differences(step):
         yield f"- {metric.label}: {difference}"
-    yield f"- by chrF ahead on {step.ahead:,} pairs, behind on {step.behind:,}"
+    yield f"- by chrF ahead on {counted(step.ahead, 'pair')}, behind on {step.behind:,}"
     for name, words in (("gained", step.words.gained), ("lost", step.words.lost)):
         if words:
             told = ", ".join(f"{_text(w.word)} ({w.before} → {w.after} of {w.count})" for w in words)
@@ -77,18 +78,11 @@ def _method(report: LabReport) -> Iterator[str]:
     yield ""
     yield "## How it was measured"
     yield ""
-    for column in columns(report):
-        yield f"- {column.name}: {column.meaning}"
-    for entry in report.entries:
-        if entry.layers:
-            told = ", ".join(f"{number}: {rate:.1%}" for number, rate in enumerate(entry.layers, start=1))
-            yield f"- AER of {entry.name} by layer: {told}"
-    for name, signature in report.signatures.items():
-        yield f"- {name}: {signature}"
+    yield from (f"- {name}: {meaning}" for name, meaning in method(report))
     yield f"- {', '.join(f'{key} {value}' for key, value in report.circumstances.items())}"
 
 
 def _text(text: str) -> str:
-    """Text of others: seen, and no markup."""
+    """Text from files, visible and without markup."""
     shown = visible(text).replace("␣", " ") if text else "∅"
     return "".join(f"\\{c}" if c in "\\`*_{}[]<>|#$" else c for c in shown)

@@ -15,7 +15,6 @@ from pathlib import Path
 from typing import Any, Self
 
 import numpy as np
-from numpy.typing import NDArray
 
 from regarde import config
 from regarde.alignment.error import Agreement, agreement, total
@@ -24,30 +23,28 @@ from regarde.alignment.links import Link, gold_mass
 from regarde.alignment.reading import Reading
 from regarde.data.datasets import DATASETS
 from regarde.engines.devices import settle_threads
-from regarde.errors import DataError
+from regarde.errors import DataError, counted
 from regarde.evaluation.answers import Answers, collected, forced_score, source_sentences
-from regarde.evaluation.groups import by_length
+from regarde.evaluation.groups import Lengths, by_length
 from regarde.evaluation.testset import TestSet
 from regarde.folder import manifest
 from regarde.folder.loading import load
 from regarde.folder.manifest import CONFIG
 from regarde.lab.plan import LabPlan
 from regarde.search import Search, adjusted
-from regarde.text import infer
 from regarde.translate import Translator
 from regarde.translation import Translation
 
-ALONE, PASSES = 8, 3  # sentences of a length translated one by one, and how often; the fastest pass counts
+ALONE, PASSES = 8, 3  # sentences of each length translated one by one, and passes, of which the fastest counts
 
 DRAWN = 3
 FEWEST = 3  # tokens of a side
 CHARACTERS, WORDS = 24, 14  # at most, of a side
-_SAMPLE = 20_000  # texts read to choose words or characters
 
 
 @dataclass(frozen=True)
 class Speed:
-    """Of translating some sentences."""
+    """The time of translating some sentences."""
 
     sentences: int
     tokens: int  # of the target, EOS included
@@ -133,7 +130,7 @@ def measured(run: Path, plan: LabPlan) -> Measured:
         settle_threads(plan.threads or 1, 0)
     clock = _Clock(translator, adjusted(translator.search, beam=plan.beam))
     sources = list(source_sentences(translator, testset))
-    clock.translate(testset.sources[:ALONE])  # memory is touched for the first time
+    clock.translate(testset.sources[:ALONE])  # the first translation is slower
     translations, speed = clock.translate(testset.sources)
     groups = by_length(testset.sources).groups
     alone = tuple(clock.one_by_one([testset.sources[row] for row in group.rows[:ALONE]]) for group in groups)
@@ -162,7 +159,7 @@ def gold_links(plan: LabPlan, testset: TestSet) -> tuple[Gold, ...] | None:
         return None
     file = read_gold(plan.gold)
     if len(file.pairs) > len(testset) or (len(file.pairs) < len(testset) and not file.numbered):
-        counts = f"{plan.gold} has {len(file.pairs):,} pairs and {testset.name} has {len(testset):,}"
+        counts = f"{plan.gold} has {counted(len(file.pairs), 'pair')} and {testset.name} has {len(testset):,}"
         raise DataError(f"{counts}, expected equally many. Give the gold links of the test pairs.")
     return (*file.pairs, *[Gold()] * (len(testset) - len(file.pairs)))
 
@@ -250,11 +247,11 @@ class _AttentionSums:
 
 
 def worth_drawing(testset: TestSet) -> list[int]:
-    """Rows of pairs to draw, shortest first: one of small, one of middle and one of great length among the readable."""
-    sides = (testset.sources, testset.first_references)
-    lengths, most = zip(*(_lengths(texts) for texts in sides), strict=True)
-    sizes = lengths[0] + lengths[1]
-    fits = np.flatnonzero((np.minimum(*lengths) >= FEWEST) & (lengths[0] <= most[0]) & (lengths[1] <= most[1]))
+    """Rows of pairs to draw, shortest first: a short, a middle and a long one among those that fit a picture."""
+    sides = [Lengths.of(testset.sources), Lengths.of(testset.first_references)]
+    sizes = sides[0].counts + sides[1].counts
+    fitting = [(one.counts >= FEWEST) & (one.counts <= (CHARACTERS if one.in_characters else WORDS)) for one in sides]
+    fits = np.flatnonzero(fitting[0] & fitting[1])
     if not len(fits):
         fits = np.argsort(sizes, kind="stable")[:DRAWN]
     chosen: list[int] = []
@@ -263,10 +260,3 @@ def worth_drawing(testset: TestSet) -> list[int]:
         taken = {testset.sources[row] for row in chosen}
         chosen += [int(row) for row in nearest if testset.sources[row] not in taken][:1]
     return sorted(chosen, key=lambda row: int(sizes[row]))
-
-
-def _lengths(texts: Sequence[str]) -> tuple[NDArray[np.int64], int]:
-    """In characters or words, whichever suits the texts, and how many of them are readable in a picture."""
-    characters = infer(texts[:_SAMPLE]).config.kind in ("characters", "fields")
-    lengths = np.array([len(text if characters else text.split()) for text in texts], dtype=np.int64)
-    return lengths, CHARACTERS if characters else WORDS

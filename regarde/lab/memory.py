@@ -1,4 +1,4 @@
-"""The most memory a process has had."""
+"""The peak memory of a process."""
 
 from __future__ import annotations
 
@@ -12,9 +12,9 @@ _FORGET = Path("/proc/self/clear_refs")
 
 
 def peak_memory() -> int:
-    """Bytes of this process since it began, or since `forget_peak`.
+    """In bytes, since the process started or since `forget_peak`.
 
-    Linux hands what getrusage tells on to a program that is started; what /proc tells begins anew with it.
+    On Linux a child process inherits the value of getrusage, but not that of /proc.
     """
     if _STATUS.exists():
         for line in _STATUS.read_text().splitlines():
@@ -25,6 +25,6 @@ def peak_memory() -> int:
 
 
 def forget_peak() -> None:
-    """Begin anew from what there is now, where that is possible: on Linux."""
+    """Measure the peak from now on, on Linux; elsewhere this does nothing."""
     with suppress(OSError):
         _FORGET.write_text("5")

@@ -1,6 +1,6 @@
-"""The report as one HTML page that works offline and can do nothing: no script, no file from elsewhere.
+"""The report as one HTML page without scripts and external files.
 
-Charts are images in it, for light and for dark; maps of attention are SVG, and each chart has its numbers below.
+Charts are embedded images, for light and dark mode, each with its numbers below; maps of attention are SVG.
 """
 
 from __future__ import annotations
@@ -10,19 +10,20 @@ import hashlib
 from collections.abc import Callable, Sequence
 from html import escape
 
+from regarde.errors import counted
 from regarde.evaluation.compare import DisagreementExample
 from regarde.evaluation.words import Word
 from regarde.lab.pictures import Drawn, maps
 from regarde.lab.report import LabReport, ModelComparison, ModelReport, Point
 from regarde.lab.stylesheet import STYLE
-from regarde.lab.tables import Column, columns, differences, summary
+from regarde.lab.tables import Column, columns, differences, method, summary
 from regarde.visualize import svg
 from regarde.visualize.heatmap import Heatmap
 from regarde.visualize.labels import sentence
 
 
 def page(report: LabReport, charts: Sequence[Drawn]) -> str:
-    """All of it; `charts` are those of pictures.charts, or none where they cannot be drawn."""
+    """The whole page; `charts` are those of pictures.charts, or none if they cannot be drawn."""
     policy = (
         f"default-src 'none'; style-src {_hash(STYLE)} {_hash(svg.STYLE)}; img-src data:; "
         "base-uri 'none'; form-action 'none'"
@@ -40,7 +41,8 @@ def page(report: LabReport, charts: Sequence[Drawn]) -> str:
 
 def _opening(report: LabReport) -> str:
     models = f"{len(report.entries)} models" if len(report.entries) > 1 else "1 model"
-    told = f"{models}, {report.budget} of training each, measured on {report.pairs:,} pairs of {_text(report.test)}"
+    pairs = f"{counted(report.pairs, 'pair')} of {_text(report.test)}"
+    told = f"{models}, {report.budget} of training each, measured on {pairs}"
     return f'<p class="faint">{told}, beam of {report.beam}.</p>\n<p>{_text(summary(report))}</p>\n'
 
 
@@ -73,7 +75,7 @@ def _charts(report: LabReport, charts: Sequence[Drawn]) -> str:
         "cost": _by_length(report, lambda point: f"{point.microseconds:,.0f}"),
     }
     figures = "".join(_figure(drawn, numbers.get(drawn.name, "")) for drawn in charts)
-    hint = "Bars are intervals that hold 95% of bootstrap samples of the pairs of that length."
+    hint = "Bars are intervals that contain 95% of the bootstrap samples of the pairs of that length."
     if not charts:
         captions = (f"{metric.label} by {report.lengths}", f"microseconds per target token by {report.lengths}")
         tables = zip(captions, numbers.values(), strict=True)
@@ -114,11 +116,11 @@ def _alignments(report: LabReport) -> str:
     if not sentences:
         return ""
     without = [entry.name for entry in report.entries if not entry.alignments]
-    hint = "Each model was made to say the reference; rows are what it said, bright cells what it looked at."
+    hint = "Forced decoding of the reference: rows are its words, bright cells the source words attended to."
     if without:
-        hint += f" Without attention, so with nothing to show: {', '.join(without)}."
+        hint += f" Models without attention: {', '.join(without)}."
     body = "".join(_maps(heats) for heats in sentences)
-    return f'<section><h2>Where each looks</h2><p class="faint">{_text(hint)}</p>{body}</section>\n'
+    return f'<section><h2>Attention of each model</h2><p class="faint">{_text(hint)}</p>{body}</section>\n'
 
 
 def _maps(heats: Sequence[Heatmap]) -> str:
@@ -169,20 +171,12 @@ def _example(example: DisagreementExample, step: ModelComparison, which: str) ->
 
 
 def _method(report: LabReport) -> str:
-    facts = [(column.name, column.meaning) for column in columns(report)]
-    facts += [(f"AER of {e.name} by layer", _layers(e)) for e in report.entries if e.layers]
-    facts += list(report.signatures.items())
+    facts = method(report)
     facts += [(entry.name, f"{entry.title}. {entry.paper}") for entry in report.entries if entry.title]
     facts.append(("made with", ", ".join(f"{key} {value}" for key, value in report.circumstances.items())))
     told = "".join(f"<dt>{_text(name)}</dt><dd>{_text(text)}</dd>" for name, text in facts)
-    hint = (
-        "Words are gained or lost where an answer has them and its reference too. p is that of a paired bootstrap test."
-    )
+    hint = "A word counts if it occurs in an answer and in its reference. p is that of a paired bootstrap test."
     return f'<section><h2>How it was measured</h2><dl>{told}</dl><p class="faint">{hint}</p></section>\n'
-
-
-def _layers(entry: ModelReport) -> str:
-    return ", ".join(f"{number}: {rate:.1%}" for number, rate in enumerate(entry.layers, start=1))
 
 
 def _text(text: str) -> str:

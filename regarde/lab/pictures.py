@@ -1,4 +1,4 @@
-"""The pictures of a report: quality by length, learning curves, cost by length, and where each model looks."""
+"""The pictures of a report: quality by length, learning curves, cost by length, and attention."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ FOLDER = "pictures"
 
 @dataclass(frozen=True)
 class Drawn:
-    """A picture for paper, and the same for slides."""
+    """A picture on a light and on a dark background."""
 
     name: str  # of its files
     caption: str
@@ -44,7 +44,7 @@ class Drawn:
 
 
 def charts(report: LabReport) -> Iterator[Drawn]:
-    """Lines, one for each model."""
+    """Charts with a line for each model."""
     metric = report.metrics[0]
     yield _drawn("by-length", f"{metric.label} by {report.lengths}", _by_length(report, metric))
     learned = METRICS[report.entries[0].learning.metric]  # type: ignore[index]
@@ -59,7 +59,7 @@ def charts(report: LabReport) -> Iterator[Drawn]:
 
 
 def alignments(report: LabReport) -> Iterator[Drawn]:
-    """The same sentences by every model that attends."""
+    """The attention of every model that has it, for the same sentences."""
     for place, heats in enumerate(maps(report), start=1):
         pair = f"{' '.join(heats[0].source)} → {' '.join(heats[0].target)}"
 
@@ -70,7 +70,7 @@ def alignments(report: LabReport) -> Iterator[Drawn]:
 
 
 def maps(report: LabReport) -> list[list[Heatmap]]:
-    """For each sentence the map of every model that attends, by the model's name."""
+    """For each sentence, the attention of every model that has it."""
     numbers = sorted({one.number for entry in report.entries for one in entry.alignments})
     sentences = [
         [_map(entry.name, one) for entry in report.entries for one in entry.alignments if one.number == number]

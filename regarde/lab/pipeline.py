@@ -50,7 +50,7 @@ def _can_draw() -> bool:
     try:
         Canvas.empty(LIGHT, 1.0, 1.0)
     except RegardeError as error:
-        later = "The report will have its tables and no charts; once installed, the same command adds them."
+        later = "The report will have no charts; once it is installed, the same command adds them."
         warnings.warn(f"{error} {later}", RegardeWarning, stacklevel=2)
         return False
     return True

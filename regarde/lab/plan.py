@@ -1,14 +1,14 @@
-"""What a lab is to do, kept in its folder: the same command goes on with it, another one is refused.
+"""The plan of a lab, saved in its folder: the same command resumes it, a different one is rejected.
 
 FOLDER/
-    plan.json             this
-    data/                 the pairs, where some of them were held out to validate or to measure on
+    plan.json             the plan
+    data/                 the pairs, if the lab held some out for validation or measurement
     runs/NAME/            a run folder for each model
-    trained/NAME.json     what its training cost
-    measured/NAME.json    what it says of the test set, how fast, and where it looks
-    logs/NAME.log         what its processes had to say beyond that
+    trained/NAME.json     the cost of its training
+    measured/NAME.json    its translations of the test set, its speed, and its attention
+    logs/NAME.log         other output of its processes
     report.json  report.md  index.html  pictures/
-    .lock                 held by who works here, the processes of models included
+    .lock                 held by the lab and by the processes of its models
 """
 
 from __future__ import annotations
@@ -26,25 +26,25 @@ from regarde.training.resume import differences
 
 PLAN = "plan.json"
 FORMAT = 2
-# of data, which is held by its digest
+# settings of the data that may differ, because pairs are compared by their digest
 PLACES = ("name", "source", "target", "valid", "columns", "header", "quotes", "on_error")
 _REMEDY = "A lab keeps its settings: leave that out, or give another --out."
 
 
 @dataclass(frozen=True)
 class LabPlan:
-    """Models, data and budget: every recipe composed, every file known by its SHA-256."""
+    """Models, data and budget: complete recipes, and the SHA-256 of every file."""
 
     models: Mapping[str, Table]  # the tables of each recipe, by the model's name
-    data: str  # as it was said
+    data: str  # as given
     test: Origin
-    embedded: str = ""  # the data set whose test split this is, which knows gold links
+    embedded: str = ""  # the embedded data set, if the test set is its test split, which has gold links
     gold: Path | None = None
     minutes: float = 0.0  # of training, for each model
     tokens: int = 0  # or target tokens
     beam: int = 5
     threads: int = 0
-    digests: Mapping[str, str] = field(default_factory=dict)  # of files, by what they are for
+    digests: Mapping[str, str] = field(default_factory=dict)  # of files, by their purpose
 
     def testset(self) -> TestSet:
         return read_testset(self.test)
@@ -55,7 +55,7 @@ class LabPlan:
 
 
 def write(folder: Path, plan: LabPlan) -> None:
-    """For the next time, and for the processes of models; a model that is left out now is not forgotten."""
+    """Save the plan. Models of an earlier plan that are left out now stay in it."""
     known = read(folder).models if (folder / PLAN).exists() else {}
     content = {"format": FORMAT, **asdict(plan), "models": {**known, **plan.models}}
     save(folder / PLAN, json.dumps(content, indent=1, ensure_ascii=False, default=str) + "\n")
@@ -80,11 +80,11 @@ def read(folder: Path) -> LabPlan:
 
 
 def hold_against(folder: Path, old: LabPlan, new: LabPlan) -> None:
-    """Refuse what is not as it was; other models may join, for nothing that was done becomes untrue by that."""
+    """Reject a plan that differs from the saved one, except by other models."""
     for purpose in sorted({*old.digests, *new.digests}):
         if old.digests.get(purpose) != new.digests.get(purpose):
-            given = f"the {purpose} file is not the one it was begun with"
-            raise DataError(f"{folder}: {given}. Give that one, or another --out.")
+            given = f"the {purpose} file is not the one that the lab was started with"
+            raise DataError(f"{folder}: {given}. Give the same file, or another --out.")
     for name in ("embedded", "minutes", "tokens", "beam", "threads"):
         before, now = getattr(old, name), getattr(new, name)
         if before != now:
@@ -97,7 +97,7 @@ def hold_against(folder: Path, old: LabPlan, new: LabPlan) -> None:
 
 
 def save(path: Path, text: str) -> None:
-    """Write a file of the lab, all of it or nothing."""
+    """Write a file of the lab atomically."""
     try:
         path.parent.mkdir(parents=True, exist_ok=True)
         replace_file(path, text.encode())
@@ -107,7 +107,7 @@ def save(path: Path, text: str) -> None:
 
 
 def _settings(tables: Table) -> Table:
-    """As JSON has them, without where the data lie."""
+    """The settings as JSON represents them, without the location of the data."""
     data = {key: value for key, value in tables["data"].items() if key not in PLACES}
     plain: Table = json.loads(json.dumps({**tables, "data": data}, default=str))
     return plain

@@ -1,6 +1,6 @@
-"""The report of a lab: every figure about every model, drawn from what lies in its folder.
+"""The report of a lab: all results of all models, computed from the files in its folder.
 
-Times, speeds and memory are as they were measured; everything else comes out the same each time.
+Times, speeds and memory are as measured; everything else is the same each time.
 """
 
 from __future__ import annotations
@@ -22,7 +22,6 @@ from regarde.evaluation.compare import DisagreementExample, MetricComparison, co
 from regarde.evaluation.evaluate import Evaluation, evaluate, metric_counts, suited
 from regarde.evaluation.groups import Group, by_length
 from regarde.evaluation.metrics import METRICS, Metric, MetricCounts, MetricName
-from regarde.evaluation.metrics import METRICS as KNOWN
 from regarde.evaluation.testset import TestSet
 from regarde.evaluation.words import Change, change
 from regarde.lab.measure import Alignment, Measured, Speed
@@ -39,7 +38,7 @@ Points = tuple[tuple[float, float], ...]  # minutes of updates, value
 
 @dataclass(frozen=True)
 class Estimate:
-    """A number, and where it lies for 95 of 100 bootstrap samples of the test pairs."""
+    """A value, and its interval of 95 % of the bootstrap samples of the test pairs."""
 
     value: float
     low: float
@@ -48,7 +47,7 @@ class Estimate:
 
 @dataclass(frozen=True)
 class Point:
-    """A model on the sentences of about a length."""
+    """A model on the sentences of similar length."""
 
     group: str
     pairs: int
@@ -58,26 +57,26 @@ class Point:
 
 @dataclass(frozen=True)
 class ModelReport:
-    """One model: what it is, what it cost, how good it is."""
+    """The results of one model."""
 
     name: str
     title: str
     paper: str
     parameters: int
     steps: int
-    tokens: int  # of the target, learned from
+    tokens: int  # of the target, in training
     minutes: float  # of updates
     training_speed: float  # target tokens a second
     peak_memory: int  # bytes, of the process that trained it
     size: int  # bytes on disk
-    engine: str  # which translated
+    engine: str  # that translated
     translating_speed: float  # target tokens a second
     results: Mapping[str, Estimate]  # by the metric's name
     by_length: tuple[Point, ...]
     unfinished: int
     unknown_said: int
-    error_rate: Estimate | None  # AER, where there are gold links
-    layers: tuple[float, ...]  # the same by layer, where there are several
+    error_rate: Estimate | None  # AER, if there are gold links
+    layers: tuple[float, ...]  # AER of each layer, if there are several
     gold_mass: float | None  # share of the attention on gold characters
     learning: Learning
     alignments: tuple[Alignment, ...]
@@ -85,21 +84,21 @@ class ModelReport:
 
 @dataclass(frozen=True)
 class ModelComparison:
-    """From one model to the next."""
+    """The difference between one model and the next."""
 
     first: str
     second: str
     rows: tuple[MetricComparison, ...]
     ahead: int  # pairs on which the second is ahead, by chrF
     behind: int
-    better: tuple[DisagreementExample, ...]  # the most worth reading
+    better: tuple[DisagreementExample, ...]  # pairs with the largest differences
     worse: tuple[DisagreementExample, ...]
     words: Change
 
 
 @dataclass(frozen=True)
 class LabReport:
-    """Everything."""
+    """The whole report."""
 
     test: str
     pairs: int
@@ -108,7 +107,7 @@ class LabReport:
     beam: int
     metrics: tuple[Metric, ...]
     signatures: Mapping[str, str]
-    lengths: str  # what the lengths of the sources are counted in
+    lengths: str  # the unit of the lengths of sources
     circumstances: Mapping[str, str | int]
     entries: tuple[ModelReport, ...]
     steps: tuple[ModelComparison, ...]
@@ -119,12 +118,14 @@ class LabReport:
 
 
 def report(folder: Path, plan: LabPlan, testset: TestSet) -> LabReport:
-    """Of the models in the plan, in their order; all of them are trained and measured."""
+    """The report of all models of the plan, which are trained and measured."""
     trained = {name: json.loads((folder / "trained" / f"{name}.json").read_bytes()) for name in plan.models}
     measured = {name: Measured.of((folder / "measured" / f"{name}.json").read_bytes()) for name in plan.models}
-    alike = len({one.tokens for one in measured.values()}) == 1  # else perplexities do not compare
+    alike = len({one.tokens for one in measured.values()}) == 1  # otherwise perplexities cannot be compared
     answers = {name: one.answers if alike else replace(one.answers, forced=None) for name, one in measured.items()}
-    names = tuple(name for name in suited(testset).metrics if name != "ter")  # which takes longer than all others
+    names = tuple(
+        name for name in suited(testset).metrics if name != "ter"
+    )  # TER takes longer than all others together
     found = {name: evaluate(said, testset, names, bootstrap=SAMPLES) for name, said in answers.items()}
     entries = tuple(
         _entry(name, trained[name], measured[name], found[name], testset, names[0], folder) for name in plan.models
@@ -223,12 +224,12 @@ def _step(
 
 
 def _names(files: str) -> str:
-    """Files without their folders."""
+    """The names of files, without their folders."""
     return " and ".join(Path(file).name for file in files.split(" and "))
 
 
 def _plain(value: Any) -> Any:
-    """As JSON has it; what is not finite becomes null."""
+    """A value that JSON can represent; infinity and NaN become null."""
     if isinstance(value, float):
         return value if math.isfinite(value) else None
     if isinstance(value, Mapping):
@@ -238,7 +239,7 @@ def _plain(value: Any) -> Any:
 
 @dataclass(frozen=True)
 class Learning:
-    """Losses per target token, and the metric that the run was validated by."""
+    """The learning curves: losses per target token, and the metric of validations."""
 
     loss: Points
     valid_loss: Points
@@ -247,9 +248,9 @@ class Learning:
 
 
 def read_learning(run: Path) -> Learning:
-    """From the records of a run."""
+    """The learning curves in the metrics file of a run."""
     records = [json.loads(line) for line in (run / METRICS_FILE).read_text(encoding="utf-8").splitlines()]
-    metric = next((key for record in records for key in record if key in KNOWN), "")
+    metric = next((key for record in records for key in record if key in METRICS), "")
     return Learning(_points(records, "loss"), _points(records, "valid_loss"), metric, _points(records, metric))
 
 

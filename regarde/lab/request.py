@@ -12,9 +12,9 @@ from pathlib import Path
 from regarde import config
 from regarde.config import Table
 from regarde.data.corpus import Report
-from regarde.data.datasets import DATASETS
+from regarde.data.datasets import DATASETS, no_such_data
 from regarde.data.sampling import split
-from regarde.errors import DataError, DiskError, UsageError
+from regarde.errors import DataError, DiskError, UsageError, counted
 from regarde.evaluation.testset import Origin
 from regarde.folder.manifest import LOCK
 from regarde.lab import plan as plans
@@ -24,7 +24,7 @@ from regarde.training.prepare import FEWEST_PAIRS
 from regarde.training.recipe import DataConfig
 from regarde.training.start import compose
 
-COURSE = (  # in the order of a course: no attention, then attention, then attention alone
+COURSE = (  # in the order of a course: no attention, attention, only attention
     *("sutskever-small", "cho-small", "stacked-small", "rnnsearch-small", "luong-global-small"),
     *("luong-local-m-small", "luong-local-p-small", "gnmt-small", "transformer-small"),
 )
@@ -82,9 +82,9 @@ def planned(request: LabRequest) -> LabPlan:
 
 
 def hold_out(request: LabRequest) -> list[Report]:
-    """Where no pairs to validate or to measure on are given, some of the data are kept for that: the same for all.
+    """Hold out pairs for validation and measurement, the same for all models, unless files of them are given.
 
-    Gives what reading met, nothing where nothing was read.
+    Returns reports about the files that were read.
     """
     if not _divides(request) or (request.out / PLAN).exists():
         return []
@@ -93,12 +93,12 @@ def hold_out(request: LabRequest) -> list[Report]:
     kept = {"train": list(origin.pairs(reports[0]))}
     if not request.test:
         kept["train"], kept["test"] = split(kept["train"], seed=_SEED, valid_max=HELD_OUT)
-    if request.data.valid:  # in the same form, for columns are said of all files or of none
+    if request.data.valid:  # --columns applies to all files
         kept["valid"] = list(_origin(request, request.data.valid).pairs(reports[1]))
     else:
         kept["train"], kept["valid"] = split(kept["train"], seed=_SEED, valid_max=HELD_OUT)
     if len(kept["train"]) < FEWEST_PAIRS:
-        given = f"{len(kept['train'])} pairs are left to learn from"
+        given = f"training has {counted(len(kept['train']), 'pair')} left"
         raise DataError(f"{origin}: {given}. Give more data, or --valid and --test.")
     for name, pairs in kept.items():
         lines = (json.dumps(pair._asdict(), ensure_ascii=False) for pair in pairs)
@@ -116,7 +116,9 @@ def _check(request: LabRequest) -> None:
     if bool(source) != bool(target) or (name and source):
         raise UsageError("Expected DATA, or both --source and --target. Give one or the other.")
     if name == "-":
-        raise UsageError("A lab reads its data once for each model, and standard input can be read once. Give a file.")
+        raise UsageError(
+            "A lab reads its data once for each model, but standard input can be read only once. Give a file."
+        )
     for option, files in (("--test", request.test), ("--valid", request.data.valid)):
         if len(files) > 2:
             raise UsageError(f"{option}: {len(files)} files, expected one of pairs, or a source and a target file.")
@@ -216,6 +218,6 @@ def _digest(path: Path) -> str:
         with path.open("rb") as file:
             return hashlib.file_digest(file, "sha256").hexdigest()
     except FileNotFoundError:
-        raise DataError(f"{path}: no such file or data set. Embedded: {', '.join(DATASETS)}.") from None
+        raise no_such_data(path) from None
     except OSError as error:
         raise DataError(f"{path}: not readable ({error.strerror}). Give the path of a file.") from None

@@ -1,4 +1,4 @@
-"""The style of the page in page.py: a constant text, so that the page may allow it by its hash."""
+"""The style of the page in page.py, a constant, because the page's security policy contains its hash."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The figures of a report as rows of text, for the page and for Markdown alike."""
+"""The results of a report as text, for the HTML page and for Markdown."""
 
 from __future__ import annotations
 
@@ -15,20 +15,20 @@ _MEGABYTE = 1_000_000
 
 @dataclass(frozen=True)
 class Column:
-    """A figure of every model: what it is called, what it means, how it is written."""
+    """A column of the table of models: its name, its meaning, how its values are written."""
 
     name: str
     meaning: str
     write: Callable[[ModelReport], str]
     value: Callable[[ModelReport], float | None]
-    higher_is_better: bool | None = None  # None where neither is
+    higher_is_better: bool | None = None  # None if neither is better
 
     def brief(self, entry: ModelReport) -> str:
-        """Without an interval."""
+        """The value without its interval."""
         return self.write(entry).partition(" (")[0]
 
     def best(self, report: LabReport) -> set[str]:
-        """The models whose figure reads best; none where all read alike."""
+        """The models with the best value as written; none if all are equal."""
         if self.higher_is_better is None:
             return set()
         found = {entry.name: value for entry in report.entries if (value := self.value(entry)) is not None}
@@ -42,32 +42,42 @@ class Column:
 
 
 def columns(report: LabReport) -> list[Column]:
-    """What the table has, left to right: quality, attention where people say where it should look, cost."""
+    """The columns from left to right: quality, attention if there are gold links, cost."""
     found = [_metric(metric) for metric in report.metrics]
     if any(entry.error_rate for entry in report.entries):
-        meaning = "alignment error rate against the gold links, in forced decoding, all layers and heads together"
+        meaning = "alignment error rate against the gold links, in forced decoding, mean over layers and heads"
         found.append(Column("AER", meaning, lambda e: _share(e.error_rate), _error_rate, higher_is_better=False))
     if any(entry.gold_mass is not None for entry in report.entries):
-        meaning = "share of the attention that lies on the characters a character comes from, in forced decoding"
+        meaning = "share of the attention on the gold source characters, in forced decoding"
         found.append(Column("attention on gold", meaning, lambda e: _percent(e.gold_mass), lambda e: e.gold_mass, True))
     return [*found, *_COSTS]
 
 
 def estimate(metric: Metric, found: Estimate) -> str:
-    """The number, and its interval."""
+    """A value and its interval."""
     return f"{metric.written(found.value)} ({metric.written(found.low)} to {metric.written(found.high)})"
 
 
 def differences(step: ModelComparison) -> Iterator[tuple[Metric, str]]:
-    """By each metric: how the second model differs from the first."""
+    """The difference between the second model and the first, by each metric."""
     for row in step.rows:
         difference = row.standings[1].difference
         if difference:
             yield row.metric, _difference(row.metric, difference)
 
 
+def method(report: LabReport) -> list[tuple[str, str]]:
+    """What the columns mean, error rates by layer, and how metrics were computed."""
+    layers = [
+        (f"AER of {entry.name} by layer", ", ".join(f"{n}: {rate:.1%}" for n, rate in enumerate(entry.layers, start=1)))
+        for entry in report.entries
+        if entry.layers
+    ]
+    return [*((column.name, column.meaning) for column in columns(report)), *layers, *report.signatures.items()]
+
+
 def summary(report: LabReport) -> str:
-    """One sentence to begin with."""
+    """A sentence that names the best model."""
     metric = report.metrics[0]
     chosen = max if metric.higher_is_better else min
     best = chosen(report.entries, key=lambda entry: entry.results[metric.name].value)
@@ -78,7 +88,7 @@ def summary(report: LabReport) -> str:
 
 
 def _metric(metric: Metric) -> Column:
-    meaning = f"{metric.label}, with the interval that holds 95% of bootstrap samples of the test pairs"
+    meaning = f"{metric.label}, with the interval that contains 95% of the bootstrap samples of the test pairs"
     return Column(
         metric.label,
         meaning,
@@ -120,10 +130,10 @@ def _count(
 
 
 _COSTS = [
-    _count("parameters", "numbers that were learned", lambda entry: entry.parameters),
-    _count("learned from", "target tokens", lambda entry: entry.tokens),
+    _count("parameters", "numbers that are learned", lambda entry: entry.parameters),
+    _count("learned from", "target tokens of training", lambda entry: entry.tokens),
     _count("steps", "updates", lambda entry: entry.steps),
-    Column("minutes", "of updates, validations apart", lambda e: f"{e.minutes:.2f}", lambda e: e.minutes),
+    Column("minutes", "of updates, without validations", lambda e: f"{e.minutes:.2f}", lambda e: e.minutes),
     _count("training, tokens/s", "target tokens a second", lambda entry: entry.training_speed, True),
     Column(
         "peak memory", "of the process that trained it", lambda e: _bytes(e.peak_memory), lambda e: e.peak_memory, False

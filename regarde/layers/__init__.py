@@ -1,9 +1,9 @@
-"""What encoders and decoders are made of: embeddings, recurrent cells and stacks of them, the readout."""
+"""The layers of encoders and decoders: embeddings, recurrent cells and stacks of them, maxout, Transformer blocks."""
 
 from regarde.layers.cells import CELLS, GRU, LSTM, Cell, CellName, Simple, TorchGRU, reversed_tokens, run
-from regarde.layers.initial import InitName, draw, quiet_padding
+from regarde.layers.initial import InitName, draw, normal_and_orthogonal
 from regarde.layers.pointwise import Dropout, Embedding, Maxout
-from regarde.layers.stack import Stack
+from regarde.layers.stack import RecurrentShape, Stack
 
 __all__ = [
     "CELLS",
@@ -15,11 +15,12 @@ __all__ = [
     "Embedding",
     "InitName",
     "Maxout",
+    "RecurrentShape",
     "Simple",
     "Stack",
     "TorchGRU",
     "draw",
-    "quiet_padding",
+    "normal_and_orthogonal",
     "reversed_tokens",
     "run",
 ]

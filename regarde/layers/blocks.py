@@ -4,13 +4,12 @@ Axes: B batch, S source, T words, t words before them, D model size, N heads, K 
 
     self-attention   softmax(Q K^T / sqrt(K)) V in each of N heads,          equation 1, section 3.2.2; no biases
                      Q, K, V = x W_q, x W_k, x W_v; joined, times W_o
-    to the source    any attention there is; the paper's is the same         regarde/attention
+    to the source    any attention; the paper's has the same equation        regarde/attention
     feed-forward     max(0, x W_1 + b_1) W_2 + b_2                           equation 2
     a sub-layer f    LN(x + dropout(f(x)))                                   "post", the paper's (3.1, 5.4)
                      x + dropout(f(LN(x)))                                   "pre" (Xiong et al. 2020)
 
-W_q, W_k and W_v lie in one matrix, W_qkv. Words looked at are kept as their keys and values: what a decoder remembers
-of the words it has said.
+W_q, W_k and W_v are one matrix, W_qkv. A decoder keeps the keys and values of the words so far.
 """
 
 from __future__ import annotations
@@ -32,12 +31,12 @@ from regarde.native import heads as native
 
 Norm = Literal["post", "pre"]
 Turn = Callable[[Tensor], Tensor]
-"""What positions do to queries and keys: (B, T, 3, N, K) -> (B, T, 3, N, K), values as they are."""
+"""How positions change queries and keys, but not values: (B, T, 3, N, K) -> (B, T, 3, N, K)"""
 
 
 @dataclass(frozen=True)
 class Shape:
-    """What all blocks of a model have in common."""
+    """The settings that all blocks of a model share."""
 
     size: int
     heads: int
@@ -48,8 +47,8 @@ class Shape:
 
 
 @dataclass(frozen=True, eq=False)
-class Words(Batched):
-    """Words of the own side, as those who look at them see them."""
+class KeysAndValues(Batched):
+    """The words that self-attention attends to."""
 
     keys: Tensor  # (B, T, N, K)
     values: Tensor  # (B, T, N, K)
@@ -58,13 +57,13 @@ class Words(Batched):
     def count(self) -> int:
         return self.keys.shape[1]
 
-    def then(self, later: Words) -> Words:
-        """These and those after them."""
-        return Words(torch.cat((self.keys, later.keys), dim=1), torch.cat((self.values, later.values), dim=1))
+    def then(self, later: KeysAndValues) -> KeysAndValues:
+        """These words, followed by later ones."""
+        return KeysAndValues(torch.cat((self.keys, later.keys), dim=1), torch.cat((self.values, later.values), dim=1))
 
 
 class SelfAttention(nn.Module):
-    """Words look at words. `project` first, so that a decoder can keep what later words will look at."""
+    """Each word attends to words of its own side. `project` is separate, so that a decoder can keep keys and values."""
 
     def __init__(self, shape: Shape) -> None:
         super().__init__()
@@ -78,9 +77,9 @@ class SelfAttention(nn.Module):
         return turn(self.W_qkv(x).unflatten(-1, (3, self.heads, -1)))
 
     def forward(self, projected: Tensor, mask: Tensor | None = None, *, causal: bool = False) -> Tensor:
-        """All words look at all, or those before them and themselves where that is `causal`.
+        """Each word attends to all words, or with `causal` to itself and the words before it.
 
-        (B, T, 3, N, K), mask (B, T) True = a word, None for all -> (B, T, D)
+        (B, T, 3, N, K), mask (B, T), None without padding -> (B, T, D)
         """
         dropout = self.dropout if self.training else 0.0
         if native.fits(dropout, projected):
@@ -96,30 +95,30 @@ class SelfAttention(nn.Module):
         joined: Tensor = self.W_o(context)
         return joined
 
-    def recall(self, queries: Tensor, said: Words) -> Tensor:
-        """The last T words look at all said so far.  (B, T, N, K) -> (B, T, D)"""
+    def recall(self, queries: Tensor, said: KeysAndValues) -> Tensor:
+        """The last T words attend to all words so far.  (B, T, N, K) -> (B, T, D)"""
         T, total = queries.shape[1], said.count
         context = functional.scaled_dot_product_attention(
             queries.transpose(1, 2),
             said.keys.transpose(1, 2),
             said.values.transpose(1, 2),
-            attn_mask=None if T == 1 else later(T, total, queries.device),
+            attn_mask=None if T == 1 else causal_mask(T, total, queries.device),
             dropout_p=self.dropout if self.training else 0.0,
         )
         joined: Tensor = self.W_o(join(context))
         return joined
 
-    def look(self, queries: Tensor, said: Words) -> tuple[Tensor, Tensor]:
+    def attend(self, queries: Tensor, said: KeysAndValues) -> tuple[Tensor, Tensor]:
         """The same as `recall`, with the weights.  (B, T, N, K) -> (B, T, D), (B, N, T, t + T)"""
         T, total, K = queries.shape[1], said.count, queries.shape[3]
         scores = queries.transpose(1, 2) @ said.keys.permute(0, 2, 3, 1) / math.sqrt(K)  # (B, N, T, t + T)
-        weights = scores.masked_fill(~later(T, total, queries.device), -torch.inf).softmax(dim=-1)
+        weights = scores.masked_fill(~causal_mask(T, total, queries.device), -torch.inf).softmax(dim=-1)
         joined: Tensor = self.W_o(join(weights @ said.values.transpose(1, 2)))
         return joined, weights
 
 
 class FeedForward(nn.Module):
-    """Equation 2, for each word by itself."""
+    """Equation 2, for each word separately."""
 
     def __init__(self, shape: Shape) -> None:
         super().__init__()
@@ -133,7 +132,7 @@ class FeedForward(nn.Module):
 
 
 class AddAndNorm(nn.Module):
-    """The way around a sub-layer: y = f(enter(x)), then leave(x, y)."""
+    """Residual connection and norm around a sub-layer f: y = f(enter(x)), then leave(x, y)."""
 
     def __init__(self, shape: Shape) -> None:
         super().__init__()
@@ -142,12 +141,12 @@ class AddAndNorm(nn.Module):
         self.dropout = Dropout(shape.dropout)
 
     def enter(self, x: Tensor) -> Tensor:
-        """What the sub-layer sees of x."""
+        """The input of the sub-layer."""
         seen: Tensor = self.norm(x) if self.pre else x
         return seen
 
     def leave(self, x: Tensor, y: Tensor) -> Tensor:
-        """x and what the sub-layer made of it, added."""
+        """x plus the output y of the sub-layer."""
         added: Tensor = x + self.dropout(y)
         return added if self.pre else self.norm(added)
 
@@ -168,12 +167,12 @@ class EncoderBlock(nn.Module):
 
 
 @dataclass(frozen=True, eq=False)
-class Advanced:
-    """T words, one decoder block further."""
+class BlockOutput:
+    """The output of a decoder block for T words."""
 
     x: Tensor  # (B, T, D)
-    said: Words  # all t + T so far
-    weights: Tensor  # (B, N, T, S) where each head of the attention to the source looked
+    said: KeysAndValues  # all t + T so far
+    weights: Tensor  # (B, N, T, S) of the attention to the source
 
 
 class DecoderBlock(nn.Module):
@@ -185,53 +184,53 @@ class DecoderBlock(nn.Module):
         self.cross, self.around_cross = cross, AddAndNorm(shape)
         self.feed_forward, self.around_feed_forward = FeedForward(shape), AddAndNorm(shape)
 
-    def forward(self, x: Tensor, said: Words, source: Memory, past: Tensor, turn: Turn) -> Advanced:
-        """(B, T, D), the t words said, source from `cross.remember`, past (B, N, t, S)"""
-        x, said = self._recall(x, said, turn)
+    def forward(self, x: Tensor, said: KeysAndValues, source: Memory, past: Tensor, turn: Turn) -> BlockOutput:
+        """x (B, T, D), the t words before it, source from `cross.remember`, past (B, N, t, S)"""
+        x, said = self._attend(x, said, turn)
         context, weights = self.cross(self.around_cross.enter(x), source, past)
-        return Advanced(self._think(x, context), said, weights)
+        return BlockOutput(self._feed(x, context), said, weights)
 
-    def glance(self, x: Tensor, said: Words, source: Memory, past: Tensor, turn: Turn) -> Tensor:
-        """The same, for those who ask for nothing but x.  -> (B, T, D)"""
-        x, _ = self._recall(x, said, turn)
-        return self._think(x, self.cross.context(self.around_cross.enter(x), source, past))
+    def without_weights(self, x: Tensor, said: KeysAndValues, source: Memory, past: Tensor, turn: Turn) -> Tensor:
+        """Only x, which may be faster.  -> (B, T, D)"""
+        x, _ = self._attend(x, said, turn)
+        return self._feed(x, self.cross.context(self.around_cross.enter(x), source, past))
 
-    def _recall(self, x: Tensor, said: Words, turn: Turn) -> tuple[Tensor, Words]:
-        """Each word looks at itself and at what came before."""
+    def _attend(self, x: Tensor, said: KeysAndValues, turn: Turn) -> tuple[Tensor, KeysAndValues]:
+        """Self-attention of each word to itself and to the words before it."""
         projected = self.attention.project(self.around_attention.enter(x), turn)
         queries, keys, values = projected.unbind(2)
-        words = Words(keys, values)
+        words = KeysAndValues(keys, values)
         if not said.count:
             return self.around_attention.leave(x, self.attention(projected, causal=True)), words
         said = said.then(words)
         return self.around_attention.leave(x, self.attention.recall(queries, said)), said
 
-    def _think(self, x: Tensor, context: Tensor) -> Tensor:
-        """What was found in the source, and feed-forward."""
+    def _feed(self, x: Tensor, context: Tensor) -> Tensor:
+        """Add the context of the source, then feed-forward."""
         x = self.around_cross.leave(x, context)
         return self.around_feed_forward.leave(x, self.feed_forward(self.around_feed_forward.enter(x)))
 
 
 class LanguageBlock(EncoderBlock):
-    """The encoder's block, each word looking at itself and at what came before."""
+    """The encoder's block with causal self-attention: each word attends to itself and to the words before it."""
 
-    def advance(self, x: Tensor, said: Words, turn: Turn) -> Advanced:
-        """(B, T, D) after the t words said; the weights are those of self-attention, (B, N, T, t + T)"""
+    def advance(self, x: Tensor, said: KeysAndValues, turn: Turn) -> BlockOutput:
+        """x (B, T, D) after the t words before it; the weights are those of self-attention, (B, N, T, t + T)"""
         queries, keys, values = self.attention.project(self.around_attention.enter(x), turn).unbind(2)
-        said = said.then(Words(keys, values))
-        found, weights = self.attention.look(queries, said)
-        return Advanced(self._think(x, found), said, weights)
+        said = said.then(KeysAndValues(keys, values))
+        found, weights = self.attention.attend(queries, said)
+        return BlockOutput(self._feed(x, found), said, weights)
 
-    def glance(self, x: Tensor, turn: Turn) -> Tensor:
-        """The same for the first words, for those who ask for nothing but x.  -> (B, T, D)"""
+    def without_weights(self, x: Tensor, turn: Turn) -> Tensor:
+        """Only x, for the first words of a text.  -> (B, T, D)"""
         projected = self.attention.project(self.around_attention.enter(x), turn)
-        return self._think(x, self.attention(projected, causal=True))
+        return self._feed(x, self.attention(projected, causal=True))
 
-    def _think(self, x: Tensor, found: Tensor) -> Tensor:
+    def _feed(self, x: Tensor, found: Tensor) -> Tensor:
         x = self.around_attention.leave(x, found)
         return self.around_feed_forward.leave(x, self.feed_forward(self.around_feed_forward.enter(x)))
 
 
-def later(T: int, total: int, device: torch.device) -> Tensor:
-    """Where the last T of all words may look: at themselves and at what came before.  -> (T, t + T)"""
+def causal_mask(T: int, total: int, device: torch.device) -> Tensor:
+    """The causal mask of the last T of all words.  -> (T, t + T)"""
     return torch.ones(T, total, dtype=torch.bool, device=device).tril(diagonal=total - T)

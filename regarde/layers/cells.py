@@ -1,9 +1,9 @@
 """Recurrent cells, and running one over a sentence.
 
 Axes: B batch, S positions, I input size, H hidden size, G gate pre-activations (3H or 4H), K state size.
-A cell's whole state is one tensor (B, K), of which `output` is the part that others see; so a stack of cells, a beam of
-stacks and a checkpoint of beams are all plain tensors. Inputs are linear in the gates: `share(i, x)` gives the i-th
-input's share of all gates, for one step or for all steps at once, and a step adds the shares up.
+The whole state of a cell is one tensor (B, K), and its output is a part of it; so the states of a stack of cells, or of
+a beam of stacks, are plain tensors too. Gates are linear in the inputs: `share(i, x)` is what input i contributes to
+them, for one step or for all steps at once, and a step adds these contributions up.
 """
 
 from __future__ import annotations
@@ -39,28 +39,32 @@ class Cell(nn.Module, ABC):
         return share
 
     def input_weight(self, i: int) -> Tensor:
-        """The matrix by which input i enters the gates.  (G, I)"""
+        """The matrix of input i.  (G, I)"""
         weight = self.W[i].weight
         assert isinstance(weight, Tensor)
         return weight
 
     def bias(self) -> Tensor:
-        """What enters the gates with the first input.  (G,)"""
+        """The bias of the gates.  (G,)"""
         bias = self.W[0].bias
         assert isinstance(bias, Tensor)
         return bias
 
     def recurrence(self) -> Recurrence | None:
-        """What a native kernel needs to know; None for a cell that has none."""
+        """What a native kernel needs to compute this cell; None if there is no kernel for it."""
         return None
 
     def output(self, state: Tensor) -> Tensor:
-        """What the cell shows to the outside.  (…, K) -> (…, H)"""
+        """The part of the state that other layers get.  (…, K) -> (…, H)"""
         return state[..., : self.hidden]
+
+    def state(self, output: Tensor) -> Tensor:
+        """The state with this output; an LSTM's c is zero.  (B, H) -> (B, K)"""
+        return torch.cat((output, output.new_zeros(len(output), self.state_size - self.hidden)), dim=-1)
 
     @abstractmethod
     def recurrent(self) -> list[Tensor]:
-        """The square matrices that act on the state, for those who initialize them."""
+        """The square matrices that multiply the state, for initialization."""
 
     @abstractmethod
     def forward(self, shares: Tensor, state: Tensor) -> Tensor:
@@ -73,7 +77,7 @@ class GRU(Cell):
         r  = sigmoid(W_r x + U_r s)         z = sigmoid(W_z x + U_z s)
         s~ = tanh(W x + U [r o s])          s = (1 - z) o s_prev + z o s~
 
-    torch's GRU applies r after U and swaps the sense of z. Gate order: r, z, candidate.
+    In torch's GRU, r acts after U, and z keeps the old state. Gate order: r, z, candidate.
     """
 
     gates = 3
@@ -137,8 +141,8 @@ class TorchGRU(Cell):
         r = sigmoid(W_r x + U_r s)          z = sigmoid(W_z x + U_z s)
         s~ = tanh(W x + r o (U s + b))      s = z o s_prev + (1 - z) o s~
 
-    It is neither cell of Cho et al. 2014 (models/cho.py): the encoder's resets before the product, the decoder's after
-    it, but the summary's share as well. Gate order: r, z, candidate.
+    Both cells of Cho et al. 2014 (models/cho.py) differ from it: in the encoder's, r acts before the product; in the
+    decoder's, r also acts on the summary. Gate order: r, z, candidate.
     """
 
     gates = 3
@@ -184,14 +188,14 @@ CELLS: dict[str, type[Cell]] = {"simple": Simple, "gru": GRU, "torch-gru": Torch
 
 
 def run(cell: Cell, shares: Tensor, mask: Tensor, state: Tensor, *, backwards: bool = False) -> tuple[Tensor, Tensor]:
-    """The cell over a whole sentence; padding passes the state on unchanged.
+    """The cell over a whole sentence; padding leaves the state unchanged.
 
     (B, S, G), (B, S), (B, K) -> outputs (B, S, H), the state after the last token (B, K)
     """
     recurrence = cell.recurrence()
     if recurrence is not None and shares.shape[1] > 1 and usable(shares, state, recurrence.U):
         return recurrent(recurrence, shares, mask, state, backwards=backwards)
-    unpadded = mask.all(dim=0).tolist()  # most steps of a batch of like lengths: nothing to choose there
+    unpadded = mask.all(dim=0).tolist()  # in batches of similar lengths, most steps need no torch.where
     steps = list(zip(shares.unbind(1), mask.unsqueeze(-1).unbind(1), unpadded, strict=True))
     outputs = []
     for share, is_token, all_tokens in reversed(steps) if backwards else steps:
@@ -202,7 +206,7 @@ def run(cell: Cell, shares: Tensor, mask: Tensor, state: Tensor, *, backwards: b
 
 
 def reversed_tokens(x: Tensor, mask: Tensor) -> Tensor:
-    """Each sentence back to front, its EOS and its padding left where they are; its own inverse.  (B, S, …)"""
+    """Each sentence in reverse order, with EOS and padding in place; its own inverse.  (B, S, …)"""
     words = mask.sum(dim=1, keepdim=True) - 1  # (B, 1) without EOS
     position = torch.arange(mask.shape[1], device=mask.device).expand_as(mask)  # (B, S)
     order = torch.where(position < words, words - 1 - position, position)

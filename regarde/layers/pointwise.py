@@ -1,4 +1,4 @@
-"""Layers that treat each position alone: dropout, the embedding, maxout.
+"""Layers that act on each position separately: dropout, embedding, maxout.
 
 Axes: B batch, T target or source, E embedding.
 """
@@ -16,9 +16,9 @@ from regarde.text.tokenizers import PAD
 
 
 class Dropout(nn.Module):
-    """Srivastava et al. 2014: in training each number is zero with a probability, the others scaled up to match.
+    """Srivastava et al. 2014: in training, numbers are set to zero with a given probability, the others scaled up.
 
-    The native library draws the numbers where it can, about twenty times as fast as torch on a CPU.
+    The native library, if it is usable, does this about twenty times as fast as torch on a CPU.
     """
 
     def __init__(self, probability: float) -> None:
@@ -40,7 +40,8 @@ class Dropout(nn.Module):
 class Embedding(nn.Module):
     """ids -> vectors, with dropout.  (B, T) -> (B, T, E)
 
-    The row of padding starts at zero and gets no gradient from here; as the output's matrix too, it moves.
+    The row of padding is initialized to zero and gets no gradient here; it does if the matrix is also that of the
+    output.
     """
 
     def __init__(self, vocabulary: int, size: int, dropout: float = 0.0) -> None:

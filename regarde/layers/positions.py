@@ -1,12 +1,12 @@
-"""Where a word stands, told to a model that reads all words at once.
+"""Positions for a model that reads all words at once.
 
-Axes: B batch, T words, D model size, N heads, K = D / N head size. The words of a call stand at first, first + 1, …
+Axes: B batch, T words, D model size, N heads, K = D / N head size. The positions of a call are first, first + 1, …
 
     sinusoidal   p(pos, 2i) = sin(pos / 10000^(2i / D)),  p(pos, 2i + 1) = cos(…), added      Vaswani et al. 2017, 3.5
-    learned      a vector per position, added                                                 Vaswani et al. 2017, 3.5
+    learned      a vector for each position, added                                            Vaswani et al. 2017, 3.5
     rotary       q and k turned by pos * 10000^(-2i / K), pair by pair, in each layer         Su et al. 2021, 3.2.2
 
-Angles are computed when they are needed, so that nothing but weights is kept and no length is the longest.
+Angles are computed when needed, so a model contains only weights and there is no maximal length.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ BASE = 10_000.0
 
 
 class Positions(nn.Module):
-    """Two places to tell a position: `place` on embeddings; `turn` on queries and keys, in each self-attention."""
+    """Positions enter in two ways: `place` changes embeddings, `turn` queries and keys in each self-attention."""
 
     def place(self, x: Tensor, first: int) -> Tensor:
         """(B, T, D) -> (B, T, D)"""
@@ -44,10 +44,10 @@ class Sinusoidal(Positions):
 
 
 class Learned(Positions):
-    """A vector per position, added to the embeddings; `longest` of them.
+    """A vector for each position, added to the embeddings; there are `longest` of them.
 
-    Training on longer sentences is refused. A search may go on for longer, and what lies beyond shares the last vector:
-    one hypothesis that runs away must not end the translation of the others.
+    Training on longer sentences is an error. In a search, all later positions use the last vector, so that one endless
+    hypothesis does not end the translation of other sentences.
     """
 
     def __init__(self, longest: int, size: int) -> None:
@@ -57,7 +57,7 @@ class Learned(Positions):
     def place(self, x: Tensor, first: int) -> Tensor:
         T, longest = x.shape[1], self.table.num_embeddings
         if self.training and first + T > longest:
-            remedy = f"Use --set model.longest={first + T}, or leave out long pairs with data.max_source and max_target"
+            remedy = f"Use --set model.longest={first + T}, or lower data.max_source and data.max_target"
             raise DataError(f"A sentence of {first + T} tokens, but model.longest = {longest} positions. {remedy}.")
         places = torch.arange(first, first + T, device=x.device).clamp_max(longest - 1)
         vectors: Tensor = self.table(places)  # (T, D)
@@ -67,7 +67,7 @@ class Learned(Positions):
 class Rotary(Positions):
     """Each pair of places (2i, 2i + 1) of a query or key is turned by an angle that grows with the position.
 
-    A product of two turned vectors depends on how far apart they stand, not on where.
+    A product of two turned vectors depends on their distance, not on their positions.
     """
 
     def turn(self, x: Tensor, first: int) -> Tensor:
@@ -81,7 +81,7 @@ class Rotary(Positions):
 
 def angles(x: Tensor, first: int) -> Tensor:
     """pos / 10000^(2i / n) for the T positions and n / 2 pairs of places of x.  (B, T, …, n) -> (T, n / 2)"""
-    dtype = torch.promote_types(x.dtype, torch.float32)  # half precision cannot tell late positions apart
+    dtype = torch.promote_types(x.dtype, torch.float32)  # half precision cannot distinguish late positions
     T, n = x.shape[1], x.shape[-1]
     position = torch.arange(first, first + T, device=x.device, dtype=dtype)
     exponent = torch.arange(0, n, 2, device=x.device, dtype=dtype) / n

@@ -1,17 +1,18 @@
-"""Cells one above the other: dropout between them, residual connections from a layer on.
+"""Layers of recurrent cells, with dropout between them and residual connections from a given layer on.
 
 Axes: B batch, T positions, L layers, H hidden, K state size, G gate pre-activations.
 
     x_1 = input,  h_l = cell_l(x_l),  x_{l+1} = h_l                for l < residual_from
                                       x_{l+1} = h_l + x_l          for l >= residual_from (Wu et al. 2016, equation 6)
 
-Dropout is on what passes between layers (Zaremba et al. 2014). Variational dropout draws one mask for a whole sentence,
-as Gal and Ghahramani 2016 do, but here between layers only.
+Dropout is applied between layers (Zaremba et al. 2014). Variational dropout uses one mask for a whole sentence, as in
+Gal and Ghahramani 2016, but only between layers.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
 
 import torch
 from torch import Tensor, nn
@@ -19,14 +20,25 @@ from torch import Tensor, nn
 from regarde.errors import ConfigError
 from regarde.layers.cells import CELLS, Cell, run
 from regarde.layers.pointwise import Dropout
-from regarde.native.decoders import Above
+from regarde.native.decoders import UpperLayer
 
 Noise = Sequence[Tensor | None]
 """One dropout mask (B, H) for the input of each layer but the first, or None for fresh dropout at each step."""
 
 
+@dataclass(frozen=True)
+class RecurrentShape:
+    """The settings that an encoder shares with its decoder, unless its own configuration has others."""
+
+    hidden: int
+    layers: int
+    cell: str
+    dropout: float
+    variational: bool = False
+
+
 class Stack(nn.Module):
-    """`cells[0]` takes what the caller gives it; each other cell takes the one below and, if given, a context."""
+    """The inputs of `cells[0]` are the caller's; every other cell gets the output of the cell below, and a context."""
 
     def __init__(
         self, cells: Iterable[Cell], *, dropout: float = 0.0, variational: bool = False, residual_from: int = 0
@@ -44,22 +56,12 @@ class Stack(nn.Module):
         self.residual_from = residual_from or depth + 1
 
     @classmethod
-    def of(
-        cls,
-        cell: str,
-        inputs: Sequence[int],
-        hidden: int,
-        layers: int,
-        *,
-        context: int = 0,
-        dropout: float = 0.0,
-        variational: bool = False,
-        residual_from: int = 0,
-    ) -> Stack:
-        """A stack of equal cells; `context` is the size of what enters every layer above the first, 0 for nothing."""
-        above = [hidden, context] if context else [hidden]
-        cells = [CELLS[cell](inputs if layer == 0 else above, hidden) for layer in range(layers)]
-        return cls(cells, dropout=dropout, variational=variational, residual_from=residual_from)
+    def of(cls, shape: RecurrentShape, inputs: Sequence[int], *, context: int = 0, residual_from: int = 0) -> Stack:
+        """A stack of equal cells; `context` is the size of the context that enters every layer above the first."""
+        above = [shape.hidden, context] if context else [shape.hidden]
+        widths = [inputs, *[above] * (shape.layers - 1)]
+        cells = [CELLS[shape.cell](width, shape.hidden) for width in widths]
+        return cls(cells, dropout=shape.dropout, variational=shape.variational, residual_from=residual_from)
 
     @property
     def cells(self) -> list[Cell]:
@@ -74,11 +76,11 @@ class Stack(nn.Module):
         return self.cells[0].state_size
 
     def rest(self, like: Tensor) -> Tensor:
-        """All cells at zero, for the batch of `like`.  -> (B, L, K)"""
+        """Zero states for the batch of `like`.  -> (B, L, K)"""
         return like.new_zeros(len(like), len(self.layers), self.state_size)
 
     def noise(self, like: Tensor) -> Noise:
-        """What variational dropout multiplies with through one sentence."""
+        """The masks of variational dropout for one sentence."""
         if not self.variational or not self.dropout.active:
             return [None] * len(self.layers)
         masks = [self.dropout(like.new_ones(len(like), self.hidden)) for _ in self.layers[1:]]
@@ -93,7 +95,7 @@ class Stack(nn.Module):
     def climb(
         self, x: Tensor, mask: Tensor, start: Tensor, final: Tensor, context: Tensor | None = None
     ) -> tuple[Tensor, Tensor]:
-        """All layers above the first, whose outputs `x` and last state `final` are given; a context enters each.
+        """All layers above the first, given its outputs `x` and its last state `final`; a context enters each.
 
         (B, T, H), (B, T), (B, L, K), (B, K), (B, T, C) -> top (B, T, H), final states (B, L, K)
         """
@@ -125,8 +127,8 @@ class Stack(nn.Module):
                 x = x + below
         return x, torch.stack(after, dim=1)
 
-    def above(self, like: Tensor) -> list[Above]:
-        """The layers above the first as a native decoder wants them, for a batch of words like (B, T, …)."""
+    def above(self, like: Tensor) -> list[UpperLayer]:
+        """The layers above the first as arguments of a native decoder, for a batch (B, T, …)."""
         B, T = like.shape[:2]
         layers = []
         for cell, one_mask in list(zip(self.cells, self.noise(like), strict=True))[1:]:
@@ -136,7 +138,7 @@ class Stack(nn.Module):
             if self.dropout.active:
                 ones = like.new_ones(B, T, self.hidden)
                 noise = self.dropout(ones) if one_mask is None else ones * one_mask.unsqueeze(1)
-            layers.append(Above(recurrence, cell.input_weight(0), cell.bias(), noise))
+            layers.append(UpperLayer(recurrence, cell.input_weight(0), cell.bias(), noise))
         return layers
 
     def _drop(self, x: Tensor, noise: Tensor | None) -> Tensor:

@@ -1,18 +1,18 @@
-"""encoder -> attention -> decoder: one file = one paper.
+"""Models: encoder -> attention -> decoder, one file for each paper.
 
 sutskever    Sutskever, Vinyals, Le 2014    deep sequence to sequence, no attention
 cho          Cho et al. 2014                the summary at every step, no attention
 bahdanau     Bahdanau, Cho, Bengio 2015     RNNsearch: attention before the step
 conditional  Sennrich et al. 2017           attention inside the cell
 luong        Luong, Pham, Manning 2015      attention after the step
-gnmt         Wu et al. 2016                 attention asked from the bottom layer
-transformer  Vaswani et al. 2017            attention alone, of many heads
+gnmt         Wu et al. 2016                 attention from the bottom layer
+transformer  Vaswani et al. 2017            only attention, with many heads
 
-Models whose answer is no translation:
+Models for other tasks than translation:
 
-classifier   Yang et al. 2016               a label for a text: a learned query looks at it
+classifier   Yang et al. 2016               a label for a text: a learned query attends to it
 tagger       Lample et al. 2016             a tag for each word, with a conditional random field
-language     Mikolov et al. 2010 and later  a text from nothing: recurrent, looking back, or a Transformer
+language     Mikolov et al. 2010 and later  the next word of a text: recurrent, with attention to its past, Transformer
 """
 
 from regarde.models.bahdanau import BahdanauConfig

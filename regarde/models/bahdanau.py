@@ -2,7 +2,7 @@
 
 Axes: B batch, S source, T target, V vocabulary, E embedding, H hidden, D = 2H annotations, A alignment size.
 
-Attention stands BETWEEN two steps of the decoder:   s_{i-1} -> a_i -> c_i -> s_i
+Attention is computed BETWEEN two steps of the decoder:   s_{i-1} -> a_i -> c_i -> s_i
 
     encoder (A.2.1)    h_j = [->h_j ; <-h_j]                                       both directions share one embedding
     start   (A.2.2)    s_0 = tanh(W_s <-h_1)
@@ -22,14 +22,14 @@ from typing import Literal
 import torch
 from torch import Tensor, nn
 
-from regarde.attention.mechanisms import Attention, AttentionConfig, GlobalConfig, Memory
+from regarde.attention import Attention, AttentionConfig, GlobalConfig, Memory
 from regarde.attention.scores import AdditiveConfig
 from regarde.config import Share, Size
 from regarde.data.batch import Batched
-from regarde.layers import CELLS, Cell, CellName, Dropout, Embedding, Maxout, quiet_padding
-from regarde.models.encoders import BidirectionalConfig, EncoderConfig, RecurrentEncoder, Shared
-from regarde.models.interface import Decoder, Encoding, Model, State
-from regarde.native.decoders import Looked, before
+from regarde.layers import CELLS, Cell, CellName, Dropout, Embedding, Maxout, RecurrentShape, normal_and_orthogonal
+from regarde.models.encoders import BidirectionalConfig, EncoderConfig, RecurrentEncoder
+from regarde.models.interface import AttentionDecoder, Encoding, Model, State
+from regarde.native.decoders import AttendedSource, before
 from regarde.native.functions import usable
 
 ReadoutState = Literal["previous", "current"]
@@ -37,46 +37,30 @@ ReadoutState = Literal["previous", "current"]
 
 @dataclass(frozen=True, eq=False)
 class RecurrentState(State):
-    """s_{i-1}, beside the attention so far."""
+    """s_{i-1}, and the attention so far."""
 
     cell: Tensor  # (B, K)
 
 
-class AttendBeforeDecoder(Decoder[RecurrentState, Memory]):
+class AttendBeforeDecoder(AttentionDecoder[RecurrentState]):
     """Attention, then the cell, then the readout."""
 
-    def __init__(
-        self,
-        embedding: Embedding,
-        attention: Attention,
-        start: nn.Linear,
-        last: slice,
-        cell: Cell,
-        readout: Maxout,
-        readout_state: ReadoutState,
-        dropout: float,
-        vocabulary: nn.Linear,
-    ) -> None:
+    def __init__(self, config: BahdanauConfig, encoder: RecurrentEncoder, vocabulary: int) -> None:
         super().__init__()
-        self.embedding = embedding
-        self.attention = attention
-        self.W_s = start
-        self.last = last
-        self.cell = cell
-        self.readout = readout
-        self.readout_state = readout_state
-        self.dropout = Dropout(dropout)
-        self.W_o = vocabulary
-
-    def remember(self, encoding: Encoding) -> Memory:
-        return self.attention.remember(encoding.states, encoding.source.mask)
+        E, H, D = config.embedding, config.hidden, encoder.size
+        self.embedding = Embedding(vocabulary, E, config.dropout)
+        self.attention = config.attention.build(query=H, state=D)
+        self.W_s = nn.Linear(encoder.last.stop - encoder.last.start, H)
+        self.last = encoder.last
+        self.cell = CELLS[config.cell]([E, D], H)
+        self.readout = Maxout([H, E, D], config.maxout)
+        self.readout_state = config.readout
+        self.dropout = Dropout(config.dropout)
+        self.W_o = nn.Linear(config.maxout, vocabulary)
 
     def start(self, encoding: Encoding) -> RecurrentState:
-        shown = torch.tanh(self.W_s(encoding.final[:, -1, self.last]))  # (B, H) from <-h_1
-        hidden_part = shown.new_zeros(len(shown), self.cell.state_size - self.cell.hidden)  # an LSTM's c starts at rest
-        S = encoding.source.ids.shape[1]
-        past = shown.new_zeros(len(shown), 1, self.attention.heads, 0, S)
-        return RecurrentState(past=past, cell=torch.cat((shown, hidden_part), dim=-1))
+        output = torch.tanh(self.W_s(encoding.final[:, -1, self.last]))  # (B, H) from <-h_1
+        return RecurrentState(past=self.no_past(encoding), cell=self.cell.state(output))
 
     def unroll(self, previous: Tensor, state: RecurrentState, memory: Memory) -> tuple[Tensor, RecurrentState]:
         embedded = self.embedding(previous)  # (B, T, E)
@@ -91,7 +75,7 @@ class AttendBeforeDecoder(Decoder[RecurrentState, Memory]):
 
 @dataclass(frozen=True, eq=False)
 class Walk(Batched):
-    """A cell that looks before each step, over all steps."""
+    """A cell with attention before each step, over all steps."""
 
     outputs: Tensor  # (B, T, H) s_1 … s_T
     contexts: Tensor  # (B, T, D)
@@ -103,10 +87,10 @@ def attend_before(
     cell: Cell, attention: Attention, shares: Tensor, state: Tensor, memory: Memory, past: Tensor
 ) -> Walk:
     """s_{i-1} -> a_i -> c_i -> s_i, word by word.  (B, T, G), (B, K), …, (B, 1, N, t, S)"""
-    asked, recurrence = attention.asked(), cell.recurrence()
-    if asked and recurrence and shares.shape[1] > 1 and usable(shares, state, memory.keys, recurrence.U):
-        looked = Looked(memory.keys, memory.values, memory.mask)
-        found = before(recurrence, cell.input_weight(1), asked, shares, state, looked)
+    parameters, recurrence = attention.kernel_parameters(), cell.recurrence()
+    if parameters and recurrence and shares.shape[1] > 1 and usable(shares, state, memory.keys, recurrence.U):
+        looked = AttendedSource(memory.keys, memory.values, memory.mask)
+        found = before(recurrence, cell.input_weight(1), parameters, shares, state, looked)
         past = torch.cat((past, found.weights[:, None, None]), dim=3)
         return Walk(found.outputs, found.contexts, past, found.final)
     outputs, contexts = [], []
@@ -128,30 +112,20 @@ class BahdanauConfig:
     kind: Literal["bahdanau"] = "bahdanau"
     embedding: Size = 620
     hidden: Size = 1000
-    maxout: Size = 500
+    maxout: Size = 500  # Units of the maxout layer before the softmax.
     cell: CellName = "gru"
     encoder: EncoderConfig = field(default_factory=BidirectionalConfig)
+    # Attention mechanism: which source positions get weight.
     attention: AttentionConfig = field(default_factory=lambda: GlobalConfig(score=AdditiveConfig(size=1000)))
+    # Decoder state that the output layer reads: of the step before, or of this step.
     readout: ReadoutState = "previous"
     dropout: Share = 0.0  # on embeddings and readout; the paper has none
     init: Literal["paper", "torch"] = "paper"
 
     def build(self, source_vocabulary: int, target_vocabulary: int) -> Model:
-        E, H = self.embedding, self.hidden
-        embedding = Embedding(source_vocabulary, E, self.dropout)
-        encoder = self.encoder.build(embedding, Shared(H, 1, self.cell, self.dropout))
-        D = encoder.size
-        decoder = AttendBeforeDecoder(
-            embedding=Embedding(target_vocabulary, E, self.dropout),
-            attention=self.attention.build(query=H, state=D),
-            start=nn.Linear(encoder.last.stop - encoder.last.start, H),
-            last=encoder.last,
-            cell=CELLS[self.cell]([E, D], H),
-            readout=Maxout([H, E, D], self.maxout),
-            readout_state=self.readout,
-            dropout=self.dropout,
-            vocabulary=nn.Linear(self.maxout, target_vocabulary),
-        )
+        embedding = Embedding(source_vocabulary, self.embedding, self.dropout)
+        encoder = self.encoder.build(embedding, RecurrentShape(self.hidden, 1, self.cell, self.dropout))
+        decoder = AttendBeforeDecoder(self, encoder, target_vocabulary)
         if self.init == "paper":
             initialize(encoder, decoder)
         return Model(encoder, decoder)
@@ -160,21 +134,10 @@ class BahdanauConfig:
 @torch.no_grad()
 def initialize(encoder: RecurrentEncoder, decoder: AttendBeforeDecoder) -> None:
     """Appendix B.1: recurrent matrices orthogonal, W_a and U_a N(0, .001^2), v_a and biases 0, the rest N(0, .01^2)."""
-    for name, parameter in [*encoder.named_parameters(), *decoder.named_parameters()]:
-        if name.startswith("attention."):
-            continue
-        if name.endswith("bias"):
-            nn.init.zeros_(parameter)
-        else:
-            nn.init.normal_(parameter, std=0.01)
-    for part in [*encoder.modules(), *decoder.modules()]:
-        if isinstance(part, Cell):
-            for square in part.recurrent():
-                square.copy_(nn.init.orthogonal_(torch.empty_like(square)))
+    cells = [part for part in [*encoder.modules(), *decoder.modules()] if isinstance(part, Cell)]
+    normal_and_orthogonal([encoder, decoder], [square for cell in cells for square in cell.recurrent()])
     for name, parameter in decoder.attention.named_parameters():
         if name.split(".")[-1] == "v":
             nn.init.zeros_(parameter)  # attention starts uniform
-        elif parameter.dim() > 1:  # what other scores have beyond matrices starts as they say
+        elif parameter.dim() > 1:  # other parameters keep the initialization of their score
             nn.init.normal_(parameter, std=0.001)
-    for side in (encoder, decoder):
-        quiet_padding(side)

@@ -11,13 +11,12 @@ One summary of the source enters EVERY step of the decoder, its gates and its ou
               h~' = tanh(W' e(y) + r' o [U' h' + C c])         h' = z' o h'_prev + (1 - z') o h~'
     readout   s = maxout(O_h h' + O_y e(y) + O_c c),  p(y_t) = softmax(G s)
 
-The encoder's reset gate acts before the recurrent product, the decoder's after it, and over the context too. These are
-the paper's own two cells, `cell = "paper"`; with any other the same summary enters every layer of a stack of them.
+The encoder's reset gate acts before the recurrent product, the decoder's after it, and on the summary too. These are
+the paper's two cells, `cell = "paper"`. With any other cell, the summary enters every layer of a stack.
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Literal
 
@@ -27,25 +26,36 @@ from torch import Tensor, nn
 from regarde.config import Depth, Share, Size
 from regarde.data.batch import Batched, Source
 from regarde.errors import ConfigError
-from regarde.layers import GRU, Cell, CellName, Dropout, Embedding, Maxout, Stack, quiet_padding, run
-from regarde.models.encoders import ResidualFrom, Shared, UnidirectionalConfig
+from regarde.layers import (
+    GRU,
+    Cell,
+    CellName,
+    Dropout,
+    Embedding,
+    Maxout,
+    RecurrentShape,
+    Stack,
+    normal_and_orthogonal,
+    run,
+)
+from regarde.models.encoders import ResidualFrom, UnidirectionalConfig
 from regarde.models.interface import Decoder, Encoder, Encoding, Model, State
 from regarde.models.sutskever import DeepState
 
 
 class KeepingGRU(GRU):
-    """The encoder's cell: Bahdanau's GRU with the update gate the other way round."""
+    """The encoder's cell: Bahdanau's GRU with the update gate reversed."""
 
     def mix(self, state: Tensor, candidate: Tensor, update: Tensor) -> Tensor:
         """z o h_prev + (1 - z) o h~"""
         return candidate + update * (state - candidate)
 
     def recurrence(self) -> None:
-        """The kernel's gate is Bahdanau's."""
+        """None: the kernel's update gate is Bahdanau's."""
 
 
 class SummaryGRU(nn.Module):
-    """The decoder's cell: the reset gate acts on the state's and the summary's share of the candidate."""
+    """The decoder's cell: the reset gate acts on what state and summary contribute to the candidate."""
 
     def __init__(self, embedding: int, summary: int, hidden: int) -> None:
         super().__init__()
@@ -72,14 +82,14 @@ class SummaryState(State):
 
 @dataclass(frozen=True, eq=False)
 class Summary(Batched):
-    """c, and its share of every gate."""
+    """c, and what it contributes to every gate."""
 
     c: Tensor  # (B, H)
     share: Tensor  # (B, 3H)
 
 
 class ChoEncoder(Encoder):
-    """One direction, one layer; its last state is all that is kept."""
+    """One direction, one layer; the decoder gets its last state."""
 
     def __init__(self, embedding: Embedding, cell: KeepingGRU) -> None:
         super().__init__()
@@ -96,24 +106,16 @@ class ChoEncoder(Encoder):
 class ChoDecoder(Decoder[SummaryState, Summary]):
     """The summary at every step."""
 
-    def __init__(
-        self,
-        embedding: Embedding,
-        cell: SummaryGRU,
-        summary: nn.Linear,
-        start: nn.Linear,
-        readout: Maxout,
-        dropout: float,
-        vocabulary: nn.Linear,
-    ) -> None:
+    def __init__(self, config: ChoConfig, vocabulary: int) -> None:
         super().__init__()
-        self.embedding = embedding
-        self.cell = cell
-        self.V = summary
-        self.V_start = start
-        self.readout = readout
-        self.dropout = Dropout(dropout)
-        self.G = vocabulary
+        E, H = config.embedding, config.hidden
+        self.embedding = Embedding(vocabulary, E, config.dropout)
+        self.cell = SummaryGRU(E, H, H)
+        self.V = nn.Linear(H, H)
+        self.V_start = nn.Linear(H, H)
+        self.readout = Maxout([H, E, H], config.maxout)
+        self.dropout = Dropout(config.dropout)
+        self.G = nn.Linear(config.maxout, vocabulary)
 
     def remember(self, encoding: Encoding) -> Summary:
         c = torch.tanh(self.V(encoding.final))
@@ -140,22 +142,15 @@ class ChoDecoder(Decoder[SummaryState, Summary]):
 class DeepSummaryDecoder(Decoder[DeepState, Summary]):
     """The same with a stack of other cells: the summary enters every layer, and the output."""
 
-    def __init__(
-        self,
-        embedding: Embedding,
-        stack: Stack,
-        summary: nn.Linear,
-        start: nn.Linear,
-        readout: Maxout,
-        vocabulary: nn.Linear,
-    ) -> None:
+    def __init__(self, config: ChoConfig, stack: Stack, vocabulary: int) -> None:
         super().__init__()
-        self.embedding = embedding
+        E, H = config.embedding, config.hidden
+        self.embedding = Embedding(vocabulary, E, config.dropout)
         self.stack = stack
-        self.V = summary
-        self.V_start = start
-        self.readout = readout
-        self.G = vocabulary
+        self.V = nn.Linear(H, H)
+        self.V_start = nn.Linear(H, config.layers * stack.state_size)
+        self.readout = Maxout([H, E, H], config.maxout)
+        self.G = nn.Linear(config.maxout, vocabulary)
 
     def remember(self, encoding: Encoding) -> Summary:
         c = torch.tanh(self.V(encoding.final[:, -1, : self.stack.hidden]))
@@ -170,7 +165,7 @@ class DeepSummaryDecoder(Decoder[DeepState, Summary]):
     def unroll(self, previous: Tensor, state: DeepState, memory: Summary) -> tuple[Tensor, DeepState]:
         embedded = self.embedding(previous)  # (B, T, E)
         T, bottom = previous.shape[1], self.stack.cells[0]
-        mask = torch.ones_like(previous, dtype=torch.bool)  # what follows padding is never looked at
+        mask = torch.ones_like(previous, dtype=torch.bool)  # states after padding are never used
         everywhere = memory.c.unsqueeze(1).expand(-1, T, -1)  # (B, T, H)
         shares = bottom.share(0, embedded) + memory.share.unsqueeze(1)
         shown, final = run(bottom, shares, mask, state.cells[:, 0])
@@ -193,7 +188,7 @@ class ChoConfig:
     layers: Depth = 1
     residual_from: ResidualFrom = 0
     dropout: Share = 0.0  # on embeddings, between layers and on the readout; the paper has none
-    variational: bool = False  # one dropout mask for a whole sentence
+    variational: bool = False
     init: Literal["paper", "torch"] = "paper"
 
     def __post_init__(self) -> None:
@@ -206,59 +201,21 @@ class ChoConfig:
 
     def _deep(self, source_vocabulary: int, target_vocabulary: int) -> Model:
         E, H = self.embedding, self.hidden
-        shared = Shared(H, self.layers, self.cell, self.dropout, self.variational)
+        shape = RecurrentShape(H, self.layers, self.cell, self.dropout, self.variational)
         forwards = UnidirectionalConfig(reverse=False, residual_from=self.residual_from)
-        stack = Stack.of(
-            self.cell,
-            [E, H],
-            H,
-            self.layers,
-            context=H,
-            dropout=self.dropout,
-            variational=self.variational,
-            residual_from=self.residual_from,
-        )
-        encoder = forwards.build(Embedding(source_vocabulary, E, self.dropout), shared)
-        decoder = DeepSummaryDecoder(
-            embedding=Embedding(target_vocabulary, E, self.dropout),
-            stack=stack,
-            summary=nn.Linear(H, H),
-            start=nn.Linear(H, self.layers * stack.state_size),
-            readout=Maxout([H, E, H], self.maxout),
-            vocabulary=nn.Linear(self.maxout, target_vocabulary),
-        )
+        stack = Stack.of(shape, [E, H], context=H, residual_from=self.residual_from)
+        encoder = forwards.build(Embedding(source_vocabulary, E, self.dropout), shape)
+        decoder = DeepSummaryDecoder(self, stack, target_vocabulary)
         if self.init == "paper":
             cells = [part for side in (encoder, decoder) for part in side.modules() if isinstance(part, Cell)]
-            initialize([encoder, decoder], [square for cell in cells for square in cell.recurrent()])
+            normal_and_orthogonal([encoder, decoder], [square for cell in cells for square in cell.recurrent()])
         return Model(encoder, decoder)
 
     def _paper(self, source_vocabulary: int, target_vocabulary: int) -> Model:
         E, H = self.embedding, self.hidden
         encoder = ChoEncoder(Embedding(source_vocabulary, E, self.dropout), KeepingGRU([E], H))
-        decoder = ChoDecoder(
-            embedding=Embedding(target_vocabulary, E, self.dropout),
-            cell=SummaryGRU(E, H, H),
-            summary=nn.Linear(H, H),
-            start=nn.Linear(H, H),
-            readout=Maxout([H, E, H], self.maxout),
-            dropout=self.dropout,
-            vocabulary=nn.Linear(self.maxout, target_vocabulary),
-        )
+        decoder = ChoDecoder(self, target_vocabulary)
         if self.init == "paper":
             recurrent = [*encoder.cell.recurrent(), *decoder.cell.U.weight.chunk(3)]
-            initialize([encoder, decoder], recurrent)
+            normal_and_orthogonal([encoder, decoder], recurrent)
         return Model(encoder, decoder)
-
-
-@torch.no_grad()
-def initialize(parts: Sequence[nn.Module], recurrent: Sequence[Tensor]) -> None:
-    """Section 4.1: recurrent matrices orthogonal (the left singular vectors of white noise), the rest N(0, .01^2)."""
-    for part in parts:
-        for name, parameter in part.named_parameters():
-            if name.endswith("bias"):
-                nn.init.zeros_(parameter)
-            else:
-                nn.init.normal_(parameter, std=0.01)
-        quiet_padding(part)
-    for square in recurrent:
-        square.copy_(nn.init.orthogonal_(torch.empty_like(square)))

@@ -22,12 +22,13 @@ from typing import Literal, cast
 import torch
 from torch import Tensor, nn
 
-from regarde.attention.mechanisms import Attention, AttentionConfig, GlobalConfig, Memory
+from regarde.attention.interface import Attention, Memory
+from regarde.attention.mechanisms import AttentionConfig, GlobalConfig
 from regarde.attention.scores import DotConfig
 from regarde.config import Depth, Share, Size
 from regarde.data.batch import Batched
-from regarde.layers import CellName, Dropout, Embedding
-from regarde.models.encoders import BidirectionalConfig, Shared
+from regarde.layers import CellName, Dropout, Embedding, RecurrentShape
+from regarde.models.encoders import BidirectionalConfig
 from regarde.models.interface import Decoder, Encoding, Model, State
 from regarde.models.transformer import AnyEncoderConfig
 from regarde.text.tokenizers import CONTROLS, EOS
@@ -108,22 +109,23 @@ class ClassifierConfig:
     """Hierarchical attention of Yang et al. 2016 for one level of text; sizes as in the paper."""
 
     kind: Literal["classifier"] = "classifier"
-    embedding: Size = 200
-    hidden: Size = 50
-    layers: Depth = 1
-    cell: CellName = "gru"
-    encoder: AnyEncoderConfig = field(default_factory=BidirectionalConfig)
-    pooling: Literal["attention", "mean", "last"] = "attention"
-    queries: Size = 1  # Lin et al. have 30
-    size: Size = 100  # of u
+    embedding: Size = 200  # Size of the word embeddings.
+    hidden: Size = 50  # Units of each layer and direction of the encoder.
+    layers: Depth = 1  # Number of layers of an encoder that does not set its own.
+    cell: CellName = "gru"  # Recurrent cell.
+    encoder: AnyEncoderConfig = field(default_factory=BidirectionalConfig)  # Network that reads the text.
+    pooling: Literal["attention", "mean", "last"] = "attention"  # How states become one vector.
+    queries: Size = 1  # Number of learned queries; Lin et al. 2017 use 30.
+    size: Size = 100  # Size of the projected states that queries are compared with.
+    # Attention of the queries to the text.
     attention: AttentionConfig = field(default_factory=lambda: GlobalConfig(score=DotConfig(), attend_eos=False))
-    dropout: Share = 0.0  # on embeddings, between layers and before the softmax
-    variational: bool = False  # one dropout mask for a whole text
+    dropout: Share = 0.0  # Dropout on embeddings, between layers and before the softmax.
+    variational: bool = False  # Use one dropout mask for a whole text.
 
     def build(self, source_vocabulary: int, target_vocabulary: int) -> Model:
         embedding = Embedding(source_vocabulary, self.embedding, self.dropout)
         encoder = self.encoder.build(
-            embedding, Shared(self.hidden, self.layers, self.cell, self.dropout, self.variational)
+            embedding, RecurrentShape(self.hidden, self.layers, self.cell, self.dropout, self.variational)
         )
         D = encoder.size
         R = {"attention": self.queries, "mean": 1, "last": 0}[self.pooling]

@@ -14,9 +14,9 @@ Two transitions with attention between them:   s_{i-1} -> s'_i -> a_i -> c_i -> 
               s~ = tanh(W x + r o (U s))          GRU(x, s) = (1 - z) o s~ + z o s
 
 In this GRU, the encoder's too, the reset gate acts after the product and z keeps the old state: `cell = "torch-gru"`.
-`cell = "gru"` is Bahdanau's, with both the other way round. The paper's equations have no biases; here W x and U s have
-one each. Nematus's code has one of the two: beside W x in the encoder and in GRU_1, beside U s in GRU_2.
-Nematus reads out through tanh; the readout here is Bahdanau's maxout, over the current state.
+In `cell = "gru"`, Bahdanau's, both are reversed. The paper's equations have no biases; here W x and U s have one each.
+Nematus's code has one of the two: on W x in the encoder and in GRU_1, on U s in GRU_2. The readout of Nematus is a
+tanh; here it is Bahdanau's maxout, over the current state.
 """
 
 from __future__ import annotations
@@ -27,49 +27,34 @@ from typing import Literal
 import torch
 from torch import Tensor, nn
 
-from regarde.attention.mechanisms import Attention, AttentionConfig, GlobalConfig, Memory
+from regarde.attention import AttentionConfig, GlobalConfig, Memory
 from regarde.attention.scores import AdditiveConfig
 from regarde.config import Share, Size
-from regarde.layers import CELLS, Cell, CellName, Dropout, Embedding, Maxout
+from regarde.layers import CELLS, CellName, Dropout, Embedding, Maxout, RecurrentShape
 from regarde.models.bahdanau import RecurrentState
-from regarde.models.encoders import BidirectionalConfig, EncoderConfig, Shared
-from regarde.models.interface import Decoder, Encoding, Model
+from regarde.models.encoders import BidirectionalConfig, EncoderConfig, RecurrentEncoder
+from regarde.models.interface import AttentionDecoder, Encoding, Model
 
 
-class AttendInsideDecoder(Decoder[RecurrentState, Memory]):
+class AttendInsideDecoder(AttentionDecoder[RecurrentState]):
     """The first transition, attention, the second transition, the readout."""
 
-    def __init__(
-        self,
-        embedding: Embedding,
-        attention: Attention,
-        start: nn.Linear,
-        first: Cell,
-        second: Cell,
-        readout: Maxout,
-        dropout: float,
-        vocabulary: nn.Linear,
-    ) -> None:
+    def __init__(self, config: ConditionalConfig, encoder: RecurrentEncoder, vocabulary: int) -> None:
         super().__init__()
-        self.embedding = embedding
-        self.attention = attention
-        self.W_s = start
-        self.first = first
-        self.second = second
-        self.readout = readout
-        self.dropout = Dropout(dropout)
-        self.W_o = vocabulary
-
-    def remember(self, encoding: Encoding) -> Memory:
-        return self.attention.remember(encoding.states, encoding.source.mask)
+        E, H, D = config.embedding, config.hidden, encoder.size
+        self.embedding = Embedding(vocabulary, E, config.dropout)
+        self.attention = config.attention.build(query=H, state=D)
+        self.W_s = nn.Linear(D, H)
+        self.first = CELLS[config.cell]([E], H)
+        self.second = CELLS[config.cell]([D], H)
+        self.readout = Maxout([H, E, D], config.maxout)
+        self.dropout = Dropout(config.dropout)
+        self.W_o = nn.Linear(config.maxout, vocabulary)
 
     def start(self, encoding: Encoding) -> RecurrentState:
         mask = encoding.source.mask.unsqueeze(-1).to(encoding.states.dtype)  # (B, S, 1)
         mean = (encoding.states * mask).sum(dim=1) / mask.sum(dim=1)  # (B, D)
-        shown = torch.tanh(self.W_s(mean))
-        rest = shown.new_zeros(len(shown), self.first.state_size - self.first.hidden)  # an LSTM's c starts at rest
-        past = shown.new_zeros(len(shown), 1, self.attention.heads, 0, mask.shape[1])
-        return RecurrentState(past=past, cell=torch.cat((shown, rest), dim=-1))
+        return RecurrentState(past=self.no_past(encoding), cell=self.first.state(torch.tanh(self.W_s(mean))))
 
     def unroll(self, previous: Tensor, state: RecurrentState, memory: Memory) -> tuple[Tensor, RecurrentState]:
         embedded = self.embedding(previous)  # (B, T, E)
@@ -89,7 +74,7 @@ class AttendInsideDecoder(Decoder[RecurrentState, Memory]):
 
 @dataclass(frozen=True)
 class ConditionalConfig:
-    """Attention inside the cell. Embeddings are as wide as Nematus has them by default; its states have 1000 units."""
+    """Attention inside the cell. The size of embeddings is the default of Nematus, whose states have 1000 units."""
 
     kind: Literal["conditional"] = "conditional"
     embedding: Size = 512
@@ -101,18 +86,6 @@ class ConditionalConfig:
     dropout: Share = 0.0  # on embeddings and readout
 
     def build(self, source_vocabulary: int, target_vocabulary: int) -> Model:
-        E, H = self.embedding, self.hidden
-        embedding = Embedding(source_vocabulary, E, self.dropout)
-        encoder = self.encoder.build(embedding, Shared(H, 1, self.cell, self.dropout))
-        D = encoder.size
-        decoder = AttendInsideDecoder(
-            embedding=Embedding(target_vocabulary, E, self.dropout),
-            attention=self.attention.build(query=H, state=D),
-            start=nn.Linear(D, H),
-            first=CELLS[self.cell]([E], H),
-            second=CELLS[self.cell]([D], H),
-            readout=Maxout([H, E, D], self.maxout),
-            dropout=self.dropout,
-            vocabulary=nn.Linear(self.maxout, target_vocabulary),
-        )
-        return Model(encoder, decoder)
+        embedding = Embedding(source_vocabulary, self.embedding, self.dropout)
+        encoder = self.encoder.build(embedding, RecurrentShape(self.hidden, 1, self.cell, self.dropout))
+        return Model(encoder, AttendInsideDecoder(self, encoder, target_vocabulary))

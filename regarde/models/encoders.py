@@ -1,27 +1,27 @@
-"""Recurrent encoders, shared by the papers: one direction, both, or both at the bottom only.
+"""The recurrent encoders of all papers: one direction, both, or both only in the bottom layer.
 
 Axes: B batch, S source, E embedding, H hidden, D states, L layers, K state size of a cell.
 
-    unidirectional       Sutskever et al. 2014, Luong et al. 2015: a stack, the source back to front
+    unidirectional       Sutskever et al. 2014, Luong et al. 2015: a stack, the source in reverse order
     bidirectional        Bahdanau et al. 2015 (one layer); stacked: both directions concatenated between layers
-    bottom-bidirectional Wu et al. 2016: the first layer reads both ways, the others one way, residual from the third
+    bottom-bidirectional Wu et al. 2016: the first layer bidirectional, the others not, residual from the third
 
-Stacked layers that read both ways may be residual where a layer's input is as wide as its output: from the second on.
+Stacked bidirectional layers can have residual connections from the second on, where input and output have equal sizes.
 
     x_1 = e(word),  h_l = [->h_l ; <-h_l] over x_l,  x_{l+1} = h_l          for l < residual_from
                                                      x_{l+1} = h_l + x_l    for l >= residual_from, 2 at least
 
-Dropout is on what passes between layers; variational, one mask for a whole sentence. A single layer has no between.
+Dropout is applied between layers; variational dropout uses one mask for a whole sentence.
 
-Every encoder tells its decoder `size` (D) and the shape of `final`, the states of its layers after their last word:
-(B, L, K). `last` is the part of the top layer's that its decoder may see; of two directions, the backward one.
+A decoder is built from an encoder's `size` (D) and `final_shape`, the shape of `final`: the states of all layers after
+their last word, (B, L, K). `last` is the output of the top layer within K; of two directions, the backward one.
 """
 
 from __future__ import annotations
 
 from abc import abstractmethod
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Annotated, Literal
 
 import torch
@@ -30,7 +30,7 @@ from torch import Tensor, nn
 from regarde.config import Bound, Depth
 from regarde.data.batch import Source
 from regarde.errors import ConfigError
-from regarde.layers import CELLS, Cell, Dropout, Embedding, Stack, reversed_tokens, run
+from regarde.layers import CELLS, Cell, Dropout, Embedding, RecurrentShape, Stack, reversed_tokens, run
 from regarde.models.interface import Encoder, Encoding
 
 Layers = Annotated[int, Bound(0, 64)]
@@ -38,19 +38,8 @@ Hidden = Annotated[int, Bound(0, 65_536)]
 ResidualFrom = Annotated[int, Bound(0, 64)]  # the first residual layer, counted from 1; 0 = none
 
 
-@dataclass(frozen=True)
-class Shared:
-    """What an encoder shares with its decoder, unless its own configuration says otherwise."""
-
-    hidden: int
-    layers: int
-    cell: str
-    dropout: float
-    variational: bool = False
-
-
 class RecurrentEncoder(Encoder):
-    """Facts a decoder is built from."""
+    """An encoder with the sizes that a decoder is built from."""
 
     final_shape: tuple[int, int]  # L, K
     last: slice  # of K
@@ -60,7 +49,7 @@ class RecurrentEncoder(Encoder):
 
 
 class UnidirectionalEncoder(RecurrentEncoder):
-    """A stack over the source, back to front if so told; states stand in the order of the source all the same."""
+    """A stack over the source, in reverse order if `reverse`; states are in the order of the source in any case."""
 
     def __init__(self, embedding: Embedding, stack: Stack, *, reverse: bool) -> None:
         super().__init__()
@@ -100,7 +89,7 @@ class BothWays(nn.Module):
 
 
 class Between(nn.Module):
-    """What passes from one layer to the next, some of it dropped; variational: the same places at every word."""
+    """Dropout between two layers; variational: the same units at every word."""
 
     def __init__(self, dropout: float, *, variational: bool) -> None:
         super().__init__()
@@ -114,7 +103,7 @@ class Between(nn.Module):
 
 
 class BidirectionalEncoder(RecurrentEncoder):
-    """Layers that read both ways, both directions concatenated between them."""
+    """Bidirectional layers; the next layer gets both directions, concatenated."""
 
     def __init__(self, embedding: Embedding, layers: Sequence[BothWays], between: Between, residual_from: int) -> None:
         super().__init__()
@@ -145,7 +134,7 @@ class BidirectionalEncoder(RecurrentEncoder):
 
 
 class BottomBidirectionalEncoder(RecurrentEncoder):
-    """Wu et al. 2016, section 3.2: the first layer reads both ways, a stack reads on from there."""
+    """Wu et al. 2016, section 3.2: a bidirectional layer, and a unidirectional stack above it."""
 
     def __init__(self, embedding: Embedding, bottom: BothWays, between: Between, stack: Stack) -> None:
         super().__init__()
@@ -161,29 +150,23 @@ class BottomBidirectionalEncoder(RecurrentEncoder):
         embedded = self.embedding(source.ids)  # (B, S, E)
         x, both = self.bottom(embedded, source.mask)  # (B, S, 2H)
         states, finals = self.stack(self.between(x), source.mask, self.stack.rest(x))
-        backward = both[:, self.stack.state_size :]  # the direction that has seen the whole source when it meets word 1
+        backward = both[:, self.stack.state_size :]  # has read the whole source
         return Encoding(source=source, states=states, final=torch.cat((backward.unsqueeze(1), finals), dim=1))
 
 
 @dataclass(frozen=True)
 class UnidirectionalConfig:
     kind: Literal["unidirectional"] = "unidirectional"
-    layers: Layers = 0  # 0: as many as the decoder's
-    hidden: Hidden = 0  # 0: as the decoder's
-    reverse: bool = True
-    residual_from: ResidualFrom = 0
+    layers: Layers = 0  # Number of layers of the encoder; 0: as many as the decoder's.
+    hidden: Hidden = 0  # Units of each layer and direction of the encoder; 0: as many as the decoder's.
+    reverse: bool = True  # Read the source from its end.
+    residual_from: ResidualFrom = 0  # First layer of the encoder with a residual connection, from 2 on; 0: none.
 
-    def build(self, embedding: Embedding, shared: Shared) -> RecurrentEncoder:
-        layers = self.layers or shared.layers
-        stack = Stack.of(
-            shared.cell,
-            [embedding.size],
-            self.hidden or shared.hidden,
-            layers,
-            dropout=shared.dropout,
-            variational=shared.variational and layers > 1,
-            residual_from=self.residual_from,
-        )
+    def build(self, embedding: Embedding, shape: RecurrentShape) -> RecurrentEncoder:
+        layers = self.layers or shape.layers
+        variational = shape.variational and layers > 1
+        shape = replace(shape, hidden=self.hidden or shape.hidden, layers=layers, variational=variational)
+        stack = Stack.of(shape, [embedding.size], residual_from=self.residual_from)
         return UnidirectionalEncoder(embedding, stack, reverse=self.reverse)
 
 
@@ -194,44 +177,38 @@ class BidirectionalConfig:
     hidden: Hidden = 0  # of each direction; 0: as the decoder's
     residual_from: ResidualFrom = 0
 
-    def build(self, embedding: Embedding, shared: Shared) -> RecurrentEncoder:
-        H, cell = self.hidden or shared.hidden, CELLS[shared.cell]
+    def build(self, embedding: Embedding, shape: RecurrentShape) -> RecurrentEncoder:
+        H, cell = self.hidden or shape.hidden, CELLS[shape.cell]
         if self.residual_from and not 2 <= self.residual_from <= self.layers:
             given = f"residual_from = {self.residual_from} of {self.layers} layers"
             raise ConfigError(f"{given}: expected 2 (the first takes embeddings) up to the last, or 0 for none.")
         widths = [embedding.size, *[2 * H] * (self.layers - 1)]
         layers = [BothWays(cell([width], H), cell([width], H)) for width in widths]
-        between = Between(shared.dropout, variational=shared.variational)
+        between = Between(shape.dropout, variational=shape.variational)
         return BidirectionalEncoder(embedding, layers, between, self.residual_from)
 
 
 @dataclass(frozen=True)
 class BottomBidirectionalConfig:
     kind: Literal["bottom-bidirectional"] = "bottom-bidirectional"
-    layers: Layers = 0  # 0: as many as the decoder's
+    layers: Layers = 0  # 0: as the decoder
     hidden: Hidden = 0  # 0: as the decoder's
     residual_from: ResidualFrom = 3
 
-    def build(self, embedding: Embedding, shared: Shared) -> RecurrentEncoder:
-        H, cell = self.hidden or shared.hidden, CELLS[shared.cell]
-        layers = self.layers or shared.layers
+    def build(self, embedding: Embedding, shape: RecurrentShape) -> RecurrentEncoder:
+        H, cell = self.hidden or shape.hidden, CELLS[shape.cell]
+        layers = self.layers or shape.layers
         if layers < 2:
             raise ConfigError(f"layers = {layers}: one layer at the bottom and at least one above it. Use 2 or more.")
         bottom = BothWays(cell([embedding.size], H), cell([embedding.size], H))
         if self.residual_from and not 3 <= self.residual_from <= layers:
             given = f"residual_from = {self.residual_from} of {layers} layers"
             raise ConfigError(f"{given}: expected 3 (the second takes twice its width) up to the last, or 0 for none.")
-        above = max(0, self.residual_from - 1)  # the stack's own first layer is the encoder's second
-        stack = Stack.of(
-            shared.cell,
-            [2 * H],
-            H,
-            layers - 1,
-            dropout=shared.dropout,
-            variational=shared.variational and layers > 2,  # between two layers there is `between` alone
-            residual_from=above,
-        )
-        between = Between(shared.dropout, variational=shared.variational)
+        above = max(0, self.residual_from - 1)  # the first layer of the stack is the second of the encoder
+        between = Between(shape.dropout, variational=shape.variational)
+        # a stack of one layer has no dropout of its own
+        shape = replace(shape, hidden=H, layers=layers - 1, variational=shape.variational and layers > 2)
+        stack = Stack.of(shape, [2 * H], residual_from=above)
         return BottomBidirectionalEncoder(embedding, bottom, between, stack)
 
 
@@ -239,7 +216,7 @@ EncoderConfig = UnidirectionalConfig | BidirectionalConfig | BottomBidirectional
 
 
 class Copy(nn.Module):
-    """The decoder starts where each layer of the encoder ended (Sutskever et al. 2014)."""
+    """Each layer of the decoder starts from the final state of the same encoder layer (Sutskever et al. 2014)."""
 
     def __init__(self, final: tuple[int, int], start: tuple[int, int]) -> None:
         super().__init__()

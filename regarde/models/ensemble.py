@@ -4,9 +4,9 @@ Axes: B batch, S source, T target, t steps so far, V vocabulary.
 
     p(y_i) = 1/M sum_m p_m(y_i)
 
-Members may be of any kind, as long as they read and write the same words. The ensemble's attention is the mean of its
-members', each reduced to one head; members without attention have no say in it. Where members' offsets differ, those
-that explain a word sooner wait for those that explain it later, so that a row speaks of one word throughout.
+Members may be of any kind, with the same vocabularies. The ensemble's attention is the mean over the members that have
+attention, each first averaged over layers and heads. If the members' offsets differ, rows are shifted by the
+difference, so that a row explains the same word for all members.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ from regarde.models.interface import Decoder, Encoder, Encoding, Model, State
 
 @dataclass(frozen=True, eq=False)
 class Encodings(Encoding):
-    """The source after each member's encoder; `states` and `final` are the members' own, here of no width."""
+    """The source after each member's encoder; `states` and `final` of the ensemble have width 0."""
 
     members: tuple[Encoding, ...]
 
@@ -40,17 +40,17 @@ class Memories(Batched):
 
 @dataclass(frozen=True, eq=False)
 class States(State):
-    """`past` is the members' attention together, (B, 1, 1, t, S)."""
+    """`past` is the mean of the members' attention, (B, 1, 1, t, S)."""
 
     members: tuple[State, ...]
 
 
 class EnsembleEncoder(Encoder):
-    """Each member's encoder by itself."""
+    """Every member's encoder."""
 
     def __init__(self, encoders: Sequence[Encoder]) -> None:
         super().__init__()
-        self.members = cast(Sequence[Encoder], nn.ModuleList(encoders))  # a ModuleList forgets what it holds
+        self.members = cast(Sequence[Encoder], nn.ModuleList(encoders))  # a ModuleList has no element type
 
     def forward(self, source: Source) -> Encodings:
         members = tuple(member(source) for member in self.members)
@@ -59,7 +59,7 @@ class EnsembleEncoder(Encoder):
 
 
 class EnsembleDecoder(Decoder[States, Memories]):
-    """Each member's decoder by itself, and the mean of what they say."""
+    """Every member's decoder, and the mean of their probabilities."""
 
     def __init__(self, decoders: Sequence[Decoder[Any, Any]]) -> None:
         super().__init__()
@@ -68,7 +68,7 @@ class EnsembleDecoder(Decoder[States, Memories]):
         self.looks_back = decoders[0].looks_back
 
     def attentions(self) -> list[Attention]:
-        return []  # the members', none of which is the ensemble's
+        return []  # none of the members' is the ensemble's
 
     def remember(self, encoding: Encoding) -> Memories:
         pairs = zip(self.members, _members(encoding), strict=True)
@@ -93,7 +93,7 @@ class EnsembleDecoder(Decoder[States, Memories]):
         return States(past=self._past([member.past for member in members]), members=tuple(members))
 
     def _past(self, pasts: Sequence[Tensor]) -> Tensor:
-        """The mean over the members with attention, in each row over those that speak yet.  -> (B, 1, 1, t, S)"""
+        """The mean over the members with attention, in each row over those that have one yet.  -> (B, 1, 1, t, S)"""
         late = [self.offset - member.offset for member in self.members]
         attending = [(past.mean(dim=(1, 2)), wait) for past, wait in zip(pasts, late, strict=True) if past.shape[1]]
         if not attending:
@@ -106,7 +106,7 @@ class EnsembleDecoder(Decoder[States, Memories]):
 
 
 class Ensemble(Model):
-    """A model like any other, made of models."""
+    """Several models with the interface of one."""
 
     def __init__(self, models: Sequence[Model]) -> None:
         if not models:
@@ -117,4 +117,4 @@ class Ensemble(Model):
 
 
 def _members(encoding: Encoding) -> tuple[Encoding, ...]:
-    return cast(Encodings, encoding).members  # a decoder meets the encoder it was built with
+    return cast(Encodings, encoding).members  # of the ensemble's own encoder

@@ -2,8 +2,8 @@
 
 Axes: B batch, S source, T target, V vocabulary, E embedding, H hidden, D states, L layers, K state size of a cell.
 
-Attention is asked by the BOTTOM decoder layer's output of the PREVIOUS step, and its context goes to EVERY layer, so
-that all layers can run at once on eight devices (section 3):
+The query of attention is the BOTTOM decoder layer's output of the PREVIOUS step, and its context goes to EVERY layer,
+so that all layers can be computed at once on eight devices (section 3):
 
     encoder (3.2)   layer 1 reads both ways, layers 2 … 8 one way, residual from the third
     align   (4)     s_j = MLP(y_{i-1}, x_j),  p_j = softmax(s_j),  a_i = sum_j p_j x_j
@@ -19,57 +19,45 @@ from typing import Literal
 import torch
 from torch import Tensor, nn
 
-from regarde.attention.mechanisms import Attention, AttentionConfig, GlobalConfig, Memory
+from regarde.attention import AttentionConfig, GlobalConfig, Memory
 from regarde.attention.scores import AdditiveConfig
 from regarde.config import Depth, Share, Size
-from regarde.layers import CellName, Embedding, InitName, Stack, draw
+from regarde.layers import CellName, Embedding, InitName, RecurrentShape, Stack, draw
 from regarde.models.bahdanau import attend_before
 from regarde.models.encoders import (
     STARTS,
     BottomBidirectionalConfig,
-    Copy,
     EncoderConfig,
-    Project,
+    RecurrentEncoder,
     ResidualFrom,
-    Shared,
     StartName,
 )
-from regarde.models.interface import Decoder, Encoding, Model
+from regarde.models.interface import AttentionDecoder, Encoding, Model
 from regarde.models.sutskever import DeepState
 
 
-class GNMTDecoder(Decoder[DeepState, Memory]):
-    """Attention asked from below, its context into every layer."""
+class GNMTDecoder(AttentionDecoder[DeepState]):
+    """Attention from the bottom layer, its context into every layer."""
 
-    def __init__(
-        self,
-        embedding: Embedding,
-        bridge: Copy | Project,
-        stack: Stack,
-        attention: Attention,
-        vocabulary: nn.Linear,
-    ) -> None:
+    def __init__(self, config: GNMTConfig, shape: RecurrentShape, encoder: RecurrentEncoder, vocabulary: int) -> None:
         super().__init__()
-        self.embedding = embedding
-        self.bridge = bridge
+        E, H, D = config.embedding, config.hidden, encoder.size
+        stack = Stack.of(shape, [E, D], context=D, residual_from=config.residual_from)
+        self.embedding = Embedding(vocabulary, E, config.dropout)
+        self.bridge = STARTS[config.start](encoder.final_shape, (config.layers, stack.state_size))
         self.stack = stack
-        self.attention = attention
-        self.W = vocabulary
-
-    def remember(self, encoding: Encoding) -> Memory:
-        return self.attention.remember(encoding.states, encoding.source.mask)
+        self.attention = config.attention.build(query=H, state=D)
+        self.W = nn.Linear(H, vocabulary)
 
     def start(self, encoding: Encoding) -> DeepState:
-        B, S = encoding.source.ids.shape
-        past = encoding.states.new_zeros(B, 1, self.attention.heads, 0, S)
-        return DeepState(past=past, cells=self.bridge(encoding.final))
+        return DeepState(past=self.no_past(encoding), cells=self.bridge(encoding.final))
 
     def unroll(self, previous: Tensor, state: DeepState, memory: Memory) -> tuple[Tensor, DeepState]:
         embedded = self.embedding(previous)  # (B, T, E)
         bottom = self.stack.cells[0]
-        # the bottom layer alone asks, so it goes first, and the layers above it follow with all contexts known
+        # only the bottom layer queries attention, so it is computed first, the layers above it with all contexts known
         walk = attend_before(bottom, self.attention, bottom.share(0, embedded), state.cells[:, 0], memory, state.past)
-        everywhere = torch.ones_like(previous, dtype=torch.bool)  # what follows padding is never looked at
+        everywhere = torch.ones_like(previous, dtype=torch.bool)  # states after padding are never used
         top, cells = self.stack.climb(walk.outputs, everywhere, state.cells, walk.final, walk.contexts)
         return self.W(self.stack.dropout(top)), DeepState(past=walk.past, cells=cells)
 
@@ -86,33 +74,15 @@ class GNMTConfig:
     encoder: EncoderConfig = field(default_factory=BottomBidirectionalConfig)
     start: StartName = "copy"  # the paper does not say
     attention: AttentionConfig = field(default_factory=lambda: GlobalConfig(score=AdditiveConfig(size=1024)))
-    residual_from: ResidualFrom = 3  # of the decoder
+    residual_from: ResidualFrom = 3
     dropout: Share = 0.2  # on embeddings, between layers and before the softmax
-    variational: bool = False  # one dropout mask for a whole sentence
+    variational: bool = False
     init: InitName = "paper"
 
     def build(self, source_vocabulary: int, target_vocabulary: int) -> Model:
-        E, H = self.embedding, self.hidden
-        embedding = Embedding(source_vocabulary, E, self.dropout)
-        shared = Shared(self.hidden, self.layers, self.cell, self.dropout, self.variational)
-        encoder = self.encoder.build(embedding, shared)
-        stack = Stack.of(
-            self.cell,
-            [E, encoder.size],
-            H,
-            self.layers,
-            context=encoder.size,
-            dropout=self.dropout,
-            variational=self.variational,
-            residual_from=self.residual_from,
-        )
-        decoder = GNMTDecoder(
-            embedding=Embedding(target_vocabulary, E, self.dropout),
-            bridge=STARTS[self.start](encoder.final_shape, (self.layers, stack.state_size)),
-            stack=stack,
-            attention=self.attention.build(query=H, state=encoder.size),
-            vocabulary=nn.Linear(H, target_vocabulary),
-        )
-        model = Model(encoder, decoder)
+        embedding = Embedding(source_vocabulary, self.embedding, self.dropout)
+        shape = RecurrentShape(self.hidden, self.layers, self.cell, self.dropout, self.variational)
+        encoder = self.encoder.build(embedding, shape)
+        model = Model(encoder, GNMTDecoder(self, shape, encoder, target_vocabulary))
         draw(model, self.init, 0.04)  # section 8.2
         return model

@@ -1,4 +1,4 @@
-"""What every model promises. Search, training and tests see nothing else of a model.
+"""The interface of every model. Search, training and tests use nothing else of a model.
 
 Axes: B batch, S source, T target, V vocabulary, D encoder states, L attention layers, N heads.
 
@@ -10,8 +10,8 @@ Axes: B batch, S source, T target, V vocabulary, D encoder states, L attention l
     decoded       = model(batch)                                      # a whole target from its start: teacher forcing
     logits        = model.logits(batch)                               # the same logits, for training: no attention
 
-A stage takes a frozen bundle and returns a frozen bundle; nothing computed is left on `self`. A state carries `past`,
-the attention so far, so whoever reorders states reorders attention with them.
+A stage takes a frozen dataclass and returns one; computed values are never stored on `self`. A state contains `past`,
+the attention so far, so a search that reorders states reorders their attention too.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ from typing import Any, ClassVar, Generic, TypeVar
 import torch
 from torch import Tensor, nn
 
-from regarde.attention.interface import Attention
+from regarde.attention.interface import Attention, Memory
 from regarde.data.batch import Batch, Batched, Source
 
 
@@ -39,14 +39,14 @@ class Encoding(Batched):
 
 @dataclass(frozen=True, eq=False)
 class State(Batched):
-    """The decoder between two words."""
+    """The state of a decoder between two words."""
 
     past: Tensor  # (B, L, N, t, S) attention of the t steps so far; L = N = 0 for a model without attention
 
 
 @dataclass(frozen=True, eq=False)
 class Decoded(Batched):
-    """The decoder's answer to a whole target."""
+    """The output of a decoder for a whole target."""
 
     logits: Tensor  # (B, T, V)
     attention: Tensor  # (B, L, N, T, S)
@@ -54,7 +54,7 @@ class Decoded(Batched):
 
 class Encoder(nn.Module, ABC):
     formulas: ClassVar[Mapping[str, str]] = {}
-    """As a page shows them: `encoder`, the states."""
+    """For the studio: `encoder`, the states."""
     size: int  # D, of the states
 
     @abstractmethod
@@ -71,23 +71,23 @@ MemoryT = TypeVar("MemoryT", bound=Batched)
 
 class Decoder(nn.Module, ABC, Generic[StateT, MemoryT]):
     formulas: ClassVar[Mapping[str, str]] = {}
-    """As a page shows them: `state`, `query` and `output`. The studio has those of regarde.models' own."""
+    """For the studio, which has those of the models in regarde.models: `state`, `query` and `output`."""
     looks_back: bool = False
-    """Whether `past` is over the words said so far, BOS first, and not over the source: (B, L, N, t, t)."""
+    """Whether `past` is over the words so far, BOS first, and not over the source: (B, L, N, t, t)."""
     offset: int = 0
     """Row t of the attention explains target word t - offset (Luong et al. 2015, footnote 14)."""
 
     @abstractmethod
     def remember(self, encoding: Encoding) -> MemoryT:
-        """What depends on the source alone, computed once and handed to every step."""
+        """What depends only on the source, computed once per sentence and passed to every step."""
 
     @abstractmethod
     def start(self, encoding: Encoding) -> StateT:
-        """Before the first word."""
+        """The state before the first word."""
 
     @abstractmethod
     def unroll(self, previous: Tensor, state: StateT, memory: MemoryT) -> tuple[Tensor, StateT]:
-        """Any number of words on.  (B, T) -> logits (B, T, V)"""
+        """The logits and the state after any number of words.  (B, T) -> logits (B, T, V)"""
 
     def best(self, encoding: Encoding) -> list[tuple[int, ...]]:
         """The likeliest whole answer of each row without its EOS, where a decoder can tell; nothing where it cannot."""
@@ -98,15 +98,15 @@ class Decoder(nn.Module, ABC, Generic[StateT, MemoryT]):
         return steps if self.looks_back else source_length
 
     def attentions(self) -> list[Attention]:
-        """Those that look at the source, one for each layer of `past`."""
+        """Those to the source, one for each layer of `past`."""
         return [part for part in self.modules() if isinstance(part, Attention)]
 
     def logits(self, previous: Tensor, state: StateT, memory: MemoryT) -> Tensor:
-        """The logits of `unroll` alone, for training, which asks for no weights.  (B, T) -> (B, T, V)"""
+        """Only the logits of `unroll`, for training, which needs no weights.  (B, T) -> (B, T, V)"""
         return self.unroll(previous, state, memory)[0]
 
     def step(self, previous: Tensor, state: StateT, memory: MemoryT) -> tuple[Tensor, StateT]:
-        """One word on.  (B,) -> logits (B, V)"""
+        """`unroll` of one word.  (B,) -> logits (B, V)"""
         logits, state = self.unroll(previous.unsqueeze(1), state, memory)
         return logits.squeeze(1), state
 
@@ -116,8 +116,22 @@ class Decoder(nn.Module, ABC, Generic[StateT, MemoryT]):
         return Decoded(logits=logits, attention=state.past)
 
 
+class AttentionDecoder(Decoder[StateT, Memory]):
+    """A decoder with one attention, to the states of the encoder."""
+
+    attention: Attention
+
+    def remember(self, encoding: Encoding) -> Memory:
+        return self.attention.remember(encoding.states, encoding.source.mask)
+
+    def no_past(self, encoding: Encoding) -> Tensor:
+        """`past` before the first word.  -> (B, 1, N, 0, S)"""
+        B, S = encoding.source.ids.shape
+        return encoding.states.new_zeros(B, 1, self.attention.heads, 0, S)
+
+
 class Model(nn.Module):
-    """An encoder and a decoder that agree on `Encoding`."""
+    """An encoder and a decoder that share an `Encoding`."""
 
     def __init__(self, encoder: Encoder, decoder: Decoder[Any, Any]) -> None:
         super().__init__()
@@ -133,7 +147,7 @@ class Model(nn.Module):
         return decoded
 
     def logits(self, batch: Batch) -> Tensor:
-        """The logits of `forward` alone, at least as fast.  -> (B, T, V)"""
+        """Only the logits of `forward`, at least as fast.  -> (B, T, V)"""
         encoding = self.encode(batch.source)
         return self.decoder.logits(batch.previous, self.decoder.start(encoding), self.decoder.remember(encoding))
 

@@ -34,12 +34,12 @@ from regarde.attention.scores import AdditiveConfig, ScoreConfig
 from regarde.config import Bound, Depth, Share, Size
 from regarde.data.batch import Source
 from regarde.errors import ConfigError
-from regarde.layers import CellName, Embedding, InitName, Stack, draw
-from regarde.layers.blocks import LanguageBlock, Norm, Shape, Words
+from regarde.layers import CellName, Embedding, InitName, RecurrentShape, Stack, draw
+from regarde.layers.blocks import KeysAndValues, LanguageBlock, Norm, Shape
 from regarde.layers.positions import PositionsName, positions
 from regarde.models.interface import Decoder, Encoder, Encoding, Model, State
 from regarde.models.sutskever import Nothing
-from regarde.models.transformer import CachedState, Input, initialize, tied
+from regarde.models.transformer import CachedState, PositionedEmbedding, initialize, tied
 
 Output = Callable[[Tensor], Tensor]
 """(B, T, H) -> (B, T, V)"""
@@ -139,7 +139,9 @@ class TransformerLanguageDecoder(Decoder[CachedState, Nothing]):
 
     looks_back = True
 
-    def __init__(self, entry: Input, blocks: Sequence[LanguageBlock], norm: nn.Module, output: Output) -> None:
+    def __init__(
+        self, entry: PositionedEmbedding, blocks: Sequence[LanguageBlock], norm: nn.Module, output: Output
+    ) -> None:
         super().__init__()
         self.entry = entry
         self.blocks = cast(Sequence[LanguageBlock], nn.ModuleList(blocks))  # a ModuleList forgets what it holds
@@ -155,7 +157,7 @@ class TransformerLanguageDecoder(Decoder[CachedState, Nothing]):
         nothing = weight.new_zeros(B, 0, heads, len(weight) // heads)
         return CachedState(
             past=weight.new_zeros(B, len(self.blocks), heads, 0, 0),
-            said=tuple(Words(keys=nothing, values=nothing) for _ in self.blocks),
+            said=tuple(KeysAndValues(keys=nothing, values=nothing) for _ in self.blocks),
         )
 
     def unroll(self, previous: Tensor, state: CachedState, memory: Nothing) -> tuple[Tensor, CachedState]:
@@ -175,7 +177,7 @@ class TransformerLanguageDecoder(Decoder[CachedState, Nothing]):
             return super().logits(previous, state, memory)
         x, turn = self.entry(previous, 0), partial(self.entry.where.turn, first=0)
         for block in self.blocks:
-            x = block.glance(x, turn)
+            x = block.without_weights(x, turn)
         return self.output(self.norm(x))
 
 
@@ -198,14 +200,14 @@ class RecurrentLanguageConfig:
     """A recurrent language model; the defaults are the medium model of Zaremba et al. 2014."""
 
     kind: Literal["recurrent-lm"] = "recurrent-lm"
-    embedding: Size = 650
-    hidden: Size = 650
-    layers: Depth = 2
-    cell: CellName = "lstm"
-    tied: bool = False
-    dropout: Share = 0.5
-    variational: bool = False  # one dropout mask for a whole text
-    init: InitName = "paper"
+    embedding: Size = 650  # Size of the word embeddings.
+    hidden: Size = 650  # Units of each layer.
+    layers: Depth = 2  # Number of layers.
+    cell: CellName = "lstm"  # Recurrent cell.
+    tied: bool = False  # Use the embeddings as the matrix of the softmax.
+    dropout: Share = 0.5  # Dropout on embeddings, between layers and before the softmax.
+    variational: bool = False  # Use one dropout mask for a whole text.
+    init: InitName = "paper"  # Initialization of the weights.
 
     def build(self, source_vocabulary: int, target_vocabulary: int) -> Model:
         embedding = Embedding(target_vocabulary, self.embedding, self.dropout)
@@ -221,17 +223,17 @@ class AttentiveLanguageConfig:
     """A recurrent language model that looks back; the defaults are the key-value-predict model of Daniluk et al."""
 
     kind: Literal["attentive-lm"] = "attentive-lm"
-    embedding: Size = 300
-    hidden: Size = 900
-    layers: Depth = 1
-    cell: CellName = "lstm"
-    parts: Annotated[int, Bound(1, 3)] = 3
-    window: Size = 5
-    score: ScoreConfig = field(default_factory=lambda: AdditiveConfig(size=300))
-    tied: bool = False
-    dropout: Share = 0.0
-    variational: bool = False  # one dropout mask for a whole text
-    init: InitName = "torch"
+    embedding: Size = 300  # Size of the word embeddings.
+    hidden: Size = 900  # Units of each layer, for all parts together.
+    layers: Depth = 1  # Number of layers.
+    cell: CellName = "lstm"  # Recurrent cell.
+    parts: Annotated[int, Bound(1, 3)] = 3  # Parts of a state: 1 attention, 2 key-value, 3 key-value-predict.
+    window: Size = 5  # Number of earlier states attended to.
+    score: ScoreConfig = field(default_factory=lambda: AdditiveConfig(size=300))  # Score of the attention.
+    tied: bool = False  # Use the embeddings as the matrix of the softmax.
+    dropout: Share = 0.0  # Dropout on embeddings, between layers and before the softmax.
+    variational: bool = False  # Use one dropout mask for a whole text.
+    init: InitName = "torch"  # Initialization of the weights.
 
     def __post_init__(self) -> None:
         if self.hidden % self.parts:
@@ -256,16 +258,16 @@ class TransformerLanguageConfig:
     """A Transformer language model; the defaults are the sizes of Radford et al. 2018, with GPT-2's pre-norm."""
 
     kind: Literal["transformer-lm"] = "transformer-lm"
-    size: Size = 768
-    layers: Depth = 12
-    heads: Size = 12
-    feed_forward: Size = 3072
-    norm: Norm = "pre"
-    positions: PositionsName = "learned"
-    longest: Size = 512  # tokens; of learned positions only
-    tied: bool = True
-    dropout: Share = 0.1
-    self_attention_dropout: Share = 0.1
+    size: Size = 768  # Size of embeddings and states.
+    layers: Depth = 12  # Number of layers.
+    heads: Size = 12  # Number of heads of self-attention.
+    feed_forward: Size = 3072  # Inner size of the feed-forward layers.
+    norm: Norm = "pre"  # Where layer normalization is: after each sub-layer (post) or before it (pre).
+    positions: PositionsName = "learned"  # How positions are encoded.
+    longest: Size = 512  # Number of learned positions.
+    tied: bool = True  # Use the embeddings as the matrix of the softmax.
+    dropout: Share = 0.1  # Dropout on the sum of embeddings and positions and on each sub-layer.
+    self_attention_dropout: Share = 0.1  # Dropout on the weights of self-attention.
 
     def __post_init__(self) -> None:
         if self.size % self.heads or (self.positions == "rotary" and self.size // self.heads % 2) or self.size % 2:
@@ -276,7 +278,7 @@ class TransformerLanguageConfig:
         D = self.size
         shape = Shape(D, self.heads, self.feed_forward, self.norm, self.dropout, self.self_attention_dropout)
         embedding = Embedding(target_vocabulary, D)
-        entry = Input(embedding, positions(self.positions, self.longest, D), self.dropout)
+        entry = PositionedEmbedding(embedding, positions(self.positions, self.longest, D), self.dropout)
         norm = nn.LayerNorm(D) if self.norm == "pre" else nn.Identity()
         output = partial(tied, embedding) if self.tied else nn.Linear(D, target_vocabulary, bias=False)
         blocks = [LanguageBlock(shape) for _ in range(self.layers)]
@@ -286,4 +288,4 @@ class TransformerLanguageConfig:
 
 
 def _stack(cell: str, embedding: int, hidden: int, layers: int, dropout: float, variational: bool) -> Stack:
-    return Stack.of(cell, [embedding], hidden, layers, dropout=dropout, variational=variational)
+    return Stack.of(RecurrentShape(hidden, layers, cell, dropout, variational), [embedding])

@@ -2,16 +2,16 @@
 
 Axes: B batch, S source, T target, V vocabulary, E embedding, H hidden, D states, L layers, K state size of a cell.
 
-Attention stands AFTER the step of the decoder:   h_t -> a_t -> c_t -> h~_t
+Attention is computed AFTER the step of the decoder:   h_t -> a_t -> c_t -> h~_t
 
     stack   (2)    h_t = LSTM^L([e(y_{t-1}); h~_{t-1}])          input feeding (3.3): the last h~ enters the next step
     align   (3)    a_t = align(h_t, h_s)                         global or local, any score (3.1, 3.2)
     context        c_t = sum_s a_ts h_s
     readout (5, 6) h~_t = tanh(W_c [c_t; h_t]),  p(y_t) = softmax(W_s h~_t)
 
-Weights computed after the step belong to the word just read for content scores and to the word just said for location
-scores (footnote 14). That is how alignments are read with `footnote_14 = true`. Small models trained here do
-so on text; on some tasks of characters their weights lie on the word just said (docs/papers.md).
+Footnote 14: the weights of content scores align the input word of the step, those of location scores the predicted
+word. With `footnote_14 = true` alignments are read so. Small models trained here behave so on text; on some tasks of
+characters the weights of content scores align the predicted word (docs/papers.md).
 """
 
 from __future__ import annotations
@@ -22,68 +22,52 @@ from typing import Literal
 import torch
 from torch import Tensor, nn
 
-from regarde.attention.mechanisms import Attention, AttentionConfig, GlobalConfig, Memory
+from regarde.attention import AttentionConfig, GlobalConfig, Memory
 from regarde.attention.scores import GeneralConfig
 from regarde.config import Depth, Share, Size
-from regarde.layers import CellName, Embedding, InitName, Stack, draw
+from regarde.layers import CellName, Embedding, InitName, RecurrentShape, Stack, draw
 from regarde.models.encoders import (
     STARTS,
-    Copy,
     EncoderConfig,
-    Project,
+    RecurrentEncoder,
     ResidualFrom,
-    Shared,
     StartName,
     UnidirectionalConfig,
 )
-from regarde.models.interface import Decoder, Encoding, Model, State
+from regarde.models.interface import AttentionDecoder, Encoding, Model, State
 from regarde.native import settings
-from regarde.native.decoders import Looked, after
+from regarde.native.decoders import AttendedSource, after
 from regarde.native.functions import usable
 
 
 @dataclass(frozen=True, eq=False)
 class FedState(State):
-    """Every cell of the stack, and what is fed into the next step."""
+    """The state of every cell of the stack, and the input feeding of the next step."""
 
     cells: Tensor  # (B, L, K)
-    feed: Tensor  # (B, H) h~_{t-1}; of no width without input feeding
+    feed: Tensor  # (B, H) h~_{t-1}; (B, 0) without input feeding
 
 
-class AttendAfterDecoder(Decoder[FedState, Memory]):
+class AttendAfterDecoder(AttentionDecoder[FedState]):
     """The stack, then attention, then the readout."""
 
-    def __init__(
-        self,
-        embedding: Embedding,
-        bridge: Copy | Project,
-        stack: Stack,
-        attention: Attention,
-        combine: nn.Linear,
-        feeding: bool,
-        offset: int,
-        vocabulary: nn.Linear,
-    ) -> None:
+    def __init__(self, config: LuongConfig, shape: RecurrentShape, encoder: RecurrentEncoder, vocabulary: int) -> None:
         super().__init__()
-        self.embedding = embedding
-        self.bridge = bridge
+        E, H, D = config.embedding, config.hidden, encoder.size
+        stack = Stack.of(shape, [E, H] if config.feeding else [E], residual_from=config.residual_from)
+        attention = config.attention.build(query=H, state=D)
+        self.embedding = Embedding(vocabulary, E, config.dropout)
+        self.bridge = STARTS[config.start](encoder.final_shape, (config.layers, stack.state_size))
         self.stack = stack
         self.attention = attention
-        self.W_c = combine
-        self.feeding = feeding
-        self.offset = offset
-        self.W_s = vocabulary
-
-    def remember(self, encoding: Encoding) -> Memory:
-        return self.attention.remember(encoding.states, encoding.source.mask)
+        self.W_c = nn.Linear(D + H, H, bias=False)
+        self.feeding = config.feeding
+        self.offset = settings.offset(config)
+        self.W_s = nn.Linear(H, vocabulary)
 
     def start(self, encoding: Encoding) -> FedState:
-        B, S = encoding.source.ids.shape
-        return FedState(
-            past=encoding.states.new_zeros(B, 1, self.attention.heads, 0, S),
-            cells=self.bridge(encoding.final),
-            feed=encoding.states.new_zeros(B, self.stack.hidden if self.feeding else 0),
-        )
+        feed = encoding.states.new_zeros(len(encoding.states), self.stack.hidden if self.feeding else 0)
+        return FedState(past=self.no_past(encoding), cells=self.bridge(encoding.final), feed=feed)
 
     def unroll(self, previous: Tensor, state: FedState, memory: Memory) -> tuple[Tensor, FedState]:
         embedded = self.embedding(previous)  # (B, T, E)
@@ -91,16 +75,16 @@ class AttendAfterDecoder(Decoder[FedState, Memory]):
         return self.W_s(self.stack.dropout(attentional)), state
 
     def feed(self, embedded: Tensor, state: FedState, memory: Memory) -> tuple[Tensor, FedState]:
-        """Word by word, each h~ entering the next step.  (B, T, E) -> h~ (B, T, H)"""
+        """With input feeding: word by word.  (B, T, E) -> h~ (B, T, H)"""
         bottom = self.stack.cells[0]
         shares = bottom.share(0, embedded)
-        asked, recurrence = self.attention.asked(), bottom.recurrence()
-        if asked and recurrence and shares.shape[1] > 1 and usable(shares, state.cells, memory.keys, recurrence.U):
-            looked = Looked(memory.keys, memory.values, memory.mask)
+        parameters, recurrence = self.attention.kernel_parameters(), bottom.recurrence()
+        if parameters and recurrence and shares.shape[1] > 1 and usable(shares, state.cells, memory.keys, recurrence.U):
+            looked = AttendedSource(memory.keys, memory.values, memory.mask)
             above, residual_from = self.stack.above(embedded), self.stack.residual_from
             found = after(
-                recurrence, above, residual_from, bottom.input_weight(1), self.W_c.weight, asked, shares, state.cells,
-                state.feed, looked,
+                recurrence, above, residual_from, bottom.input_weight(1), self.W_c.weight, parameters, shares,
+                state.cells, state.feed, looked,
             )  # fmt: skip
             past = torch.cat((state.past, found.weights[:, None, None]), dim=3)
             return found.attentional, FedState(past=past, cells=found.finals, feed=found.attentional[:, -1])
@@ -115,7 +99,7 @@ class AttendAfterDecoder(Decoder[FedState, Memory]):
         return torch.stack(said, dim=1), FedState(past=past, cells=cells, feed=fed)
 
     def sweep(self, embedded: Tensor, state: FedState, memory: Memory) -> tuple[Tensor, FedState]:
-        """Without feeding nothing depends on the words said: the stack, then attention, over all words at once."""
+        """Without input feeding: the stack over all words at once, then attention."""
         everywhere = torch.ones(embedded.shape[:2], dtype=torch.bool, device=embedded.device)
         top, cells = self.stack(embedded, everywhere, state.cells)
         said, weights = self.attend(top, memory, state.past)
@@ -130,7 +114,7 @@ class AttendAfterDecoder(Decoder[FedState, Memory]):
 
 @dataclass(frozen=True)
 class LuongConfig:
-    """Attention after the step; the defaults are the paper's, with its best global score that needs no equal sizes."""
+    """Attention after the step; the defaults are the paper's, with general, its best global score for any sizes."""
 
     kind: Literal["luong"] = "luong"
     embedding: Size = 1000
@@ -140,38 +124,17 @@ class LuongConfig:
     encoder: EncoderConfig = field(default_factory=UnidirectionalConfig)
     start: StartName = "copy"
     attention: AttentionConfig = field(default_factory=lambda: GlobalConfig(score=GeneralConfig(), attend_eos=False))
-    feeding: bool = True
-    footnote_14: bool = True  # read the weights of content scores as belonging to the word before
-    residual_from: ResidualFrom = 0  # of the decoder
+    feeding: bool = True  # Feed the attentional state to the next step (input feeding).
+    footnote_14: bool = True  # Assign attention weights to the word before, as footnote 14 of the paper says.
+    residual_from: ResidualFrom = 0
     dropout: Share = 0.2  # on embeddings, between layers and before the softmax
-    variational: bool = False  # one dropout mask for a whole sentence
+    variational: bool = False
     init: InitName = "paper"
 
     def build(self, source_vocabulary: int, target_vocabulary: int) -> Model:
-        E, H = self.embedding, self.hidden
-        embedding = Embedding(source_vocabulary, E, self.dropout)
-        shared = Shared(self.hidden, self.layers, self.cell, self.dropout, self.variational)
-        encoder = self.encoder.build(embedding, shared)
-        stack = Stack.of(
-            self.cell,
-            [E, H] if self.feeding else [E],
-            H,
-            self.layers,
-            dropout=self.dropout,
-            variational=self.variational,
-            residual_from=self.residual_from,
-        )
-        attention = self.attention.build(query=H, state=encoder.size)
-        decoder = AttendAfterDecoder(
-            embedding=Embedding(target_vocabulary, E, self.dropout),
-            bridge=STARTS[self.start](encoder.final_shape, (self.layers, stack.state_size)),
-            stack=stack,
-            attention=attention,
-            combine=nn.Linear(encoder.size + H, H, bias=False),
-            feeding=self.feeding,
-            offset=settings.offset(self),
-            vocabulary=nn.Linear(H, target_vocabulary),
-        )
-        model = Model(encoder, decoder)
+        embedding = Embedding(source_vocabulary, self.embedding, self.dropout)
+        shape = RecurrentShape(self.hidden, self.layers, self.cell, self.dropout, self.variational)
+        encoder = self.encoder.build(embedding, shape)
+        model = Model(encoder, AttendAfterDecoder(self, shape, encoder, target_vocabulary))
         draw(model, self.init, 0.1)  # section 4.1
         return model

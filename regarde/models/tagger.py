@@ -26,9 +26,9 @@ from torch.nn import functional
 
 from regarde.config import Depth, Share, Size
 from regarde.data.batch import Batched
-from regarde.layers import CellName, Dropout, Embedding
+from regarde.layers import CellName, Dropout, Embedding, RecurrentShape
 from regarde.models.classifier import certain
-from regarde.models.encoders import BidirectionalConfig, Shared
+from regarde.models.encoders import BidirectionalConfig
 from regarde.models.interface import Decoder, Encoding, Model, State
 from regarde.models.transformer import AnyEncoderConfig
 from regarde.text.tokenizers import BOS, EOS
@@ -117,18 +117,18 @@ class TaggerConfig:
     """The bidirectional LSTM with a conditional random field of Huang et al. 2015 and Lample et al. 2016."""
 
     kind: Literal["tagger"] = "tagger"
-    embedding: Size = 100
-    hidden: Size = 100
-    layers: Depth = 1
-    cell: CellName = "lstm"
-    encoder: AnyEncoderConfig = field(default_factory=BidirectionalConfig)
-    crf: bool = True
-    dropout: Share = 0.5  # on embeddings, between layers and before the tags
-    variational: bool = False  # one dropout mask for a whole sentence
+    embedding: Size = 100  # Size of the word embeddings.
+    hidden: Size = 100  # Units of each layer and direction of the encoder.
+    layers: Depth = 1  # Number of layers of an encoder that does not set its own.
+    cell: CellName = "lstm"  # Recurrent cell.
+    encoder: AnyEncoderConfig = field(default_factory=BidirectionalConfig)  # Network that reads the sentence.
+    crf: bool = True  # Score whole taggings with a conditional random field.
+    dropout: Share = 0.5  # Dropout on embeddings, between layers and before the tags.
+    variational: bool = False  # Use one dropout mask for a whole sentence.
 
     def build(self, source_vocabulary: int, target_vocabulary: int) -> Model:
         embedding = Embedding(source_vocabulary, self.embedding, self.dropout)
-        shared = Shared(self.hidden, self.layers, self.cell, self.dropout, self.variational)
-        encoder = self.encoder.build(embedding, shared)
+        shape = RecurrentShape(self.hidden, self.layers, self.cell, self.dropout, self.variational)
+        encoder = self.encoder.build(embedding, shape)
         tags = nn.Linear(encoder.size, target_vocabulary)
         return Model(encoder, TagDecoder(self.dropout, tags, target_vocabulary if self.crf else 0))

@@ -7,12 +7,12 @@ Axes: B batch, S source, T words, t words before them, V vocabulary, D model siz
     decoder  (3.1)             blocks of causal self-attention, attention to the encoder's top, feed-forward
     output   (3.4)             p(y) = softmax(E x), E the matrix of embeddings; no bias
 
-All words of a target are computed at once in training. In search a state keeps the keys and values of the words said,
-so that a step computes one word. Each decoder layer has an attention to the source of its own, and a `past`: the
-paper's has many heads and scaled dot products, and any other will do. Self-attention, which looks at words of its own
-side, is no part of `past`.
+In training, all words of a target are computed at once. In a search, the state contains the keys and values of the
+words so far, so that a step computes one word. Each decoder layer has its own attention to the source, with its own
+`past`. The paper's has many heads and scaled dot products; any other can be used. `past` does not include
+self-attention.
 
-With pre-norm, nothing normalizes what the last block adds, so that encoder and decoder each end in a norm of their own.
+With pre-norm, the sum after the last block is not normalized, so encoder and decoder each end in a norm.
 """
 
 from __future__ import annotations
@@ -27,14 +27,15 @@ import torch
 from torch import Tensor, nn
 from torch.nn import functional
 
-from regarde.attention.mechanisms import Attention, AttentionConfig, Memory, MultiHeadConfig
+from regarde.attention import Attention, AttentionConfig, Memory, MultiHeadConfig
 from regarde.config import Depth, Share, Size
 from regarde.data.batch import Batched, Source
 from regarde.errors import ConfigError
-from regarde.layers.blocks import DecoderBlock, EncoderBlock, Norm, Shape, Turn, Words
+from regarde.layers.blocks import DecoderBlock, EncoderBlock, KeysAndValues, Norm, Shape, Turn
 from regarde.layers.pointwise import Dropout, Embedding
 from regarde.layers.positions import Positions, PositionsName, positions
-from regarde.models.encoders import EncoderConfig, Shared
+from regarde.layers.stack import RecurrentShape
+from regarde.models.encoders import EncoderConfig
 from regarde.models.interface import Decoder, Encoder, Encoding, Model, State
 
 Embed = Callable[[Tensor], Tensor]
@@ -43,20 +44,20 @@ Embed = Callable[[Tensor], Tensor]
 
 @dataclass(frozen=True, eq=False)
 class CachedState(State):
-    """The words so far as each layer sees them, beside the attention so far."""
+    """The words so far as keys and values of each layer, and the attention so far."""
 
-    said: tuple[Words, ...]  # L of them
+    said: tuple[KeysAndValues, ...]  # L of them
 
 
 @dataclass(frozen=True, eq=False)
 class SourceMemory(Batched):
-    """The source as each decoder layer sees it."""
+    """The memory of each decoder layer's attention to the source."""
 
     layers: tuple[Memory, ...]  # L of them
 
 
-class Input(nn.Module):
-    """Words and their places: sqrt(D) e(word) + p(position), then dropout."""
+class PositionedEmbedding(nn.Module):
+    """sqrt(D) e(word) + p(position), then dropout."""
 
     def __init__(self, embed: Embed, where: Positions, dropout: float) -> None:
         super().__init__()
@@ -65,16 +66,16 @@ class Input(nn.Module):
         self.dropout = Dropout(dropout)
 
     def forward(self, ids: Tensor, first: int) -> Tensor:
-        """(B, T) -> (B, T, D); the first word stands at position `first`"""
+        """(B, T) -> (B, T, D); `first` is the position of the first word"""
         x = self.embed(ids)
         placed: Tensor = self.dropout(self.where.place(x * math.sqrt(x.shape[-1]), first))
         return placed
 
 
 class TransformerEncoder(Encoder):
-    """Encoder blocks, one above the other. Nothing is handed on but their top: `final` is empty."""
+    """A stack of encoder blocks. The decoder gets only the output of the last one: `final` is empty."""
 
-    def __init__(self, entry: Input, blocks: list[EncoderBlock], norm: nn.Module, size: int) -> None:
+    def __init__(self, entry: PositionedEmbedding, blocks: list[EncoderBlock], norm: nn.Module, size: int) -> None:
         super().__init__()
         self.size = size
         self.entry = entry
@@ -90,12 +91,14 @@ class TransformerEncoder(Encoder):
 
 
 class TransformerDecoder(Decoder[CachedState, SourceMemory]):
-    """Decoder blocks, one above the other, each looking at the encoder's top."""
+    """A stack of decoder blocks, each with attention to the encoder's output."""
 
-    def __init__(self, entry: Input, blocks: list[DecoderBlock], norm: nn.Module, vocabulary: Embed) -> None:
+    def __init__(
+        self, entry: PositionedEmbedding, blocks: list[DecoderBlock], norm: nn.Module, vocabulary: Embed
+    ) -> None:
         super().__init__()
         self.entry = entry
-        self.blocks = cast(Sequence[DecoderBlock], nn.ModuleList(blocks))  # a ModuleList forgets what it holds
+        self.blocks = cast(Sequence[DecoderBlock], nn.ModuleList(blocks))  # a ModuleList has no element type
         self.norm = norm
         self.vocabulary = vocabulary
 
@@ -109,38 +112,40 @@ class TransformerDecoder(Decoder[CachedState, SourceMemory]):
         nothing = encoding.states.new_zeros(B, 0, first.attention.heads, D // first.attention.heads)
         return CachedState(
             past=encoding.states.new_zeros(B, len(self.blocks), first.cross.heads, 0, S),
-            said=tuple(Words(keys=nothing, values=nothing) for _ in self.blocks),
+            said=tuple(KeysAndValues(keys=nothing, values=nothing) for _ in self.blocks),
         )
 
     def unroll(self, previous: Tensor, state: CachedState, memory: SourceMemory) -> tuple[Tensor, CachedState]:
         x, turn = self._enter(previous, state)
         said, weights = [], []
         for block, words, source, past in self._layers(state, memory):
-            advanced = block(x, words, source, past, turn)
-            x = advanced.x
-            said.append(advanced.said)
-            weights.append(advanced.weights)
+            output = block(x, words, source, past, turn)
+            x = output.x
+            said.append(output.said)
+            weights.append(output.weights)
         past = torch.cat((state.past, torch.stack(weights, dim=1)), dim=3)  # (B, L, N, t + T, S)
         return self.vocabulary(self.norm(x)), CachedState(past=past, said=tuple(said))
 
     def logits(self, previous: Tensor, state: CachedState, memory: SourceMemory) -> Tensor:
         x, turn = self._enter(previous, state)
         for block, words, source, past in self._layers(state, memory):
-            x = block.glance(x, words, source, past, turn)
+            x = block.without_weights(x, words, source, past, turn)
         return self.vocabulary(self.norm(x))
 
     def _enter(self, previous: Tensor, state: CachedState) -> tuple[Tensor, Turn]:
-        """The words at their places, (B, T) -> (B, T, D), and how the places turn them."""
+        """The input of the first block, (B, T) -> (B, T, D), and how positions turn queries and keys."""
         t = state.past.shape[3]
         return self.entry(previous, t), partial(self.entry.where.turn, first=t)
 
-    def _layers(self, state: CachedState, memory: SourceMemory) -> Iterator[tuple[DecoderBlock, Words, Memory, Tensor]]:
-        """Each block with its own words, source and past."""
+    def _layers(
+        self, state: CachedState, memory: SourceMemory
+    ) -> Iterator[tuple[DecoderBlock, KeysAndValues, Memory, Tensor]]:
+        """Each block with its words, source and past."""
         return zip(self.blocks, state.said, memory.layers, state.past.unbind(1), strict=True)
 
 
 def tied(embedding: Embedding, x: Tensor) -> Tensor:
-    """E x: how near x comes to the vector of each word.  (B, T, D) -> (B, T, V)"""
+    """E x.  (B, T, D) -> (B, T, V)"""
     return functional.linear(x, embedding.table.weight)
 
 
@@ -149,17 +154,18 @@ class TransformerConfig:
     """The Transformer; the defaults are the paper's base model."""
 
     kind: Literal["transformer"] = "transformer"
-    size: Size = 512
+    size: Size = 512  # Size of embeddings and layers.
     layers: Depth = 6
-    decoder_layers: Depth | None = None  # where they are not as many as the encoder's
-    heads: Size = 8  # of self-attention, and of attention to the source where that does not say
-    feed_forward: Size = 2048
-    norm: Norm = "post"
-    positions: PositionsName = "sinusoidal"
-    longest: Size = 1024  # tokens; of learned positions only
-    tying: Literal["none", "two-way", "three-way"] = "three-way"  # E of target and output; of the source too
+    decoder_layers: Depth | None = None  # Number of layers of the decoder, if not that of the encoder.
+    heads: Size = 8  # Number of heads of self-attention, and of attention to the source unless that sets its own.
+    feed_forward: Size = 2048  # Units of the feed-forward layers.
+    norm: Norm = "post"  # Layer normalization before or after each sub-layer.
+    positions: PositionsName = "sinusoidal"  # How positions are encoded.
+    longest: Size = 1024  # Longest sentence, in tokens; for learned positions only.
+    # Embeddings that are shared: target and output (two-way), and the source too (three-way).
+    tying: Literal["none", "two-way", "three-way"] = "three-way"
     dropout: Share = 0.1  # on the output of each sub-layer and on the sums of embeddings and positions
-    self_attention_dropout: Share = 0.0  # on weights, as attention.dropout is on the source's; the paper names none
+    self_attention_dropout: Share = 0.0  # Dropout probability of self-attention weights.
     attention: AttentionConfig = field(default_factory=MultiHeadConfig)  # to the source, in each decoder layer
     init: Literal["xavier", "torch"] = "xavier"
 
@@ -184,7 +190,7 @@ class TransformerConfig:
         D = self.size
         shape = Shape(D, self.heads, self.feed_forward, self.norm, self.dropout, self.self_attention_dropout)
         words = Embedding(target_vocabulary, D)
-        # A tied matrix belongs to the decoder's entry; others borrow it, so that it is counted and saved once.
+        # a tied matrix is a parameter of the decoder's entry only, so that it is counted and saved once
         source_words = words.forward if self.tying == "three-way" else Embedding(source_vocabulary, D)
         output = nn.Linear(D, target_vocabulary, bias=False) if self.tying == "none" else partial(tied, words)
         encoder = TransformerEncoder(
@@ -196,11 +202,11 @@ class TransformerConfig:
         initialize(model, xavier=self.init == "xavier")
         return model
 
-    def _entry(self, embed: Embed) -> Input:
-        return Input(embed, positions(self.positions, self.longest, self.size), self.dropout)
+    def _entry(self, embed: Embed) -> PositionedEmbedding:
+        return PositionedEmbedding(embed, positions(self.positions, self.longest, self.size), self.dropout)
 
     def _attention(self) -> Attention:
-        """The attention of one layer to the source; its heads are the model's unless it says otherwise."""
+        """The attention of one layer to the source; as many heads as the model unless it sets its own."""
         chosen = self.attention
         if chosen.kind == "multi-head" and chosen.heads is None:
             chosen = replace(chosen, heads=self.heads)
@@ -215,22 +221,22 @@ class SelfAttentiveConfig:
     """The Transformer's encoder alone, for models that read and do not translate; as wide as the embedding."""
 
     kind: Literal["transformer"] = "transformer"
-    layers: Depth = 2
-    heads: Size = 4
-    feed_forward: Size = 512
-    norm: Norm = "pre"
-    positions: PositionsName = "sinusoidal"
-    longest: Size = 1024  # tokens; of learned positions only
+    layers: Depth = 2  # Number of layers of the encoder.
+    heads: Size = 4  # Number of heads of self-attention.
+    feed_forward: Size = 512  # Inner size of the feed-forward layers.
+    norm: Norm = "pre"  # Where layer normalization is: after each sub-layer (post) or before it (pre).
+    positions: PositionsName = "sinusoidal"  # How positions are encoded.
+    longest: Size = 1024  # Number of learned positions.
 
-    def build(self, embedding: Embedding, shared: Shared) -> Encoder:
+    def build(self, embedding: Embedding, shape: RecurrentShape) -> Encoder:
         D = embedding.size
         if D % self.heads or D // self.heads % 2:
             given = f"model.embedding = {D}, model.encoder.heads = {self.heads}"
             raise ConfigError(f"{given}: expected an even number for each head. Change one of them.")
-        shape = Shape(D, self.heads, self.feed_forward, self.norm, shared.dropout, 0.0)
-        entry = Input(embedding, positions(self.positions, self.longest, D), 0.0)
+        blocks = Shape(D, self.heads, self.feed_forward, self.norm, shape.dropout, 0.0)
+        entry = PositionedEmbedding(embedding, positions(self.positions, self.longest, D), 0.0)
         last = nn.LayerNorm(D) if self.norm == "pre" else nn.Identity()
-        encoder = TransformerEncoder(entry, [EncoderBlock(shape) for _ in range(self.layers)], last, D)
+        encoder = TransformerEncoder(entry, [EncoderBlock(blocks) for _ in range(self.layers)], last, D)
         initialize(encoder, xavier=True)
         return encoder
 
@@ -240,10 +246,10 @@ AnyEncoderConfig = EncoderConfig | SelfAttentiveConfig
 
 @torch.no_grad()
 def initialize(model: nn.Module, *, xavier: bool) -> None:
-    """The paper is silent; this is what its authors' code does.
+    """The paper does not specify it; this is what its authors' code does.
 
-    Embeddings N(0, 1 / D), so that sqrt(D) e is of size 1 and so are the logits of a tied output. Matrices Xavier
-    uniform, those that lie fused in one each by itself, and biases 0; or else both as torch makes them.
+    Embeddings N(0, 1 / D), so that sqrt(D) e and the logits of a tied output have a variance of about 1. Matrices
+    Xavier uniform, each part of a fused matrix separately, and biases 0; without `xavier`, both are torch's.
     """
     fused = {"W_qkv", "W_kv"}
     for name, module in model.named_modules():

@@ -33,7 +33,7 @@ from regarde.native.functions import (
 
 
 @dataclass(frozen=True)
-class Asked:
+class ScoreParameters:
     """How a state becomes a query, and what a query is compared by."""
 
     W: Tensor | None = None  # (A, H); None: the state itself is the query
@@ -42,7 +42,7 @@ class Asked:
 
 
 @dataclass(frozen=True)
-class Looked:
+class AttendedSource:
     """The source: what is compared, what is brought back, where one may look."""
 
     keys: Tensor  # (B, S, A)
@@ -51,7 +51,7 @@ class Looked:
 
 
 @dataclass(frozen=True)
-class Attended:
+class AttendBeforeSteps:
     """Every step of a decoder that attends before it steps."""
 
     outputs: Tensor  # (B, T, H) s_t
@@ -61,18 +61,23 @@ class Attended:
 
 
 def before(
-    cell: Recurrence, W_context: Tensor, asked: Asked, shares: Tensor, start: Tensor, looked: Looked
-) -> Attended:
+    cell: Recurrence,
+    W_context: Tensor,
+    projection: ScoreParameters,
+    shares: Tensor,
+    start: Tensor,
+    attended: AttendedSource,
+) -> AttendBeforeSteps:
     """Attention, then the cell, at every step.  shares (B, T, G), start (B, K)"""
-    found = _Before.apply(  # type: ignore[no-untyped-call]
-        shares, start, cell.U, cell.U_gates, W_context, asked.W, asked.b, asked.v, looked.keys, looked.values,
-        looked.mask, KINDS[cell.kind],
+    found = _AttendBeforeFunction.apply(  # type: ignore[no-untyped-call]
+        shares, start, cell.U, cell.U_gates, W_context, projection.W, projection.b, projection.v,
+        attended.keys, attended.values, attended.mask, KINDS[cell.kind],
     )  # fmt: skip
-    return Attended(*found)
+    return AttendBeforeSteps(*found)
 
 
 @dataclass(frozen=True)
-class Above:
+class UpperLayer:
     """A layer above the first: its cell, and what enters it from the one below."""
 
     cell: Recurrence
@@ -82,7 +87,7 @@ class Above:
 
 
 @dataclass(frozen=True)
-class Fed:
+class AttendAfterSteps:
     """Every step of a decoder that feeds what it found into the next."""
 
     attentional: Tensor  # (B, T, H) h~_t
@@ -92,29 +97,30 @@ class Fed:
 
 def after(
     bottom: Recurrence,
-    above: Sequence[Above],
+    above: Sequence[UpperLayer],
     residual_from: int,
     W_feed: Tensor,
     W_combine: Tensor,
-    asked: Asked,
+    projection: ScoreParameters,
     shares: Tensor,
     starts: Tensor,
     feed: Tensor,
-    looked: Looked,
-) -> Fed:
+    attended: AttendedSource,
+) -> AttendAfterSteps:
     """The stack, then attention, at every step.  shares (B, T, G) of the first layer, starts (B, L, K), feed (B, H)"""
     cells = [bottom, *(layer.cell for layer in above)]
     noise = [layer.noise for layer in above]
-    found = _After.apply(  # type: ignore[no-untyped-call]
-        shares, starts, feed, W_feed, W_combine, asked.W, asked.b, asked.v, looked.keys, looked.values, looked.mask,
+    found = _AttendAfterFunction.apply(  # type: ignore[no-untyped-call]
+        shares, starts, feed, W_feed, W_combine, projection.W, projection.b, projection.v,
+        attended.keys, attended.values, attended.mask,
         KINDS[bottom.kind], residual_from, noise,
         *(cell.U for cell in cells), *(cell.U_gates for cell in cells),
         *(layer.W for layer in above), *(layer.b for layer in above),
     )  # fmt: skip
-    return Fed(*found)
+    return AttendAfterSteps(*found)
 
 
-class _Before(torch.autograd.Function):
+class _AttendBeforeFunction(torch.autograd.Function):
     @staticmethod
     def forward(
         ctx: Any, shares: Tensor, start: Tensor, U: Tensor, U_gates: Tensor | None, W_context: Tensor,
@@ -130,7 +136,7 @@ class _Before(torch.autograd.Function):
         carry, reset = _own(kind, outputs)
         queries = None if W_query is None else new(B, T, A)
         seen = bytes_of(mask)
-        arguments = library.Before(
+        arguments = library.AttendBeforeArguments(
             B=B, T=T, S=S, H=H, A=A, C=C, kind=kind, threads=torch.get_num_threads(), mask=pointer(seen),
             U_gates=pointer(U_gates), U=pointer(U), W_context=pointer(W_context), W_query=pointer(W_query),
             b_query=pointer(b_query), v=pointer(v), keys=pointer(keys), values=pointer(values), shares=pointer(shares),
@@ -162,7 +168,7 @@ class _Before(torch.autograd.Function):
         d_gates, d_queries, d_scores = torch.empty_like(gates), new(B, T, A), new(B, T, S)
         d_all_contexts = torch.empty_like(contexts)
         d_keys, d_v = (None, None) if v is None else (torch.zeros_like(keys), v.new_zeros(threads, A))
-        arguments = library.Before(
+        arguments = library.AttendBeforeArguments(
             B=B, T=T, S=S, H=H, A=A, C=C, kind=ctx.kind, threads=threads, mask=pointer(seen),
             U_gates=pointer(U_gates), U=pointer(U), W_context=pointer(W_context), W_query=pointer(W_query),
             v=pointer(v), keys=pointer(keys), values=pointer(values), start=pointer(state),
@@ -185,7 +191,7 @@ class _Before(torch.autograd.Function):
         )  # fmt: skip
 
 
-class _After(torch.autograd.Function):
+class _AttendAfterFunction(torch.autograd.Function):
     @staticmethod
     def forward(
         ctx: Any, shares: Tensor, starts: Tensor, feed: Tensor, W_feed: Tensor, W_combine: Tensor,
@@ -208,7 +214,7 @@ class _After(torch.autograd.Function):
         top, attentional, contexts, weights = new(B, T, H), new(B, T, H), new(B, T, C), new(B, T, S)
         queries = None if W_query is None else new(B, T, A)
         seen = bytes_of(mask)
-        arguments = library.After(
+        arguments = library.AttendAfterArguments(
             B=B, T=T, S=S, H=H, A=A, C=C, L=L, kind=kind, residual_from=residual_from, threads=torch.get_num_threads(),
             mask=pointer(seen), W_feed=pointer(W_feed), W_query=pointer(W_query), b_query=pointer(b_query),
             v=pointer(v), W_combine=pointer(W_combine), keys=pointer(keys), values=pointer(values),
@@ -252,7 +258,7 @@ class _After(torch.autograd.Function):
         d_feed, d_combined = torch.zeros_like(feed), new(B, T, H)
         d_queries, d_scores, d_contexts = new(B, T, A), new(B, T, S), torch.empty_like(contexts)
         d_keys, d_v = (None, None) if v is None else (torch.zeros_like(keys), v.new_zeros(threads, A))
-        arguments = library.After(
+        arguments = library.AttendAfterArguments(
             B=B, T=T, S=S, H=H, A=A, C=C, L=L, kind=ctx.kind, residual_from=ctx.residual_from, threads=threads,
             mask=pointer(seen), W_feed=pointer(W_feed), W_query=pointer(W_query), v=pointer(v),
             W_combine=pointer(W_combine), keys=pointer(keys), values=pointer(values), feed=pointer(feed),

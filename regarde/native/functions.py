@@ -44,26 +44,26 @@ def recurrent(
     cell: Recurrence, shares: Tensor, mask: Tensor | None, start: Tensor, *, backwards: bool
 ) -> tuple[Tensor, Tensor]:
     """A cell over whole sentences.  (B, T, G), (B, T), (B, K) -> outputs (B, T, H), the last states (B, K)"""
-    outputs, final = _Recurrent.apply(shares, start, cell.U, cell.U_gates, mask, KINDS[cell.kind], backwards)  # type: ignore[no-untyped-call]
+    outputs, final = _RecurrentFunction.apply(shares, start, cell.U, cell.U_gates, mask, KINDS[cell.kind], backwards)  # type: ignore[no-untyped-call]
     return outputs, final
 
 
 def additive_scores(queries: Tensor, keys: Tensor, v: Tensor) -> Tensor:
     """v . tanh(q + k) for each query and key.  (B, T, A), (B, S, A), (A,) -> (B, T, S)"""
-    scores: Tensor = _Additive.apply(queries, keys, v)  # type: ignore[no-untyped-call]
+    scores: Tensor = _AdditiveFunction.apply(queries, keys, v)  # type: ignore[no-untyped-call]
     return scores
 
 
 def cross_entropy(logits: Tensor, targets: Tensor, *, ignored: int, smoothing: float, scale: float) -> Tensor:
     """The sum of the losses times `scale`. The logits are used up: their memory is their gradient's afterwards."""
     assert not (logits.is_leaf and logits.requires_grad), "somebody's parameters would be overwritten"
-    loss: Tensor = _CrossEntropy.apply(logits, targets, ignored, smoothing, scale)  # type: ignore[no-untyped-call]
+    loss: Tensor = _CrossEntropyFunction.apply(logits, targets, ignored, smoothing, scale)  # type: ignore[no-untyped-call]
     return loss
 
 
 def dropout(x: Tensor, probability: float) -> Tensor:
     """Zeros where a coin says so, the rest scaled; the coins come from one draw of torch's generator."""
-    dropped: Tensor = _Dropout.apply(x, probability, int(torch.randint(2**62, ())))  # type: ignore[no-untyped-call]
+    dropped: Tensor = _DropoutFunction.apply(x, probability, int(torch.randint(2**62, ())))  # type: ignore[no-untyped-call]
     return dropped
 
 
@@ -105,7 +105,7 @@ def parts(d_final: Tensor | None, like: Tensor, carry: Tensor | None) -> tuple[T
     return shown.clone(memory_format=torch.contiguous_format), carried.clone(memory_format=torch.contiguous_format)
 
 
-class _Recurrent(torch.autograd.Function):
+class _RecurrentFunction(torch.autograd.Function):
     @staticmethod
     def forward(
         ctx: Any,
@@ -125,7 +125,7 @@ class _Recurrent(torch.autograd.Function):
         carry = shares.new_empty(B, T, H) if kind == KINDS["lstm"] else None
         reset = shares.new_empty(B, T, H) if kind == KINDS["gru"] else None
         seen = bytes_of(mask)
-        arguments = library.Recurrent(
+        arguments = library.RecurrentArguments(
             B, T, H, kind, backwards, torch.get_num_threads(), pointer(seen), pointer(U_gates), pointer(U),
             pointer(shares), pointer(state), pointer(carried), pointer(outputs), pointer(carry), pointer(gates),
             pointer(reset),
@@ -147,7 +147,7 @@ class _Recurrent(torch.autograd.Function):
         d_outputs = torch.zeros_like(outputs) if d_outputs is None else d_outputs.contiguous()
         d_state, d_carry = parts(d_final, outputs[:, 0], carry)
         d_gates = torch.empty_like(gates)
-        arguments = library.Recurrent(
+        arguments = library.RecurrentArguments(
             B, T, H, ctx.kind, ctx.backwards, torch.get_num_threads(), pointer(seen), pointer(U_gates), pointer(U),
             None, pointer(state), pointer(carried), pointer(outputs), pointer(carry), pointer(gates), pointer(reset),
             pointer(d_outputs), pointer(d_state), pointer(d_carry), pointer(d_gates),
@@ -157,13 +157,13 @@ class _Recurrent(torch.autograd.Function):
         return d_gates, torch.cat((d_state, d_carry), dim=-1), d_U, d_U_gates, None, None, None
 
 
-class _Additive(torch.autograd.Function):
+class _AdditiveFunction(torch.autograd.Function):
     @staticmethod
     def forward(ctx: Any, queries: Tensor, keys: Tensor, v: Tensor) -> Tensor:
         queries, keys, v = queries.contiguous(), keys.contiguous(), v.contiguous()
         (B, T, A), S = queries.shape, keys.shape[1]
         scores = queries.new_empty(B, T, S)
-        arguments = library.Additive(
+        arguments = library.AdditiveArguments(
             B, T, S, A, torch.get_num_threads(), pointer(queries), pointer(keys), pointer(v), pointer(scores)
         )
         library.call("additive_forward", arguments, double=queries.dtype == torch.float64)
@@ -177,7 +177,7 @@ class _Additive(torch.autograd.Function):
         d_scores = given[0].contiguous()
         (B, T, A), S, threads = queries.shape, keys.shape[1], torch.get_num_threads()
         d_queries, d_keys, d_v = torch.zeros_like(queries), torch.zeros_like(keys), v.new_zeros(threads, A)
-        arguments = library.Additive(
+        arguments = library.AdditiveArguments(
             B, T, S, A, threads, pointer(queries), pointer(keys), pointer(v), None, pointer(d_scores),
             pointer(d_queries), pointer(d_keys), pointer(d_v),
         )  # fmt: skip
@@ -185,13 +185,13 @@ class _Additive(torch.autograd.Function):
         return d_queries, d_keys, d_v.sum(dim=0)
 
 
-class _CrossEntropy(torch.autograd.Function):
+class _CrossEntropyFunction(torch.autograd.Function):
     @staticmethod
     def forward(ctx: Any, logits: Tensor, targets: Tensor, ignored: int, smoothing: float, scale: float) -> Tensor:
         logits, targets = logits.contiguous(), targets.contiguous()
         rows, V = logits.shape
         losses = torch.empty(rows, dtype=torch.float64)
-        arguments = library.CrossEntropy(
+        arguments = library.CrossEntropyArguments(
             rows, V, ignored, torch.get_num_threads(), smoothing, scale, pointer(logits), pointer(targets),
             pointer(losses),
         )  # fmt: skip
@@ -208,7 +208,7 @@ class _CrossEntropy(torch.autograd.Function):
         return gradient, None, None, None, None
 
 
-class _Dropout(torch.autograd.Function):
+class _DropoutFunction(torch.autograd.Function):
     @staticmethod
     def forward(ctx: Any, x: Tensor, probability: float, seed: int) -> Tensor:
         ctx.probability, ctx.seed = probability, seed
@@ -223,6 +223,6 @@ class _Dropout(torch.autograd.Function):
 def _dropped(x: Tensor, probability: float, seed: int) -> Tensor:
     x = x.contiguous()
     y = torch.empty_like(x)
-    arguments = library.Dropout(x.numel(), seed, torch.get_num_threads(), probability, pointer(x), pointer(y))
+    arguments = library.DropoutArguments(x.numel(), seed, torch.get_num_threads(), probability, pointer(x), pointer(y))
     library.call("dropout", arguments, double=x.dtype == torch.float64)
     return y

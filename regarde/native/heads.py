@@ -34,11 +34,11 @@ def attend(bases: Sequence[Tensor], mask: Tensor | None, *, causal: bool = False
     `causal`: the last query sees everything, each one before it a token less. `scale` is 1 / sqrt(C) unless given.
     """
     chosen = bases[0].shape[-1] ** -0.5 if scale is None else scale
-    found: Tensor = _Heads.apply(bytes_of(mask), causal, chosen, *bases)  # type: ignore[no-untyped-call]
+    found: Tensor = _HeadsFunction.apply(bytes_of(mask), causal, chosen, *bases)  # type: ignore[no-untyped-call]
     return found.flatten(2)
 
 
-class _Heads(torch.autograd.Function):
+class _HeadsFunction(torch.autograd.Function):
     @staticmethod
     def forward(ctx: Any, mask: Tensor | None, causal: bool, scale: float, *bases: Tensor) -> Tensor:
         bases = tuple(base if base.stride(-1) == 1 else base.contiguous() for base in bases)
@@ -69,12 +69,12 @@ def _arguments(
     contexts: Tensor,
     d_contexts: Tensor | None = None,
     gradients: Sequence[Tensor] = (),
-) -> library.Heads:
+) -> library.HeadsArguments:
     seen = _each(bases)
     written = _each(gradients) if gradients else []
     (B, T, N, C), S = contexts.shape, seen[1].shape[1]
     apart = (_apart(tensor) for tensor in (*seen, contexts, *(written or seen)))
-    return library.Heads(
+    return library.HeadsArguments(
         B, T, S, N, C, causal, torch.get_num_threads(), *apart, scale, pointer(mask),
         *(tensor.data_ptr() for tensor in seen), pointer(contexts), pointer(d_contexts),
         *(tensor.data_ptr() for tensor in written),

@@ -1,4 +1,4 @@
-"""The kernels of source/, called by name. What each is given is said in source/arguments.h, field by field as here.
+"""The kernels of source/, called by name. Their arguments are those of source/arguments.h.
 
 The library is built when the package is installed, and holds a hash of its sources: one that was built from other
 sources than those in source/ is not used. `REGARDE_NATIVE=0` leaves it out, `REGARDE_SIMD=portable` chooses
@@ -9,14 +9,15 @@ from __future__ import annotations
 
 import ctypes
 import functools
+import hashlib
 import os
 import warnings
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
+from typing import Any
 
 from regarde.errors import RegardeWarning
-from regarde.native.sources import fingerprint
 
 _HERE = Path(__file__).parent
 _off = os.environ.get("REGARDE_NATIVE") == "0"
@@ -34,7 +35,7 @@ def fields(*, sizes: str, reals: str = "", pointers: str) -> list[tuple[str, typ
     ]
 
 
-class Recurrent(ctypes.Structure):
+class RecurrentArguments(ctypes.Structure):
     """One cell over a whole sentence."""
 
     _fields_ = fields(
@@ -43,13 +44,13 @@ class Recurrent(ctypes.Structure):
     )
 
 
-class Additive(ctypes.Structure):
+class AdditiveArguments(ctypes.Structure):
     """The additive score of all queries against all keys."""
 
     _fields_ = fields(sizes="B T S A threads", pointers="queries keys v scores d_scores d_queries d_keys d_v")
 
 
-class Before(ctypes.Structure):
+class AttendBeforeArguments(ctypes.Structure):
     """A decoder that attends before each step."""
 
     _fields_ = fields(
@@ -60,7 +61,7 @@ class Before(ctypes.Structure):
     )
 
 
-class After(ctypes.Structure):
+class AttendAfterArguments(ctypes.Structure):
     """A decoder that attends after each step and feeds what it found into the next."""
 
     _fields_ = fields(
@@ -71,7 +72,7 @@ class After(ctypes.Structure):
     )
 
 
-class Heads(ctypes.Structure):
+class HeadsArguments(ctypes.Structure):
     """Attention in several heads."""
 
     _fields_ = fields(
@@ -82,20 +83,20 @@ class Heads(ctypes.Structure):
     )
 
 
-class CrossEntropy(ctypes.Structure):
+class CrossEntropyArguments(ctypes.Structure):
     """Softmax cross-entropy in place."""
 
     _fields_ = fields(sizes="rows V ignored threads", reals="smoothing scale", pointers="logits targets losses")
 
 
-class Dropout(ctypes.Structure):
+class DropoutArguments(ctypes.Structure):
     """Zeros drawn from a seed."""
 
     _fields_ = fields(sizes="count seed threads", reals="probability", pointers="x y")
 
 
-class Request(ctypes.Structure):
-    """What the engine is asked: one or many sentences, and how to search."""
+class EngineRequest(ctypes.Structure):
+    """One or many sentences to decode, and how to search."""
 
     _fields_ = fields(
         sizes="count kind size n_best min_length max_extra allow_unknown top_k rows threads watched pins",
@@ -105,20 +106,37 @@ class Request(ctypes.Structure):
     )
 
 
-ARGUMENTS = (Recurrent, Additive, Before, After, Heads, CrossEntropy, Dropout, Request)
+ARGUMENTS = (
+    *(RecurrentArguments, AdditiveArguments, AttendBeforeArguments, AttendAfterArguments),
+    *(HeadsArguments, CrossEntropyArguments, DropoutArguments, EngineRequest),
+)  # in the order of source/arguments.h
+
+
+def fingerprint(folder: Path) -> str:
+    """A hash of the names and the bytes of all C++ files in a folder and below; empty where there are none."""
+    files = {path.relative_to(folder).as_posix(): path for path in folder.rglob("*") if path.suffix in (".h", ".cpp")}
+    whole = hashlib.sha256()
+    for name, path in sorted(files.items()):
+        content = path.read_bytes()
+        whole.update(f"{name} {len(content)}\n".encode())
+        whole.update(content)
+    return whole.hexdigest() if files else ""
 
 
 @functools.cache
 def _library() -> ctypes.CDLL | None:
     """None where it was not built, or was built from other sources than these."""
-    wanted = fingerprint(_HERE / "source") if _files() else ""  # empty too where a package was made without them
+    expected = fingerprint(_HERE / "source") if _files() else ""  # also empty if the package has no sources
     for path in _files():
         try:
             library = ctypes.CDLL(str(path))
             library.size_of.argtypes, library.size_of.restype = [ctypes.c_int64], ctypes.c_int64
             library.built_from.restype = ctypes.c_char_p
             same = all(library.size_of(i) == ctypes.sizeof(kind) for i, kind in enumerate(ARGUMENTS))
-            if same and wanted in ("", library.built_from().decode().partition("-")[0]):  # how it was compiled follows
+            if same and expected in (
+                "",
+                library.built_from().decode().partition("-")[0],
+            ):  # how it was compiled follows
                 return library
         except (OSError, AttributeError):
             continue
@@ -140,7 +158,7 @@ def stale() -> bool:
 
 
 def available() -> bool:
-    """Are there kernels, and are they wanted? A stale library is warned of, once."""
+    """Is there a library, and is it switched on? A stale one is warned of, once."""
     if not _off and stale():
         _warn_of_stale()
     return not _off and built()
@@ -165,7 +183,7 @@ def _warn_of_stale() -> None:
 def loaded() -> ctypes.CDLL:
     """The library itself, where there is one."""
     library = _library()
-    assert library is not None, "asked of a library that is not there"
+    assert library is not None, "there is no library"
     return library
 
 
@@ -183,9 +201,7 @@ def simd() -> str:
 
 def table(name: str) -> int:
     """Where the functions of an instruction set are listed (source/table.h)."""
-    function = loaded().kernel_table
-    function.restype = ctypes.c_void_p
-    return int(function(int(name == "avx2")))
+    return int(function("kernel_table", ctypes.c_void_p)(int(name == "avx2")))
 
 
 def agree(one: int, other: int) -> bool:
@@ -195,7 +211,8 @@ def agree(one: int, other: int) -> bool:
 
 def call(name: str, arguments: ctypes.Structure, *, double: bool = False) -> None:
     """Run a kernel; in double precision on the portable path, in single precision on the best there is."""
-    if _function(f"{name}_portable_f64" if double else f"{name}_{simd()}_f32")(ctypes.byref(arguments)):
+    kernel = function(f"{name}_portable_f64" if double else f"{name}_{simd()}_f32", ctypes.c_int)
+    if kernel(ctypes.byref(arguments)):
         raise MemoryError(f"{name}: no memory for packed weights")
 
 
@@ -217,8 +234,13 @@ def switched_off() -> Iterator[None]:
         _off = before
 
 
+def function(name: str, result: Any = None) -> Any:
+    """A function of the library, which returns a `result` of ctypes."""
+    return _function(loaded(), name, result)
+
+
 @functools.cache
-def _function(name: str) -> ctypes._NamedFuncPointer:
-    function = loaded()[name]
-    function.restype = ctypes.c_int
-    return function
+def _function(library: ctypes.CDLL, name: str, result: Any) -> Any:
+    found = library[name]
+    found.restype = result
+    return found

@@ -1,7 +1,8 @@
-"""The settings of a model without torch: kinds, bounds and defaults as regarde.models states them, for both engines.
+"""The settings of regarde.models, with bounds and defaults, and the formulas of regarde.attention, without torch.
 
-The classes of `ModelConfig` import torch, which a translator need not have. settings.json is written from them
-(`described`), and a test holds it to them. `parse` reads a model's table by it, as regarde.config reads any other.
+Those classes import torch, which is not needed to translate. settings.json is generated from them (`described`) by
+`UPDATE_DOCS=1 pytest tests/native/test_settings.py`; without UPDATE_DOCS the same test compares them. `parse` reads a
+model's table with it, as regarde.config reads any other.
 
     "int" "float" "bool" "str"    plain values
     {"int": [low, high]}          within bounds
@@ -29,15 +30,26 @@ _PLAIN: dict[str, type] = {"int": int, "float": float, "bool": bool, "str": str}
 
 def parse(table: Table) -> Any:
     """The settings of [model], each within its bounds; one that is not given has its default."""
-    return config.parse(_stated(), {"model": table}).model
+    return config.parse(_parsed(), {"model": table}).model
 
 
 def offset(model: Any) -> int:
-    """Row t of the attention explains token t - offset: 1 where a Luong model is read by its paper's footnote 14.
+    """Row t of the attention explains token t - offset: 1 for a Luong model with footnote 14 of its paper.
 
     The footnote is about content scores; a location score reads no source states.
     """
     return int(model.kind == "luong" and model.footnote_14 and model.attention.score.kind != "location")
+
+
+def formulas(flat: Mapping[str, str]) -> dict[str, str]:
+    """The formulas of a model's score, weights and mechanism, by its flattened settings; none for unknown kinds."""
+    listed, attention = _json()["formulas"], "model.attention"
+    found = {
+        "score": listed["scores"].get(flat.get(f"{attention}.score.kind"), ""),
+        "weights": listed["normalizers"].get(flat.get(f"{attention}.normalizer"), ""),
+        **listed["mechanisms"].get(flat.get(f"{attention}.kind"), {}),
+    }
+    return {name: formula for name, formula in found.items() if formula}
 
 
 def flattened(tables: Mapping[str, Any]) -> dict[str, str]:
@@ -83,9 +95,14 @@ def _described(hint: Any) -> Any:
 
 
 @functools.cache
-def _stated() -> Any:
-    tables = json.loads(PATH.read_text(encoding="utf-8"))
-    return dataclasses.make_dataclass("Stated", [("model", _type(tables.pop("ModelConfig"), tables, {}))])
+def _json() -> Any:
+    return json.loads(PATH.read_text(encoding="utf-8"))
+
+
+@functools.cache
+def _parsed() -> Any:
+    tables = _json()["settings"]
+    return dataclasses.make_dataclass("ModelTable", [("model", _type(tables["ModelConfig"], tables, {}))])
 
 
 def _type(given: Any, tables: Mapping[str, Table], made: dict[str, Any]) -> Any:

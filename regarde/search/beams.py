@@ -16,10 +16,10 @@ from regarde.data.batch import Batched
 from regarde.errors import ConfigError
 from regarde.models.interface import Encoding, Model
 from regarde.search.hypothesis import Hypothesis
-from regarde.search.ranking import coverage_penalty, length_penalty, log_probabilities
+from regarde.search.ranking import beam_score, length_penalty, log_probabilities
+from regarde.search.recording import OpenHypothesis, StepObserver
 from regarde.search.settings import NO_PREFIX, Beam, Prefix
 from regarde.search.trace import Continuation, Fate
-from regarde.search.watch import Open, Watching
 from regarde.text.tokenizers import BOS, EOS, PAD
 
 DEAD = float("-inf")
@@ -35,7 +35,7 @@ class Beams(Batched):
 
 
 @dataclass(frozen=True)
-class Candidate:
+class Expansion:
     """A row, and the word that might follow it."""
 
     row: int
@@ -47,12 +47,17 @@ class BeamSearch:
     """One search by its settings."""
 
     def __init__(self, settings: Beam) -> None:
+        self.settings = settings
         self.size, self.n_best, self.rules = settings.size, settings.n_best, settings.rules
         self.alpha, self.beta, self.prune = settings.alpha, settings.beta, settings.prune
 
     @torch.no_grad()
     def __call__(
-        self, model: Model, encoding: Encoding, prefixes: Sequence[Prefix] | None = None, watch: Watching | None = None
+        self,
+        model: Model,
+        encoding: Encoding,
+        prefixes: Sequence[Prefix] | None = None,
+        observer: StepObserver | None = None,
     ) -> list[list[Hypothesis]]:
         """The hypotheses of each sentence, none where its numbers overflow; only one sentence alone is watched."""
         decoder = model.decoder
@@ -68,14 +73,14 @@ class BeamSearch:
         numbers = list(range(len(lengths)))  # the sentences still searched, K rows each
         found: list[list[Hypothesis]] = [[] for _ in numbers]
         previous = beams.words.new_full((len(beams.words),), BOS)
-        open_rows = [Open(None, BOS, 0.0)]
+        open_rows = [OpenHypothesis(None, BOS, 0.0)]
         step = 0
         while numbers:
             logits, state = decoder.step(previous, state, memory)
             own = [openings[number] for number in numbers for _ in range(self.size)]
             scores = log_probabilities(self.rules, logits, step, own)  # (n * K, V)
             step += 1
-            going: list[Candidate] = []
+            going: list[Expansion] = []
             staying = []
             lost = scores.view(len(numbers), -1).amax(dim=-1).isnan().tolist()
             for place, number in enumerate(numbers):
@@ -96,14 +101,14 @@ class BeamSearch:
                     open_ = [c for c in open_ if c.score / penalty >= least]
                 on = len(found[number]) < self.size and step < limits[number] and bool(open_)
                 cut = not on and len(found[number]) < self.n_best
-                if watch:
+                if observer:
                     fates = _fates(ranked, ended, open_ if on or cut else [], "kept" if on else "cut")
-                    watch.step(open_rows, scores, state.past, self._continuations(fates, scores))
-                    open_rows = [Open(c.row, c.word, c.score) for c in open_]
+                    observer.step(open_rows, scores, state.past, self._continuations(fates, scores))
+                    open_rows = [OpenHypothesis(c.row, c.word, c.score) for c in open_]
                 if on:
                     staying.append(number)
                     # a small vocabulary may leave fewer than K open beams: the rest hold nothing
-                    going += open_ + [Candidate(open_[0].row, PAD, DEAD)] * (self.size - len(open_))
+                    going += open_ + [Expansion(open_[0].row, PAD, DEAD)] * (self.size - len(open_))
                 elif cut:  # what the limit cut short fills the places that are left
                     found[number] += [self._hypothesis(c, beams, scores, state.past, width) for c in open_]
                     least = self._nearest(found[number])
@@ -130,7 +135,7 @@ class BeamSearch:
             scores=scores,
         )
 
-    def _rank(self, scores: Tensor, so_far: Tensor, place: int) -> list[Candidate]:
+    def _rank(self, scores: Tensor, so_far: Tensor, place: int) -> list[Expansion]:
         """The 2K best continuations of one sentence, best first."""
         rows = slice(place * self.size, (place + 1) * self.size)
         of_words = scores[rows]  # (K, V)
@@ -141,14 +146,14 @@ class BeamSearch:
         best, at = total.topk(min(2 * self.size, len(total)))
         V = scores.shape[1]
         pairs = zip(best.tolist(), at.tolist(), strict=True)
-        return [Candidate(rows.start + i // V, i % V, score) for score, i in pairs if score > DEAD]
+        return [Expansion(rows.start + i // V, i % V, score) for score, i in pairs if score > DEAD]
 
     def _nearest(self, found: list[Hypothesis]) -> float:
         """The score below which a hypothesis is given up."""
         best = max((hypothesis.score for hypothesis in found if hypothesis.finished), default=DEAD)
         return best - self.prune if self.prune else DEAD
 
-    def _extend(self, beams: Beams, scores: Tensor, rows: Tensor, words: Tensor, chosen: list[Candidate]) -> Beams:
+    def _extend(self, beams: Beams, scores: Tensor, rows: Tensor, words: Tensor, chosen: list[Expansion]) -> Beams:
         kept = beams.select(rows)
         added = scores[rows, words]
         return Beams(
@@ -157,10 +162,10 @@ class BeamSearch:
             scores=torch.tensor([c.score for c in chosen], device=scores.device),
         )
 
-    def _continuations(self, fates: list[tuple[Candidate, Fate]], scores: Tensor) -> list[Continuation]:
+    def _continuations(self, fates: list[tuple[Expansion, Fate]], scores: Tensor) -> list[Continuation]:
         return [Continuation(c.row, c.word, float(scores[c.row, c.word]), c.score, fate) for c, fate in fates]
 
-    def _hypothesis(self, candidate: Candidate, beams: Beams, scores: Tensor, past: Tensor, width: int) -> Hypothesis:
+    def _hypothesis(self, candidate: Expansion, beams: Beams, scores: Tensor, past: Tensor, width: int) -> Hypothesis:
         row, word = candidate.row, candidate.word
         ids = (*beams.words[row].tolist(), word)
         token_scores = [*beams.token_scores[row].tolist(), float(scores[row, word])]
@@ -168,14 +173,14 @@ class BeamSearch:
         return Hypothesis(
             ids=ids,
             token_scores=np.asarray(token_scores, dtype=np.float32),
-            score=candidate.score / length_penalty(len(ids), self.alpha) + coverage_penalty(heads, self.beta),
+            score=beam_score(self.settings, candidate.score, len(ids), heads),
             heads=heads,
             finished=word == EOS,
         )
 
 
 def _fates(
-    ranked: list[Candidate], ended: list[Candidate], open_: list[Candidate], of_open: Fate
-) -> list[tuple[Candidate, Fate]]:
+    ranked: list[Expansion], ended: list[Expansion], open_: list[Expansion], of_open: Fate
+) -> list[tuple[Expansion, Fate]]:
     """What becomes of each continuation."""
     return [(c, "finished" if c in ended else of_open if c in open_ else "pruned") for c in ranked]

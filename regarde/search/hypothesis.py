@@ -10,6 +10,8 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
+from regarde.errors import counted
+
 
 @dataclass(frozen=True, eq=False)
 class Hypothesis:
@@ -20,6 +22,9 @@ class Hypothesis:
     score: float  # what the search ranked by; higher is better
     heads: NDArray[np.float32]  # (L, N, T, S)
     finished: bool  # False where the length limit cut it short
+
+    def __repr__(self) -> str:
+        return f"<Hypothesis {counted(len(self.ids), 'token')}, score {self.score:.4f}>"
 
     @property
     def log_probability(self) -> float:

@@ -1,4 +1,4 @@
-"""Interventions in torch: hooks change what attentions compute, so that a search that nobody disturbs pays nothing.
+"""Interventions in torch: hooks change what attentions compute, so a search without interventions costs nothing.
 
 Axes: B rows, N heads, S source, D state size, t steps so far.
 """
@@ -15,7 +15,7 @@ from torch.utils.hooks import RemovableHandle
 
 from regarde.attention.interface import Attention, Memory
 from regarde.models.interface import Decoder
-from regarde.search.interventions import Changes, Intervention
+from regarde.search.interventions import AttentionChanges, Intervention
 
 
 class Intervening:
@@ -23,10 +23,10 @@ class Intervening:
 
     def __init__(self, decoder: Decoder[Any, Any], interventions: Sequence[Intervention], S: int) -> None:
         self._attentions = decoder.attentions() if interventions else []
-        self._changes: Changes | None = None
+        self._changes: AttentionChanges | None = None
         if interventions:
             heads = self._attentions[0].heads if self._attentions else 0
-            self._changes = Changes.of(interventions, len(self._attentions), heads, S)
+            self._changes = AttentionChanges.of(interventions, len(self._attentions), heads, S)
         self._hooks: list[RemovableHandle] = []
 
     def __enter__(self) -> Intervening:
@@ -34,7 +34,7 @@ class Intervening:
             return self
         for layer, attention in enumerate(self._attentions):
             masked = torch.from_numpy(self._changes.masked[layer]).bool()
-            # whoever watches sees the energies as the model has them, and contexts as they are brought back
+            # a recorder gets the energies of the model, and the changed contexts
             self._hooks.append(attention.score.register_forward_hook(_masking(masked)))
             self._hooks.append(attention.register_forward_hook(_pinning(self._changes, layer), prepend=True))
         return self
@@ -52,7 +52,7 @@ def _masking(masked: Tensor) -> Callable[..., Tensor]:
     return change
 
 
-def _pinning(changes: Changes, layer: int) -> Callable[..., tuple[Tensor, Tensor] | None]:
+def _pinning(changes: AttentionChanges, layer: int) -> Callable[..., tuple[Tensor, Tensor] | None]:
     def change(attention: Attention, given: Any, answer: tuple[Tensor, Tensor]) -> tuple[Tensor, Tensor] | None:
         memory: Memory = given[1]
         step, weights = given[2].shape[2], answer[1].clone()  # past (B, N, t, S), weights (B, N, 1, S)
@@ -62,7 +62,7 @@ def _pinning(changes: Changes, layer: int) -> Callable[..., tuple[Tensor, Tensor
             for row in changes.pins(step, layer, head):
                 weights[:, head, 0] = _pinned(weights[:, head, 0], torch.from_numpy(row).to(weights), open_)
                 touched = True
-        return (attention.bring(weights, memory), weights) if touched else None
+        return (attention.average(weights, memory), weights) if touched else None
 
     return change
 

@@ -1,4 +1,4 @@
-"""What if attention looked elsewhere? Changes to it during a search, for who wants to see what is said then.
+"""Changes of attention during a search.
 
 Axes: L attention layers, N heads, S source tokens (EOS included), P pins.
 
@@ -59,7 +59,7 @@ Intervention = Mask | Pin
 
 
 @dataclass(frozen=True, eq=False)
-class Changes:
+class AttentionChanges:
     """Interventions as an engine reads them."""
 
     masked: NDArray[np.uint8]  # (L, N, S)
@@ -67,7 +67,7 @@ class Changes:
     pinned: NDArray[np.float32]  # (P, S) NaN where a weight is a share of what is left
 
     @classmethod
-    def of(cls, interventions: Sequence[Intervention], layers: int, heads: int, S: int) -> Changes:
+    def of(cls, interventions: Sequence[Intervention], layers: int, heads: int, S: int) -> AttentionChanges:
         """For a model of L layers and N heads and a source of S tokens, or an error that says what cannot be."""
         if not layers:
             raise UsageError("This model has no attention of its own to mask or to pin. Use one that has.")

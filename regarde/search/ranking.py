@@ -6,13 +6,16 @@ Axes: B rows, V vocabulary, L attention layers, N heads, T target steps, S sourc
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import TYPE_CHECKING
 
 import numpy as np
 from numpy.typing import NDArray
-from torch import Tensor
 
-from regarde.search.settings import Prefix, Rules
+from regarde.search.settings import Beam, Prefix, Rules
 from regarde.text.tokenizers import BOS, EOS, PAD, UNK
+
+if TYPE_CHECKING:
+    from torch import Tensor
 
 LEAST_COVERED = 1e-6  # hard attention may skip a word entirely, and log 0 would outweigh everything
 
@@ -44,6 +47,11 @@ def _begun(scores: Tensor, prefixes: Sequence[Prefix], step: int) -> Tensor:
         elif prefix.ids and step == len(prefix.ids):
             scores[row, prefix.barred.tolist()] = -np.inf
     return scores
+
+
+def beam_score(beam: Beam, log_probability: float, length: int, heads: NDArray[np.float32]) -> float:
+    """Wu et al. 2016, equation 14: what a beam search ranks by."""
+    return log_probability / length_penalty(length, beam.alpha) + coverage_penalty(heads, beam.beta)
 
 
 def length_penalty(length: int, alpha: float) -> float:

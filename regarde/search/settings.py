@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Annotated, ClassVar, Literal
 import numpy as np
 from numpy.typing import NDArray
 
+from regarde import config
 from regarde.config import Bound, Checked, Seed, Share, Size
 from regarde.errors import ConfigError, UsageError
 from regarde.search.hypothesis import Hypothesis
@@ -19,7 +20,7 @@ from regarde.text.tokenizers import CONTROLS
 
 if TYPE_CHECKING:
     from regarde.models.interface import Encoding, Model
-    from regarde.search.watch import Watching
+    from regarde.search.recording import StepObserver
 
 
 @dataclass(frozen=True, eq=False)
@@ -47,10 +48,11 @@ class Rules(Checked):
     least min_length words before EOS. Where nothing but EOS is left to say, it ends earlier.
     """
 
-    min_length: Annotated[int, Bound(0, 10**6)] = 0
+    min_length: Annotated[int, Bound(0, 10**6)] = 0  # Smallest number of tokens in a translation.
+    # A translation has at most max_ratio * S + max_extra tokens for S source tokens.
     max_ratio: Annotated[float, Bound(0.0, 1000.0)] = 2.0
-    max_extra: Size = 20
-    allow_unknown: bool = True
+    max_extra: Size = 20  # Tokens that a translation may have beyond max_ratio times those of the source.
+    allow_unknown: bool = True  # Allow the unknown token in translations.
 
     def limit(self, source_length: int, prefix: Prefix) -> int:
         """Steps that a hypothesis may take, EOS included on both sides; a prefix leaves room for one more word."""
@@ -73,11 +75,11 @@ class Greedy:
         model: Model,
         encoding: Encoding,
         prefixes: Sequence[Prefix] | None = None,
-        watch: Watching | None = None,
+        observer: StepObserver | None = None,
     ) -> list[list[Hypothesis]]:
         from regarde.search.walk import greedily  # torch, which the native engine does not need
 
-        return greedily(self, model, encoding, prefixes, watch)
+        return greedily(self, model, encoding, prefixes, observer)
 
 
 @dataclass(frozen=True)
@@ -89,11 +91,11 @@ class Sampling(Checked):
     """
 
     kind: Literal["sampling"] = "sampling"
-    n_best: Annotated[int, Bound(1, 100)] = 1  # how many samples; best first
-    top_k: Annotated[int, Bound(0, 10**6)] = 0
-    top_p: Share = 1.0
-    temperature: Annotated[float, Bound(1e-3, 1e3)] = 1.0
-    seed: Seed = 1
+    n_best: Annotated[int, Bound(1, 100)] = 1  # Number of translations returned for a sentence, best first.
+    top_k: Annotated[int, Bound(0, 10**6)] = 0  # Sample from the k most probable tokens; 0: from all.
+    top_p: Share = 1.0  # Sample from the most probable tokens whose probabilities add up to p.
+    temperature: Annotated[float, Bound(1e-3, 1e3)] = 1.0  # Divisor of the logits: below 1 sharper, above 1 flatter.
+    seed: Seed = 1  # Seed of the random numbers that are sampled with.
     rules: Rules = field(default_factory=Rules)
 
     @property
@@ -105,11 +107,11 @@ class Sampling(Checked):
         model: Model,
         encoding: Encoding,
         prefixes: Sequence[Prefix] | None = None,
-        watch: Watching | None = None,
+        observer: StepObserver | None = None,
     ) -> list[list[Hypothesis]]:
         from regarde.search.walk import sampled
 
-        return sampled(self, model, encoding, prefixes, watch)
+        return sampled(self, model, encoding, prefixes, observer)
 
 
 @dataclass(frozen=True)
@@ -134,10 +136,12 @@ class Beam(Checked):
     """
 
     kind: Literal["beam"] = "beam"
-    size: Annotated[int, Bound(1, 1000)] = 5
-    n_best: Annotated[int, Bound(1, 1000)] = 1
+    size: Annotated[int, Bound(1, 1000)] = 5  # Number of hypotheses kept at each step.
+    n_best: Annotated[int, Bound(1, 1000)] = 1  # Number of translations returned for a sentence, best first.
+    # Exponent of the length penalty (Wu et al. 2016); larger favors longer translations, 0: none.
     alpha: Annotated[float, Bound(0.0, 10.0)] = 0.6
-    beta: Annotated[float, Bound(0.0, 100.0)] = 0.0
+    beta: Annotated[float, Bound(0.0, 100.0)] = 0.0  # Weight of the coverage penalty (Wu et al. 2016); 0: none.
+    # Drop hypotheses whose log-probability is this far below the best; 0: none.
     prune: Annotated[float, Bound(0.0, 1000.0)] = 0.0
     rules: Rules = field(default_factory=Rules)
 
@@ -155,11 +159,11 @@ class Beam(Checked):
         model: Model,
         encoding: Encoding,
         prefixes: Sequence[Prefix] | None = None,
-        watch: Watching | None = None,
+        observer: StepObserver | None = None,
     ) -> list[list[Hypothesis]]:
         from regarde.search.beams import BeamSearch
 
-        return BeamSearch(self)(model, encoding, prefixes, watch)
+        return BeamSearch(self)(model, encoding, prefixes, observer)
 
 
 Search = Greedy | Beam | Sampling
@@ -171,14 +175,15 @@ def adjusted(
     beam: int | None = None,
     n_best: int = 1,
     alpha: float | None = None,
+    beta: float | None = None,
     prune: float | None = None,
 ) -> Search:
     """The same search with other settings; several answers need a beam at least as wide, 5 unless said."""
-    if beam is None and n_best == search.n_best and alpha is None and prune is None:
+    given = {name: value for name, value in (("alpha", alpha), ("beta", beta), ("prune", prune)) if value is not None}
+    if beam is None and n_best == search.n_best and not given:
         return search
     size = beam or max(search.width, n_best, 5 if n_best > 1 else 1)
     if size == 1:
         return Greedy(rules=search.rules)
     wide = search if isinstance(search, Beam) else Beam(rules=search.rules)
-    alpha, prune = (wide.alpha if alpha is None else alpha), (wide.prune if prune is None else prune)
-    return replace(wide, size=size, n_best=n_best, alpha=alpha, prune=prune)
+    return config.parse(Beam, config.as_table(replace(wide, size=size, n_best=n_best)) | given)

@@ -1,4 +1,4 @@
-"""Every step of a search, for who wants to see it: what was looked at, what might have been said, what became of it.
+"""Every step of a search: attention, candidates, and what became of each continuation.
 
 Axes: L attention layers, N heads, S source tokens (EOS included).
 
@@ -26,6 +26,7 @@ from typing import Any, Literal
 import numpy as np
 from numpy.typing import NDArray
 
+from regarde.errors import counted, short
 from regarde.search.hypothesis import Hypothesis
 from regarde.search.interventions import Intervention
 
@@ -43,7 +44,7 @@ class Candidate:
 
 @dataclass(frozen=True, eq=False)
 class Branch:
-    """A beginning before it goes on."""
+    """An open hypothesis before the step."""
 
     parent: int | None  # its place among the branches of the step before
     id: int  # the word said last; BOS at the first step
@@ -52,6 +53,9 @@ class Branch:
     weights: Weights  # (L, N, S)
     context_norms: Weights | None  # (L,) Euclidean, of what attention brought back
     candidates: tuple[Candidate, ...]  # the likeliest words, best first, of those that may be said
+
+    def __repr__(self) -> str:
+        return f"<Branch {self.id}, score {self.score:.4f}, {counted(len(self.candidates), 'candidate')}>"
 
 
 @dataclass(frozen=True)
@@ -66,9 +70,12 @@ class Continuation:
 
 
 @dataclass(frozen=True, eq=False)
-class Step:
+class SearchStep:
     branches: tuple[Branch, ...]
     continuations: tuple[Continuation, ...]
+
+    def __repr__(self) -> str:
+        return f"<Step, {len(self.branches):,} open, {counted(len(self.continuations), 'continuation')}>"
 
 
 @dataclass(frozen=True, eq=False)
@@ -81,12 +88,17 @@ class Trace:
     search: Mapping[str, Any]  # its settings
     offset: int  # weights of step t explain the word said at step t - offset
     states: Weights | None  # (S, D) the encoder's, which attention looks at; none of an ensemble
-    steps: tuple[Step, ...]
+    steps: tuple[SearchStep, ...]
     hypotheses: tuple[Hypothesis, ...]  # best first
     texts: tuple[str, ...]  # of each hypothesis
     words: tuple[tuple[int, ...], ...]  # of each hypothesis: the word of each token, -1 for none
     tokens: Mapping[int, str]  # every id in here, as text
     interventions: tuple[Intervention, ...] = ()  # in what attention looks at
+
+    def __repr__(self) -> str:
+        best = f" -> {short(self.texts[0])}" if self.texts else ""
+        found = f"{counted(len(self.steps), 'step')}, {len(self.hypotheses):,} found"
+        return f"<Trace {short(self.source)}{best}, {self.search['kind']}, {found}>"
 
     def path(self, hypothesis: Hypothesis) -> list[int]:
         """The branch that each word of a hypothesis was said from, step by step."""
@@ -158,14 +170,14 @@ class Trace:
         }
 
 
-def ids_in(steps: tuple[Step, ...]) -> set[int]:
-    """Every token that a trace speaks of."""
+def ids_in(steps: tuple[SearchStep, ...]) -> set[int]:
+    """Every token in a trace."""
     branches = [branch for step in steps for branch in step.branches]
-    said = {branch.id for branch in branches} | {each.id for step in steps for each in step.continuations}
-    return said | {candidate.id for branch in branches for candidate in branch.candidates}
+    found = {branch.id for branch in branches} | {each.id for step in steps for each in step.continuations}
+    return found | {candidate.id for branch in branches for candidate in branch.candidates}
 
 
-def side_by_side(walks: list[tuple[Step, ...]]) -> tuple[Step, ...]:
+def side_by_side(walks: list[tuple[SearchStep, ...]]) -> tuple[SearchStep, ...]:
     """Several walks of one branch each as one search: those that have ended leave, the others move up."""
     steps = []
     for t in range(max(len(walk) for walk in walks)):
@@ -177,7 +189,7 @@ def side_by_side(walks: list[tuple[Step, ...]]) -> tuple[Step, ...]:
             (branch,) = step.branches
             branches.append(replace(branch, parent=parents[place] if t else None))
             continuations += [replace(each, branch=place) for each in step.continuations]
-        steps.append(Step(tuple(branches), tuple(continuations)))
+        steps.append(SearchStep(tuple(branches), tuple(continuations)))
     return tuple(steps)
 
 

@@ -14,9 +14,9 @@ from torch import Tensor
 from regarde.models.interface import Encoding, Model
 from regarde.search.hypothesis import Hypothesis
 from regarde.search.ranking import log_probabilities
+from regarde.search.recording import OpenHypothesis, StepObserver, StepRecorder
 from regarde.search.settings import NO_PREFIX, Greedy, Prefix, Rules, Sampling
 from regarde.search.trace import Continuation, Fate
-from regarde.search.watch import Open, Watch, Watching
 from regarde.text.tokenizers import BOS, EOS
 
 Choice = Callable[[Tensor, list[int]], Tensor]
@@ -28,13 +28,13 @@ def greedily(
     model: Model,
     encoding: Encoding,
     prefixes: Sequence[Prefix] | None = None,
-    watch: Watching | None = None,
+    observer: StepObserver | None = None,
 ) -> list[list[Hypothesis]]:
-    """Choose the likeliest word at each step, or follow the whole answer that the decoder knows to be the best."""
+    """Choose the likeliest word at each step, or the words of the best whole answer if the decoder can compute it."""
     if best := model.decoder.best(encoding):
         prefixes = prefixes and [own if own.ids else Prefix(ids) for own, ids in zip(prefixes, best, strict=True)]
         prefixes = prefixes or [Prefix(ids) for ids in best]
-    walked = walk(model, encoding, search.rules, lambda scores, _: scores.argmax(dim=-1), prefixes, watch)
+    walked = walk(model, encoding, search.rules, lambda scores, _: scores.argmax(dim=-1), prefixes, observer)
     return [[hypothesis] if hypothesis else [] for hypothesis in walked]
 
 
@@ -43,7 +43,7 @@ def sampled(
     model: Model,
     encoding: Encoding,
     prefixes: Sequence[Prefix] | None = None,
-    watch: Watching | None = None,
+    observer: StepObserver | None = None,
 ) -> list[list[Hypothesis]]:
     """Draw words from the model's distribution, each sentence with random numbers of its own."""
     sentences = [ids[mask].tolist() for ids, mask in zip(encoding.source.ids, encoding.source.mask, strict=True)]
@@ -56,7 +56,7 @@ def sampled(
         return drawn.squeeze(1).clamp_max(scores.shape[1] - 1)
 
     own = None if prefixes is None else [prefix for prefix in prefixes for _ in range(search.n_best)]
-    walked = walk(model, encoding.repeat(search.n_best), search.rules, choose, own, watch)
+    walked = walk(model, encoding.repeat(search.n_best), search.rules, choose, own, observer)
     groups = [walked[i : i + search.n_best] for i in range(0, len(walked), search.n_best)]
     whole = [[hypothesis for hypothesis in group if hypothesis] for group in groups]
     return [sorted(group, key=lambda h: -h.score) if len(group) == search.n_best else [] for group in whole]
@@ -83,7 +83,7 @@ def walk(
     rules: Rules,
     choose: Choice,
     prefixes: Sequence[Prefix] | None = None,
-    watch: Watching | None = None,
+    observer: StepObserver | None = None,
 ) -> list[Hypothesis | None]:
     """Step until every row has said EOS or reached its limit; rows that are done leave the batch.
 
@@ -95,11 +95,11 @@ def walk(
     limits = [rules.limit(n, prefix) for n, prefix in zip(lengths.tolist(), openings, strict=True)]
     state, memory = decoder.start(encoding), decoder.remember(encoding)
     numbers = list(range(len(limits)))  # the sentence of each row still walking
-    said: list[list[int]] = [[] for _ in numbers]
+    chosen_ids: list[list[int]] = [[] for _ in numbers]
     token_scores: list[list[float]] = [[] for _ in numbers]
     done: list[Hypothesis | None] = [None] * len(numbers)
     previous = torch.full_like(lengths, BOS)
-    open_rows = [Open(None, BOS, 0.0) for _ in numbers]
+    open_rows = [OpenHypothesis(None, BOS, 0.0) for _ in numbers]
     step = 0
     while numbers:
         logits, state = decoder.step(previous, state, memory)
@@ -112,27 +112,27 @@ def walk(
         for row, (number, word) in enumerate(zip(numbers, previous.tolist(), strict=True)):
             if lost[row]:
                 continue
-            said[number].append(word)
+            chosen_ids[number].append(word)
             token_scores[number].append(chosen_scores[row])
             if word != EOS and step < limits[number]:
                 staying.append(row)
                 continue
             heads = state.past[row, ..., : decoder.width(int(lengths[number]), step)]
             done[number] = Hypothesis(
-                ids=tuple(said[number]),
+                ids=tuple(chosen_ids[number]),
                 token_scores=np.asarray(token_scores[number], dtype=np.float32),
                 score=float(np.sum(token_scores[number])),
                 heads=heads.cpu().numpy().copy(),
                 finished=word == EOS,
             )
-        if watch:
+        if observer:
             sums = [float(np.sum(token_scores[number])) for number in numbers]
             ways = [
                 Continuation(row, word, chosen_scores[row], sums[row], _fate(word, row in staying))
                 for row, word in enumerate(previous.tolist())
             ]
-            watch.step(open_rows, scores, state.past, ways)
-            open_rows = [Open(row, ways[row].id, sums[row]) for row in staying]
+            observer.step(open_rows, scores, state.past, ways)
+            open_rows = [OpenHypothesis(row, ways[row].id, sums[row]) for row in staying]
         if len(staying) < len(numbers):
             rows = torch.tensor(staying, dtype=torch.long, device=previous.device)
             numbers = [numbers[row] for row in staying]
@@ -141,18 +141,18 @@ def walk(
 
 
 @torch.no_grad()
-def follow(model: Model, encoding: Encoding, target: Sequence[int], watch: Watch) -> Hypothesis:
+def follow(model: Model, encoding: Encoding, target: Sequence[int], observer: StepRecorder) -> Hypothesis:
     """The same for one sentence whose words are given, EOS included: nothing is chosen, and nothing forbidden."""
     state, memory = model.decoder.start(encoding), model.decoder.remember(encoding)
     token_scores: list[float] = []
-    row = Open(None, BOS, 0.0)
+    row = OpenHypothesis(None, BOS, 0.0)
     for t, word in enumerate(target):
         logits, state = model.decoder.step(encoding.source.ids.new_tensor([row.id]), state, memory)
         scores = logits.float().log_softmax(dim=-1)  # (1, V)
         token_scores.append(float(scores[0, word]))
         way = Continuation(0, word, token_scores[-1], sum(token_scores), "kept" if t + 1 < len(target) else "finished")
-        watch.step([row], scores, state.past, [way])
-        row = Open(0, word, way.score)
+        observer.step([row], scores, state.past, [way])
+        row = OpenHypothesis(0, word, way.score)
     return Hypothesis(
         ids=tuple(target),
         token_scores=np.asarray(token_scores, dtype=np.float32),

@@ -1,17 +1,13 @@
-"""The HTTP server: models in a process of their own, and what stands between them and whoever asks.
+"""The HTTP server. Its models run in a worker process.
 
-catalog                    which models there are, by name: nothing else can be asked for
-frames                       messages between the server and the process of the models: JSON and numbers, never pickle
-worker, verbs                that process, and what it can be asked
-link, jobs                   the server's end of the line to it: text -> tokens, and answers -> text
-limits, gate                 how much may be asked, and how many at once
-security, keys, door         who may ask, and what every request goes through
-protocol                     bounds that uvicorn leaves to others
-reading, fields              what was asked: strict JSON, and the fields that a question has
-service                      what every route works with
-api, libretranslate          the routes that translate; languages, markup: what the second of them needs
-health, metrics, journal     is it well, what has it done
-openapi, documentation       the API's own description
-studio                       what the studio's page asks beyond that: exploring (searches that are told), runs, reports
-app, server                  all of it put together, from the first connection to the last answer
+Three packages, each of which imports only from those before it:
+
+http      limits, log, metrics; keys, security; admission (capacity and rates); body (JSON of requests); middleware
+          (checks before a route runs); protocol (HTTP limits that uvicorn lacks); server (startup and shutdown)
+models    catalog (names and descriptions); messages (between the two processes); sizes, requests, encoding (text <->
+          tokens); worker (the process); client (the server's side of it); service (what a route uses)
+routes    fields (validation); responses; api, libretranslate (languages, markup); traces, runs, reports and studio;
+          health; openapi; pages
+
+app puts them together.
 """

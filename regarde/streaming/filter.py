@@ -1,22 +1,21 @@
 """The filter behind `regarde translate`: one answer for each line, in order, as soon as it is known.
 
 A thread reads ahead, so that a slow writer gets each line back at once and a fast one gets batches. Memory is bounded:
-no more than two windows of lines are held, and of a line over the limit nothing.
+at most two windows of lines are held, and nothing of a line over the limit.
 """
 
 from __future__ import annotations
 
-import itertools
 import threading
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
+from itertools import islice
 from typing import TYPE_CHECKING, Literal
 
 from regarde.data.lines import LINE_LIMIT, Line, decode_line, read_lines, repair
-from regarde.errors import DataError
-from regarde.streaming.forms import Fate, Form, Request
-from regarde.streaming.output import Output
-from regarde.streaming.streams import Input
+from regarde.errors import DataError, counted
+from regarde.streaming.endpoints import InputStream, Output
+from regarde.streaming.forms import Form, LineRequest
 from regarde.text.sentences import cut, shorten
 
 if TYPE_CHECKING:
@@ -28,17 +27,24 @@ LONGEST = 64 << 10  # bytes of a line that is not to be cut
 WINDOW = 256  # lines
 WINDOW_BYTES = 1 << 20
 
+WARNINGS = {
+    "lone_cr": "with a lone CR inside, kept as text",
+    "replaced": "with bytes that are not text, replaced by U+FFFD",
+    "split": "too long, translated in pieces",
+    "truncated": "too long, only the first tokens translated",
+}  # by the name of the count
+
 Long = Literal["refuse", "split", "truncate"]
 
 
 @dataclass
 class Counts:
-    """What the filter met."""
+    """Lines that need a warning."""
 
     refused: int = 0  # over a limit of length
     split: int = 0
     truncated: int = 0
-    replaced: int = 0  # held something that is no text
+    replaced: int = 0  # with bytes that are not text
     lone_cr: int = 0
 
 
@@ -49,90 +55,93 @@ class Filter:
     translator: Translator
     search: Search
     form: Form
-    long: Long = "refuse"  # what becomes of a line that is too long for the model
+    long: Long = "refuse"  # what to do with a line that is too long for the model
+    first: Search | None = None  # finds the first translation of several
 
     def run(
-        self, source: Input, out: Output, *, skip: int = 0, watch: Callable[[int, int], None] | None = None
+        self, source: InputStream, out: Output, *, skip: int = 0, progress: Callable[[int, int], None] | None = None
     ) -> Counts:
-        """Answer every line after the first `skip`, but for those that `out` has answered already.
+        """Answer every line after the first `skip`, except those that `out` has answered already.
 
-        A regular file comes in the same windows each time, whatever was answered before: so a run that goes on computes
-        what an undisturbed one does, to the last bit, by an engine whose numbers depend on the neighbors as well.
+        A regular file is divided into the same windows each time, whatever was answered before: so a resumed run
+        computes the same as an uninterrupted one, bit for bit, even if an engine's numbers depend on the batch.
         """
         counts, last, done = Counts(), 0, skip + out.answered
         limit = LONGEST if self.long == "refuse" else LINE_LIMIT
         lines = read_lines(source.stream, limit, name=source.name)
-        for window in _Ahead(lines, patient=source.regular).windows():
+        for window in _ReadAhead(lines, whole_windows=source.size is not None).windows():
             last = window[-1].number
-            requests = [self._request(line, counts) for line in window if line.number > skip]
-            if last > done:
-                self._answer(requests, out, done)
-            if watch:
-                watch(out.answered, window[-1].offset + len(window[-1].raw))
+            self._translate([line for line in window if line.number > skip], out, counts, done)
+            if progress:
+                progress(out.answered, window[-1].offset + len(window[-1].raw))
         if last < done:
-            given = f"The input has {last:,} lines, fewer than the {done:,} to leave out"
+            given = f"The input has {counted(last, 'line')}, fewer than the {done:,} to leave out"
             raise DataError(f"{given}. Give the input of the first run.")
         out.finish()
         return counts
 
-    def _answer(self, requests: list[Request], out: Output, done: int) -> None:
-        found = self.translator.stream((s for request in requests for s in request.sentences), self.search)
+    def _translate(self, window: list[Line], out: Output, counts: Counts, done: int) -> None:
+        """Read, decode, write. Lines up to `done` are decoded with the others, and not written again."""
+        requests: list[LineRequest] = []
+        sentences: list[Sentence] = []
+        for line in window:
+            requests.append(request := self._read(line, counts))
+            sentences += request.sentences
+        if not window or window[-1].number <= done:
+            return
+        translations = self.translator.stream(sentences, self.search, self.first)
         for request in requests:
-            answer = self.form.answer(request, itertools.islice(found, len(request.sentences)))
-            if request.line.number > done:
-                out.write(itertools.chain(answer, [request.line.ending.decode()]))
-            else:
-                for _ in answer:
-                    pass  # it was there for its neighbors
+            for translation in islice(translations, len(request.sentences)):  # decodes, a batch at a time
+                if request.number > done and (piece := self.form.piece(request, translation)):
+                    out.write(piece)
+            if request.number > done:
+                out.end(self.form.end(request) + request.ending)
         out.flush()
 
-    def _request(self, line: Line, counts: Counts) -> Request:
-        decoded = decode_line(line.raw)
+    def _read(self, line: Line, counts: Counts) -> LineRequest:
+        decoded, ending = decode_line(line.raw), line.ending.decode()
         text, kept = self.form.read(decoded.text)
-        sentence, passed = repair(text), repair(kept)
-        counts.replaced += decoded.replaced or sentence.replaced or passed.replaced
+        sentence, rest = repair(text), repair(kept)
+        counts.replaced += decoded.replaced or sentence.replaced or rest.replaced
         counts.lone_cr += "\r" in sentence.text
-        blank = not sentence.text or sentence.text.isspace()
-        whole = "" if blank else sentence.text
+        whole = "" if sentence.text.isspace() else sentence.text
         if not line.too_long:
-            if fitting := self._tokens(whole):
-                return Request(line, whole, (fitting,), passed.text)
-            pieces = self._pieces(whole)
-            sentences = tuple(fitting for piece in pieces if (fitting := self._tokens(piece)))
-            if pieces and len(sentences) == len(pieces):  # else a single character is too long
-                fate: Fate = "split" if self.long == "split" else "truncated"
-                counts.split += fate == "split"
-                counts.truncated += fate == "truncated"
-                return Request(line, whole, sentences, passed.text, fate)
+            try:
+                return LineRequest(line.number, ending, whole, rest.text, (self.translator.tokens(whole),))
+            except DataError:  # too long
+                sentences = self._pieces(whole)
+            if sentences and self.long == "split":
+                counts.split += 1
+                return LineRequest(line.number, ending, whole, rest.text, sentences, "split")
+            if sentences:
+                counts.truncated += 1
+                return LineRequest(line.number, ending, whole, rest.text, sentences, "truncated")
         counts.refused += 1
-        return Request(line, "", (), passed.text, "refused")
+        return LineRequest(line.number, ending, "", rest.text, (), "refused")
 
-    def _pieces(self, text: str) -> list[str]:
-        """What is to be translated of a text that is too long."""
-        match self.long:
-            case "refuse":
-                return []
-            case "split":
-                return cut(text, self._fits)
-            case "truncate":
-                return [shorten(text, self._fits)]
-
-    def _tokens(self, text: str) -> Sentence | None:
-        """None where it is too long."""
+    def _pieces(self, text: str) -> tuple[Sentence, ...]:
+        """The sentences to translate of a text that is too long; none if it is refused, or has too long a character."""
+        if self.long == "refuse":
+            return ()
+        pieces = cut(text, self._fits) if self.long == "split" else [shorten(text, self._fits)]
         try:
-            return self.translator.tokens(text)
+            return tuple(map(self.translator.tokens, pieces))
         except DataError:
-            return None
+            return ()
 
     def _fits(self, text: str) -> bool:
-        return self._tokens(text) is not None
+        try:
+            self.translator.tokens(text)
+        except DataError:
+            return False
+        return True
 
 
-class _Ahead:
-    """Lines read by a thread of its own, up to a window ahead."""
+class _ReadAhead:
+    """Lines, which a thread reads up to a window ahead; with `whole_windows`, windows do not depend on the time."""
 
-    def __init__(self, lines: Iterator[Line], *, patient: bool) -> None:
-        self._patient = patient  # whether to wait for whole windows
+    def __init__(self, lines: Iterator[Line], *, whole_windows: bool) -> None:
+        self._whole_windows = whole_windows
         self._lines: list[Line] = []
         self._size = 0
         self._ended = False
@@ -141,10 +150,10 @@ class _Ahead:
         threading.Thread(target=self._read, args=(lines,), daemon=True).start()
 
     def windows(self) -> Iterator[list[Line]]:
-        """Whatever lines have arrived, at least one and at most a window."""
+        """The lines that have arrived, at least one and at most a window."""
         while True:
             with self._changed:
-                self._changed.wait_for(lambda: self._ended or self._full or (self._lines and not self._patient))
+                self._changed.wait_for(lambda: self._ended or self._full or (self._lines and not self._whole_windows))
                 window, self._lines, self._size = self._lines, [], 0
                 self._changed.notify()
             if window:
@@ -166,7 +175,7 @@ class _Ahead:
                     self._changed.wait_for(lambda: not self._full)
                     self._lines.append(line)
                     self._size += len(line.raw)
-                    if self._full or not self._patient:
+                    if self._full or not self._whole_windows:
                         self._changed.notify()
         except OSError as failed:
             error = DataError(f"the input is not readable ({failed.strerror}). Give a text file or a pipe.")

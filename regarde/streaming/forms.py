@@ -1,4 +1,4 @@
-"""The three forms of `regarde translate`: how a line is read, how its answer is written, how one is known again.
+"""The three forms of `regarde translate`: how a line is read, how its answer is written, how a row of it is recognized.
 
 Plain    text in, the best translation out
 Ranked   text in, the n best out: line TAB rank TAB score TAB text
@@ -10,11 +10,9 @@ from __future__ import annotations
 import json
 import math
 import re
-from collections.abc import Iterator
-from dataclasses import dataclass
+from collections.abc import Iterable
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Literal, Protocol
-
-from regarde.data.lines import Line
 
 if TYPE_CHECKING:
     from regarde.scribe import Sentence
@@ -23,42 +21,57 @@ if TYPE_CHECKING:
 Fate = Literal["whole", "refused", "split", "truncated"]
 
 
-@dataclass(frozen=True)
-class Request:
-    """A line and what is to be made of it."""
+@dataclass
+class LineRequest:
+    """A line of the input, the sentences to translate in it, and the translations so far without their attention."""
 
-    line: Line
-    text: str  # all of it, where it is to be translated
-    sentences: tuple[Sentence, ...]  # none where it is refused, several where it is split
-    kept: str  # what the form wants to see again
+    number: int  # of the line, from 1
+    ending: str  # of the line, and of the last row of its answer
+    text: str  # of the line; empty if it is refused
+    kept: str  # fields of the input that the answer repeats
+    sentences: tuple[Sentence, ...]  # none if it is refused, several if it is split
     fate: Fate = "whole"
+    ranked: list[list[tuple[float, str]]] = field(default_factory=list)  # score and text by rank, of each sentence
+    finished: bool = True  # False if the length limit cut a translation short
+
+    def add(self, found: Translation) -> None:
+        """The translation of the next sentence."""
+        self.ranked.append([(one.score, one.text) for one in (found, *found.alternatives)])
+        self.finished &= found.finished
 
 
 class Form(Protocol):
     """How lines are read and answers are written."""
 
-    several_rows: bool  # whether an answer may take more than one
+    several_rows: bool  # may an answer have more than one row?
 
     def read(self, text: str) -> tuple[str, str]:
-        """The sentence of a line, and what is to be kept for its answer."""
+        """The sentence of a line, and the fields that its answer repeats."""
 
-    def answer(self, request: Request, found: Iterator[Translation]) -> Iterator[str]:
-        """The answer bit by bit, without the end of its last line, from the translations of the line's sentences."""
+    def piece(self, request: LineRequest, found: Translation) -> str:
+        """What can be written as soon as the next sentence of a line is translated."""
+
+    def end(self, request: LineRequest) -> str:
+        """The rest of the answer, without the end of its last row."""
 
     def recognizes(self, row: bytes, number: int) -> bool:
         """Can this row of an earlier output belong to the answer to the line of that number?"""
 
 
 class Plain:
-    """Text in, the best translation out; of a line that was split, those of its pieces with spaces between them."""
+    """Text in, the best translation out; if a line is split, the translations of its pieces with spaces between."""
 
     several_rows = False
 
     def read(self, text: str) -> tuple[str, str]:
         return text, ""
 
-    def answer(self, request: Request, found: Iterator[Translation]) -> Iterator[str]:
-        yield _joined(one.text for one in found)
+    def piece(self, request: LineRequest, found: Translation) -> str:
+        request.add(found)
+        return ""
+
+    def end(self, request: LineRequest) -> str:
+        return _joined(best[1] for best, *_ in request.ranked)
 
     def recognizes(self, row: bytes, number: int) -> bool:
         return not _is_ranked(row, number) and not _is_record(row)
@@ -67,17 +80,18 @@ class Plain:
 class Ranked(Plain):
     """Text in, the n best out: line TAB rank TAB score TAB text; one row without text for an empty or refused line.
 
-    Rank r of a line that was split joins what has rank r in each of its pieces, and adds up the scores.
+    If a line is split, rank r joins the texts of rank r of all pieces and adds up their scores.
     """
 
     several_rows = True
 
-    def answer(self, request: Request, found: Iterator[Translation]) -> Iterator[str]:
-        pieces = [[(t.score, t.text) for t in (best, *best.alternatives)] for best in found] or [[(0.0, "")]]
-        end = "\r\n" if request.line.raw.endswith(b"\r") else "\n"
-        for rank, row in enumerate(zip(*pieces, strict=False), start=1):
-            score, text = sum(score for score, _ in row), _joined(text for _, text in row)
-            yield f"{end if rank > 1 else ''}{request.line.number}\t{rank}\t{score:.4f}\t{text}"
+    def end(self, request: LineRequest) -> str:
+        newline = "\r\n" if request.ending.startswith("\r") else "\n"
+        rows = []
+        for rank, pieces in enumerate(zip(*(request.ranked or [[(0.0, "")]]), strict=False), start=1):
+            score, text = sum(score for score, _ in pieces), _joined(text for _, text in pieces)
+            rows.append(f"{request.number}\t{rank}\t{score:.4f}\t{text}")
+        return newline.join(rows)
 
     def recognizes(self, row: bytes, number: int) -> bool:
         return _is_ranked(row, number)
@@ -96,44 +110,37 @@ class Json:
             source = record.pop("source")
             for own in _ANSWER:
                 record.pop(own, None)
-            # written at once: what is nested too deep to be written again is text, like what is no JSON at all
+            # encoded here, because a record nested too deep to be encoded is read as text, like invalid JSON
             return source, json.dumps(record, ensure_ascii=False, allow_nan=False)[1:-1]
         except (ValueError, RecursionError):
             return text, ""
 
-    def answer(self, request: Request, found: Iterator[Translation]) -> Iterator[str]:
-        yield f"{{{request.kept}{', ' if request.kept else ''}"
-        match request.fate:
-            case "refused":
-                yield _fields({"source": "", "text": "", "refused": True})
-            case "split":
-                yield from self._pieces(request, found)
-            case "truncated":
-                yield _fields(_record(next(found)) | {"truncated": True})
-            case "whole":
-                yield _fields(_record(next(found)))
-        yield "}"
+    def piece(self, request: LineRequest, found: Translation) -> str:
+        """A piece of a split line is written at once, because the attention of all pieces may be large."""
+        record = _as_json(found)
+        if found.alternatives:
+            record["alternatives"] = [_as_json(other) for other in found.alternatives]
+        request.add(found)
+        if request.fate == "split":
+            begin = ", " if len(request.ranked) > 1 else f'{_opened(request)}"pieces": ['
+            return f"{begin}{{{_fields(record)}}}"
+        return _opened(request) + _fields(record | ({"truncated": True} if request.fate == "truncated" else {}))
 
-    def _pieces(self, request: Request, found: Iterator[Translation]) -> Iterator[str]:
-        """Each piece as it comes, since together their attention may be large; then what they make together."""
-        texts, score, finished = [], 0.0, True
-        yield '"pieces": ['
-        for number, piece in enumerate(found):
-            yield f"{', ' if number else ''}{{{_fields(_record(piece))}}}"
-            texts.append(piece.text)
-            score, finished = score + piece.score, finished and piece.finished
-        together = {"source": request.text, "text": _joined(texts), "score": round(score, 6), "finished": finished}
-        yield f"], {_fields(together)}"
+    def end(self, request: LineRequest) -> str:
+        if request.fate == "refused":
+            return _opened(request) + _fields({"source": "", "text": "", "refused": True}) + "}"
+        if request.fate != "split":
+            return "}"
+        scores, texts = zip(*(best for best, *_ in request.ranked), strict=True)
+        together = {"source": request.text, "text": _joined(texts), "score": round(sum(scores, 0.0), 6)}
+        return f"], {_fields(together | {'finished': request.finished})}}}"
 
     def recognizes(self, row: bytes, number: int) -> bool:
         return row.startswith(b"{") and row.rstrip().endswith(b"}")
 
 
-def _record(best: Translation) -> dict[str, Any]:
-    answer = _as_json(best)
-    if best.alternatives:
-        answer["alternatives"] = [_as_json(other) for other in best.alternatives]
-    return answer
+def _opened(request: LineRequest) -> str:
+    return f"{{{request.kept}, " if request.kept else "{"
 
 
 def _as_json(translation: Translation) -> dict[str, Any]:
@@ -178,11 +185,11 @@ def _is_record(row: bytes) -> bool:
 
 
 def _finite(number: str) -> float | None:
-    """JSON has no NaN and no infinity, so neither is passed on."""
+    """None for NaN and infinity, which JSON does not have."""
     value = float(number)
     return value if math.isfinite(value) else None
 
 
-def _joined(texts: Iterator[str] | list[str]) -> str:
-    """On one line, what says nothing left out."""
+def _joined(texts: Iterable[str]) -> str:
+    """On one line, without empty texts."""
     return " ".join(text.replace("\n", " ") for text in texts if text)

@@ -1,4 +1,4 @@
-"""Text -> tokens: vocabularies, tokenizers, and which tokenizer suits a corpus."""
+"""Text -> tokens: vocabularies, tokenizers, and which tokenizer fits a corpus."""
 
 from regarde.text.inference import Inference, infer
 from regarde.text.sentencepieces import SentencepieceConfig

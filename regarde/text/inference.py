@@ -11,7 +11,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from regarde.errors import DataError
+from regarde.errors import DataError, counted
 from regarde.text.sentencepieces import SentencepieceConfig
 from regarde.text.sides import TokenizerConfig
 from regarde.text.tokenizers import CharactersConfig, FieldsConfig, Words, WordsConfig
@@ -65,7 +65,9 @@ def _sentences(texts: Sequence[str]) -> Inference | None:
     if words < SENTENCE_WORDS and _mean_length(texts) < SENTENCE_CHARACTERS:
         return None
     size = next((size for bound, size in SIZES.items() if len(texts) < bound), LARGEST_SIZE)
-    reason = f"sentencepiece: {len(texts):,} sentences of {words:.1f} words on average, {size:,} pieces at most"
+    reason = (
+        f"sentencepiece: {counted(len(texts), 'sentence')} of {words:.1f} words on average, {size:,} pieces at most"
+    )
     return Inference(SentencepieceConfig(size=size), reason)
 
 

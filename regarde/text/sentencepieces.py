@@ -155,8 +155,8 @@ class SentencepieceConfig:
 
     kind: Literal["sentencepiece"] = "sentencepiece"
     size: VocabularySize = 8_000
-    model: Literal["unigram", "bpe"] = "unigram"
-    byte_fallback: bool = False
+    model: Literal["unigram", "bpe"] = "unigram"  # Algorithm that learns the subwords.
+    byte_fallback: bool = False  # Split unknown characters into bytes.
 
     def __post_init__(self) -> None:
         least = self.size - self._room + 2  # a space and one character

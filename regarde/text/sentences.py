@@ -1,7 +1,7 @@
-"""Text that is too long for a model: cut into pieces where that hurts least, or cut off.
+"""Text that is too long for a model: divided into pieces, or shortened.
 
-A piece ends at the end of a sentence; a sentence that is still too long, at the clause, else the space, else the
-character nearest to its middle, and so on until everything fits. `fits` says what fits.
+A text is divided into sentences. A sentence that is still too long is divided at the end of a clause, otherwise at a
+space, otherwise at a character, nearest to its middle, and so on until every piece fits. `fits` decides what fits.
 """
 
 from __future__ import annotations
@@ -12,8 +12,8 @@ from collections.abc import Callable
 
 Fits = Callable[[str], bool]
 
-# Linear in the text: a match begins at the first mark of several (?<!...), and nothing is given back (++, *+), which
-# could help no match, since neither marks nor brackets are spaces.
+# Linear in the length of the text: a match begins at the first of several marks (?<!...), and possessive quantifiers
+# (++, *+) do not backtrack, which could not help: marks and brackets are not spaces.
 _CLOSED = r"[\"'”’»›)\]}）】」』》〉]*+"  # quotes and brackets belong to what they close
 _SENTENCE = re.compile(
     rf"(?<![.!?…‽؟۔।॥։።፧])[.!?…‽؟۔।॥։።፧]++{_CLOSED}(?=\s)|[。！？｡]++{_CLOSED}",
@@ -24,9 +24,9 @@ _JOINER = "\u200d"
 
 
 def cut(text: str, fits: Fits) -> list[str]:
-    """The pieces of a text in order, without the spaces between them; a text that fits is its only piece.
+    """The pieces of a text in order, without the spaces between them; a text that fits is one piece.
 
-    A sentence is a piece of its own even where two would fit: sentences are what models learn from.
+    Each sentence is a piece, even if two would fit together, because models are trained on sentences.
     """
     if fits(text):
         return [text]
@@ -36,10 +36,10 @@ def cut(text: str, fits: Fits) -> list[str]:
 
 
 def shorten(text: str, fits: Fits) -> str:
-    """The longest beginning of a text that fits, as far as halving finds it."""
+    """A beginning of a text that fits, found by bisection."""
     if fits(text):
         return text
-    short, long = 0, len(text)  # the one fits, the other does not
+    short, long = 0, len(text)  # `short` fits, `long` does not
     while long - short > 1:
         middle = (short + long) // 2
         short, long = (middle, long) if fits(text[:middle]) else (short, middle)
@@ -58,13 +58,13 @@ def _halved(text: str, fits: Fits) -> list[str]:
 
 
 def _nearest(text: str, pattern: re.Pattern[str]) -> int:
-    """The end of the match nearest to the middle; 0 where there is none, or none before the end of the text."""
+    """The end of the match nearest to the middle, before the end of the text; 0 if there is none."""
     ends = (match.end() for match in pattern.finditer(text))
     return min((end for end in ends if end < len(text)), key=lambda end: abs(2 * end - len(text)), default=0)
 
 
 def _middle(text: str) -> int:
-    """The middle, or the next place after it that parts no accent from its letter."""
+    """The middle, or the next place after it that does not separate an accent from its letter."""
     middle = len(text) // 2
     return next((place for place in range(middle, len(text)) if _between_characters(text, place)), middle)
 

@@ -1,7 +1,9 @@
-"""Both sides of a corpus: a tokenizer for the source, one for the target, one normalization for both."""
+"""The tokenizers of source and target, and the normalization of both."""
 
 from __future__ import annotations
 
+import functools
+import unicodedata
 from collections.abc import Iterable
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -9,7 +11,6 @@ from typing import Literal
 
 from regarde import config as configs
 from regarde.errors import ConfigError, DataError, FolderError, unreadable
-from regarde.text.normalization import normalized
 from regarde.text.sentencepieces import SentencepieceConfig
 from regarde.text.tokenizers import (
     CharactersConfig,
@@ -22,16 +23,18 @@ from regarde.text.tokenizers import (
 
 TokenizerConfig = CharactersConfig | WordsConfig | SentencepieceConfig | FieldsConfig | LabelsConfig | TagsConfig
 Normalization = Literal["NFC", "NFKC", "none"]
+UnicodeForm = Literal["NFC", "NFKC"]
+STRIDE = 64  # a run of so many marks has one at a place that is looked at
 
 
 @dataclass(frozen=True)
 class TextConfig:
-    """How text becomes tokens; recorded in the model, so that translating does what training did."""
+    """How text becomes tokens; saved in the model folder."""
 
-    source: TokenizerConfig = field(default_factory=CharactersConfig)
-    target: TokenizerConfig = field(default_factory=CharactersConfig)
-    normalize: Normalization = "NFC"
-    shared: bool = False  # one vocabulary, trained on both sides
+    source: TokenizerConfig = field(default_factory=CharactersConfig)  # How source text is split into tokens.
+    target: TokenizerConfig = field(default_factory=CharactersConfig)  # How target text is split into tokens.
+    normalize: Normalization = "NFC"  # Unicode normalization of both sides.
+    shared: bool = False  # Use one vocabulary, trained on both sides.
 
     def __post_init__(self) -> None:
         if self.shared and self.source != self.target:
@@ -41,7 +44,7 @@ class TextConfig:
             )
 
     def check_tying(self, tying: str | None) -> None:
-        """One matrix for the words of both sides needs one list of them."""
+        """Check that there is one vocabulary, if the embeddings of both sides are one matrix."""
         if tying == "three-way" and not self.shared:
             raise ConfigError(
                 "Three-way tying needs one vocabulary for both sides. Set text.shared = true, or model.tying = two-way."
@@ -50,7 +53,7 @@ class TextConfig:
     def train(self, pairs: Iterable[tuple[str, str]]) -> Text:
         prepared = [(prepare(source, self.normalize), prepare(target, self.normalize)) for source, target in pairs]
         if not prepared:
-            raise DataError("The corpus holds no pair to build a vocabulary from. Give one that is not empty.")
+            raise DataError("The corpus has no pairs to build a vocabulary from. Give one that is not empty.")
         if self.shared:
             both = self.source.train(text for pair in prepared for text in pair)
             return Text(both, both, self.normalize)
@@ -68,11 +71,11 @@ class Text:
     normalize: Normalization
 
     def prepare(self, text: str) -> str:
-        """What every text of either side goes through before it is encoded."""
+        """Normalize a text before it is encoded."""
         return prepare(text, self.normalize)
 
     def save(self, folder: Path) -> list[Path]:
-        """Write source.* and target.* (the same twice where they are shared)."""
+        """Write source.* and target.*, with equal content if the vocabulary is shared."""
         return [self.source.save(folder / "source"), self.target.save(folder / "target")]
 
 
@@ -92,10 +95,44 @@ def load_text(config: TextConfig, folder: Path) -> Text:
 
 
 def prepare(text: str, normalize: Normalization) -> str:
-    """One form for text that looks the same: é is é, typed as one code point or as two."""
+    """One form for equal text: é is the same as one code point or as two."""
     return text if normalize == "none" else normalized(text, normalize)
+
+
+def normalized(text: str, form: UnicodeForm) -> str:
+    """As `unicodedata.normalize`."""
+    if len(text) >= STRIDE and not text.isascii():
+        text = _ordered(text, form)
+    return unicodedata.normalize(form, text)
 
 
 def _in_words(tokenizer: TokenizerConfig) -> str:
     others = {k: v for k, v in configs.as_table(tokenizer).items() if k not in ("kind", "size")}
     return ", ".join([f"{tokenizer.kind} of size {tokenizer.size:,}", *(f"{k} {v}".lower() for k, v in others.items())])
+
+
+def _ordered(text: str, form: UnicodeForm) -> str:
+    """The same text for normalization, the marks of each long run in order."""
+    parts, done = [], 0
+    for place in range(STRIDE - 1, len(text), STRIDE):
+        if place < done or not _is_mark(text[place], form):
+            continue
+        start, end = place, place + 1
+        while start > done and _is_mark(text[start - 1], form):
+            start -= 1
+        while end < len(text) and _is_mark(text[end], form):
+            end += 1
+        marks = "".join(_decomposed(mark, form) for mark in text[start:end])
+        parts += [text[done:start], *sorted(marks, key=unicodedata.combining)]
+        done = end
+    return "".join([*parts, text[done:]])
+
+
+def _is_mark(character: str, form: UnicodeForm) -> bool:
+    """Whether a character is, or is made of, nothing but marks that may change places."""
+    return character > "\u02ff" and all(map(unicodedata.combining, _decomposed(character, form)))
+
+
+@functools.lru_cache(maxsize=4096)
+def _decomposed(character: str, form: UnicodeForm) -> str:
+    return unicodedata.normalize("NFD" if form == "NFC" else "NFKD", character)

@@ -325,7 +325,7 @@ class CharactersConfig(_SymbolConfig):
 
     scheme = Characters
     kind: Literal["characters"] = "characters"
-    size: VocabularySize = 10_000
+    size: VocabularySize = 10_000  # Largest number of tokens in the vocabulary; rarer ones are unknown.
 
 
 @dataclass(frozen=True)
@@ -335,7 +335,7 @@ class WordsConfig(_SymbolConfig):
     scheme = Words
     kind: Literal["words"] = "words"
     size: VocabularySize = 30_000
-    least: Annotated[int, Bound(1, 10**6)] = 1  # times that a word must occur to be known
+    least: Annotated[int, Bound(1, 10**6)] = 1  # Times that a word must occur to be known.
 
     def train(self, texts: Iterable[str]) -> Tokenizer:
         return SymbolTokenizer.train(self.scheme(), texts, self.size, self.least)

@@ -22,14 +22,16 @@ def average(folders: Sequence[Path], out: Path) -> None:
         raise UsageError(f"{len(folders)} models to average: expected at least 2. Give more checkpoints.")
     for path in folders:
         if (path / STATE).is_file() and not read(path).state.step:
-            raise UsageError(f"{path}: the model before its first step. Leave it out.")
+            raise UsageError(f"{path}: a model before its first training step. Leave it out.")
     refuse_existing(out)
     first, *others = folders
     translator = folder.load(first)
     tables, stored = read_config(first)
     if stored == "int8":
-        raise UsageError(f"{first}: its matrices are in bytes. Average the models that such were made from.")
-    sums = {name: tensor.double() for name, tensor in translator.model.state_dict().items()}  # single ones would round
+        raise UsageError(f"{first}: its matrices are in bytes. Average models before quantizing them.")
+    sums = {
+        name: tensor.double() for name, tensor in translator.model.state_dict().items()
+    }  # sums in single precision would be rounded
     for path in others:
         other = folder.load(path)
         difference = _difference(tables, read_config(path)[0])

@@ -2,11 +2,11 @@
 
 checkpoints/step-N/        a new folder each time, complete or absent (see regarde.folder.manifest)
     …                      the files of a model folder
-    training.json          TrainingTrainingState, and the circumstances of the run
+    training.json          TrainingState, and the circumstances of the run
     optimizer.safetensors  the optimizer's tensors, named PARAMETER/WHAT
 
-No random state is stored, because there is none: dropout is a function of (seed, batch), the order of batches one of
-(seed, epoch). The seed is in config.toml, the step here.
+No random state is stored: dropout is a function of (seed, batch), the order of batches of (seed, epoch). The seed is in
+config.toml, the step here.
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ from regarde.training.distributed import World
 
 Circumstances = Mapping[str, str | int]
 _STEP = re.compile(r"step-(\d{1,12})")
-_MOST = 4  # tensors an optimizer keeps for a parameter, each as large as it
+_MOST = 4  # tensors of the size of a parameter that an optimizer keeps for it
 
 
 @dataclass(frozen=True)
@@ -88,7 +88,7 @@ class Checkpoint:
     tables: Table
     state: TrainingState
     circumstances: Circumstances
-    files: Mapping[str, Entry] = field(default_factory=dict)  # none where another process has them
+    files: Mapping[str, Entry] = field(default_factory=dict)  # empty in processes that did not read them
 
     @property
     def threads(self) -> int:
@@ -99,7 +99,7 @@ class Checkpoint:
         return folder.load_tokenizers(self.path)
 
     def restore(self, model: Model, optimizer: Optimizer, world: World) -> None:
-        """Give a model its weights and an optimizer its memory, in every process."""
+        """Restore the weights of a model and the tensors of its optimizer, in every process."""
         if world.writes:
             folder.load_weights(self.path, self.files, model)
             name = OPTIMISER if OPTIMISER in self.files else OPTIMIZER
@@ -107,7 +107,7 @@ class Checkpoint:
         spread(model, optimizer, world)
 
     def as_message(self) -> Table:
-        """What the other processes need to know of it."""
+        """What is sent to the other processes."""
         return {
             "path": str(self.path),
             "tables": self.tables,
@@ -124,7 +124,7 @@ class Checkpoint:
 def remedy(run: Path) -> str:
     """Advice for a full disk: a run can be resumed if it has a checkpoint."""
     if any(_STEP.fullmatch(path.name) for path in (run / CHECKPOINTS).glob("*")):
-        return "Free some space, then go on with --resume: the checkpoints before it are whole."
+        return "Free some space, then go on with --resume: the earlier checkpoints are complete."
     return f"Nothing was saved yet. Free some space, remove {run} and train again, or give another --out."
 
 

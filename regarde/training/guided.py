@@ -1,4 +1,4 @@
-"""Attention taught by given links: Chen et al. 2016, "Guided Alignment Training for Topic-Aware NMT".
+"""Attention trained on given links: Chen et al. 2016, "Guided Alignment Training for Topic-Aware NMT".
 
 Axes: B batch, T target, S source, L attention layers, N heads.
 
@@ -27,7 +27,7 @@ from regarde.alignment.links import Link
 from regarde.config import Count, NonNegative
 from regarde.data.batch import Batch
 from regarde.data.formats import Pair
-from regarde.errors import ConfigError, DataError
+from regarde.errors import ConfigError, DataError, counted
 from regarde.text import Text, Tokenizer
 
 SMALLEST = 1e-6  # weight that a logarithm is taken of: local attention and sparsemax know exact zeros
@@ -37,12 +37,12 @@ SMALLEST = 1e-6  # weight that a logarithm is taken of: local attention and spar
 class GuidedConfig:
     """Which links, and how much they count."""
 
-    links: str = ""  # a file in Pharaoh format, a line for each pair of the data; none: attention is left alone
-    unit: Literal["words", "tokens"] = "words"  # what links count
-    weight: NonNegative = 0.1
-    layer: Count = 0  # taught, from 1; 0: the mean of all
-    head: Count = 0
-    sha256: str = ""  # of the file, recorded by the run
+    links: str = ""  # File of links in Pharaoh format, a line for each pair, that attention learns from; empty: none.
+    unit: Literal["words", "tokens"] = "words"  # What the links count.
+    weight: NonNegative = 0.1  # Weight of the attention's loss.
+    layer: Count = 0  # Attention layer that learns from links, counted from 1; 0: the mean of all.
+    head: Count = 0  # Attention head that learns from links, counted from 1; 0: the mean of all.
+    sha256: str = ""  # SHA-256 of the file of links; the run records it.
 
 
 @dataclass(frozen=True, eq=False)
@@ -77,7 +77,7 @@ def read_guide(config: GuidedConfig, pairs: Sequence[Pair], chosen: Sequence[int
     path = Path(config.links)
     file = read_gold(path)
     if len(file.pairs) != len(pairs):
-        counts = f"{path} has links for {len(file.pairs):,} pairs, and the data has {len(pairs):,} pairs"
+        counts = f"{path} has links for {counted(len(file.pairs), 'pair')}, and the data has {len(pairs):,}"
         raise DataError(f"{counts}, expected equally many. Give a line for each pair, in their order.")
     links = [_tokens(config, path, number, file.pairs[number], pairs[number], text) for number in chosen]
     starts = np.concatenate([[0], np.cumsum([len(one) for one in links], dtype=np.int64)])

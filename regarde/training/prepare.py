@@ -1,4 +1,4 @@
-"""From what the user gave to what the trainer needs: read the data, infer open settings, encode, order batches."""
+"""Prepares a training: reads the data, infers settings that are not given, encodes pairs, orders batches."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from regarde.config import Table
 from regarde.data import sampling
 from regarde.data.batch import EncodedPairs
 from regarde.data.corpus import Report, read_parallel
-from regarde.data.datasets import DATASETS, Split
+from regarde.data.datasets import DATASETS, Split, no_such_data
 from regarde.data.formats import Pair
 from regarde.data.lines import File
 from regarde.errors import DataError, UsageError, counted
@@ -150,7 +150,7 @@ def read(data: DataConfig, task: TaskConfig, seed: int, notes: list[str]) -> Pai
 
 def _embedded(name: str, split: Split, notes: list[str]) -> list[Pair]:
     pairs = [Pair(example.source, example.target) for example in DATASETS[name].split(split)]
-    count = f"{len(pairs):,} pairs"
+    count = counted(len(pairs), "pair")
     notes.append(f"data: {name}, {count}" if split == "train" else f"validation: {count} of their own")
     return pairs
 
@@ -171,7 +171,7 @@ def _training_files(data: DataConfig) -> list[str]:
     if not data.name:
         raise UsageError(f"No data given. Give a file, --source and --target, or one of: {', '.join(DATASETS)}.")
     if data.name != "-" and not Path(data.name).exists():
-        raise DataError(f"{data.name}: no such file or data set. Embedded: {', '.join(DATASETS)}.")
+        raise no_such_data(data.name)
     return [data.name]
 
 
@@ -238,7 +238,7 @@ def _lengths(recipe: Recipe, tables: Table, train: EncodedPairs, processes: int,
     batches = len(epoch_batches(recipe, train, 0))
     at_once = training.accumulate * processes
     if not training.steps and (training.tokens or training.minutes):
-        notes.append(f"training: {length(training)}, epochs of {batches:,} batches")
+        notes.append(f"training: {length(training)}, epochs of {counted(batches, 'batch', 'batches')}")
         return recipe
     if not training.steps:
         steps = -(-training.epochs * batches // at_once)
@@ -246,7 +246,7 @@ def _lengths(recipe: Recipe, tables: Table, train: EncodedPairs, processes: int,
             steps = min(max(steps, FEWEST_STEPS), MOST_STEPS)
         recipe = replace(recipe, training=replace(training, steps=max(1, steps)))
     steps = recipe.training.steps
-    epochs = f"{steps * at_once / batches:.1f} epochs of {batches:,} batches"
+    epochs = f"{steps * at_once / batches:.1f} epochs of {counted(batches, 'batch', 'batches')}"
     notes.append(f"training: {length(recipe.training)}, {epochs}{f', {at_once:,} at a time' if at_once > 1 else ''}")
     return recipe
 

@@ -5,12 +5,15 @@ A preset is a recipe plus a table [about]; only the recipe is trained and saved.
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from importlib import resources
 
 from regarde import config
 from regarde.config import Count, Table
 from regarde.errors import UsageError
+
+PRESET = "rnnsearch-small"  # unless the user names another
 
 
 @dataclass(frozen=True)
@@ -45,14 +48,11 @@ class Preset:
 
 def presets() -> dict[str, Preset]:
     """All presets by name."""
-    folder = resources.files("regarde") / "recipes"
-    found = {}
-    for item in sorted(folder.iterdir(), key=lambda item: item.name.removesuffix(".toml")):
-        if item.name.endswith(".toml"):
-            name = item.name.removesuffix(".toml")
-            tables = config.read_text(item.name, item.read_text("utf-8"))
-            about = config.parse(About, tables.pop("about", {}), "about")
-            found[name] = Preset(name, about, tables)
+    folder, found = resources.files("regarde") / "recipes", {}
+    for name in names():
+        tables = config.read_text(name, (folder / f"{name}.toml").read_text("utf-8"))
+        about = config.parse(About, tables.pop("about", {}), "about")
+        found[name] = Preset(name, about, tables)
     return found
 
 
@@ -60,5 +60,19 @@ def preset(name: str) -> Preset:
     """The preset of that name."""
     known = presets()
     if name not in known:
-        raise UsageError(config.unknown(f"--preset {name}", name, known, "preset"))
+        near = _near(name, known)
+        hint = f' Did you mean "{near}"?' if near else config.did_you_mean(name, known)
+        raise UsageError(f"{name}: unknown preset.{hint} Known: {', '.join(known)}.")
     return known[name]
+
+
+def names() -> list[str]:
+    """The names of all presets, without reading them."""
+    folder = resources.files("regarde") / "recipes"
+    return sorted(item.name.removesuffix(".toml") for item in folder.iterdir() if item.name.endswith(".toml"))
+
+
+def _near(name: str, known: Mapping[str, Preset]) -> str | None:
+    """A preset of the model, or with the beginning, that the user names: a small one if there is one."""
+    alike = [one for one in known if one.startswith(name) or known[one].recipe["model"]["kind"] == name]
+    return min(alike, key=lambda one: (one != PRESET, not one.endswith("-small"), len(one)), default=None)

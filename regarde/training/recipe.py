@@ -7,24 +7,35 @@ a factor on the optimizer's rate, a pure function of the step: `at(step, total)`
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
-from typing import Annotated, Literal
+from typing import Annotated, Any, Literal
 
 import torch
 from torch.nn import Parameter
 from torch.optim import Optimizer
 
-from regarde import config
-from regarde.config import Bound, Count, NonNegative, Positive, Seed, Share, Size, Table
+from regarde import config, manual
+from regarde.config import Bound, Count, NonNegative, Positive, Seed, Share, Size, Table, UnknownKeyError
 from regarde.data.corpus import OnError
-from regarde.errors import ConfigError
+from regarde.errors import ConfigError, UsageError
 from regarde.evaluation.metrics import MetricName
 from regarde.folder.model import Blueprint
 from regarde.training.checkpoint import TrainingState
 from regarde.training.guided import GuidedConfig
 
 UNKNOWN = 10**9  # steps, before anything is spent
+COMMON = {  # settings that `regarde train` and `regarde.train` know by a short name
+    "steps": "training.steps",
+    "epochs": "training.epochs",
+    "minutes": "training.minutes",
+    "rate": "training.optimizer.rate",
+    "batch": "training.batch_pairs",
+    "hidden": "model.hidden",
+    "dropout": "model.dropout",
+    "seed": "training.seed",
+}
+TRANSFORMER_HIDDEN = "model.size"
 
 
 @dataclass(frozen=True)
@@ -32,10 +43,10 @@ class Adam:
     """Kingma and Ba 2015. Vaswani et al. use beta2 = 0.98, epsilon = 1e-9."""
 
     kind: Literal["adam"] = "adam"
-    rate: Positive = 1e-3
-    beta1: Share = 0.9
-    beta2: Share = 0.999
-    epsilon: Positive = 1e-8
+    rate: Positive = 1e-3  # Learning rate, before the schedule's factor.
+    beta1: Share = 0.9  # Decay of the gradient's running mean.
+    beta2: Share = 0.999  # Decay of the squared gradient's running mean.
+    epsilon: Positive = 1e-8  # Constant that keeps a divisor above zero.
 
     def build(self, parameters: Iterable[Parameter]) -> Optimizer:
         betas = (self.beta1, self.beta2)
@@ -51,7 +62,7 @@ class AdamW:
     beta1: Share = 0.9
     beta2: Share = 0.999
     epsilon: Positive = 1e-8
-    decay: NonNegative = 0.01
+    decay: NonNegative = 0.01  # Weight decay of each step, times the rate.
 
     def build(self, parameters: Iterable[Parameter]) -> Optimizer:
         betas = (self.beta1, self.beta2)
@@ -66,7 +77,7 @@ class Adadelta:
 
     kind: Literal["adadelta"] = "adadelta"
     rate: Positive = 1.0
-    rho: Share = 0.95
+    rho: Share = 0.95  # Decay of the running means.
     epsilon: Positive = 1e-6
 
     def build(self, parameters: Iterable[Parameter]) -> Optimizer:
@@ -79,7 +90,7 @@ class SGD:
 
     kind: Literal["sgd"] = "sgd"
     rate: Positive = 0.7
-    momentum: Share = 0.0
+    momentum: Share = 0.0  # Momentum of the updates.
 
     def build(self, parameters: Iterable[Parameter]) -> Optimizer:
         return torch.optim.SGD(parameters, lr=self.rate, momentum=self.momentum)
@@ -93,7 +104,7 @@ class Constant:
     """Always the same, after a linear warm-up."""
 
     kind: Literal["constant"] = "constant"
-    warmup: Count = 0
+    warmup: Count = 0  # Steps over which the rate grows linearly from 0.
 
     def at(self, step: int, total: int) -> float:
         return _warm(step, self.warmup)
@@ -105,7 +116,7 @@ class Cosine:
 
     kind: Literal["cosine"] = "cosine"
     warmup: Count = 0
-    floor: Share = 0.0
+    floor: Share = 0.0  # Share of the rate that is left at the last step.
 
     def at(self, step: int, total: int) -> float:
         done = (step - self.warmup) / max(1, total - self.warmup)
@@ -133,8 +144,8 @@ class Halving:
     """
 
     kind: Literal["halving"] = "halving"
-    after: Share = 5 / 7.5
-    every: Positive = 0.5 / 7.5
+    after: Share = 5 / 7.5  # Share of the training before the first halving.
+    every: Positive = 0.5 / 7.5  # Share of the training between two halvings.
 
     def at(self, step: int, total: int) -> float:
         done = step / max(1, total)
@@ -152,46 +163,46 @@ def _warm(step: int, warmup: int) -> float:
 class DataConfig:
     """What the model learns from, and what is left out."""
 
-    name: str = ""  # an embedded data set, or the file that was given
-    source: str = ""  # or two line-aligned files
-    target: str = ""
-    valid: tuple[str, ...] = ()  # files for validation; none: held out of the training data
-    columns: str = ""  # of a table with more than two, for example "1+2:3"
-    header: bool | None = None  # whether the first row names the columns; left out: asked, where it seems to
-    quotes: bool | None = None  # whether double quotes enclose fields; left out: asked, where they seem to
-    on_error: OnError = "stop"
-    max_source: Count = 0  # tokens; 0 = no limit. Bahdanau et al. trained up to 30 or 50 words
-    max_target: Count = 0
-    sha256: str = ""  # of the training pairs, recorded by the run
+    name: str = ""  # Embedded data set, or file of pairs.
+    source: str = ""  # File of source sentences, instead of a file of pairs.
+    target: str = ""  # File of target sentences, line-aligned with the source.
+    valid: tuple[str, ...] = ()  # Files for validation; none: pairs are held out of the training data.
+    columns: str = ""  # Columns of a table with more than two, source:target, for example 1+2:3.
+    header: bool | None = None  # Whether the first row names the columns; not set: an error if it looks so.
+    quotes: bool | None = None  # Whether double quotes enclose fields; not set: an error if they look so.
+    on_error: OnError = "stop"  # What to do with a line that is not a pair.
+    max_source: Count = 0  # Longest source to train on, in tokens; 0: no limit.
+    max_target: Count = 0  # Longest target to train on, in tokens; 0: no limit.
+    sha256: str = ""  # SHA-256 of the training pairs; the run records it.
 
 
 @dataclass(frozen=True)
 class TrainingConfig:
     """How weights are learned."""
 
-    seed: Seed = 1
-    steps: Count = 0  # updates in all; 0: as many as `tokens` or `minutes` allow, or as `epochs` need
-    epochs: Count = 10  # if none of these is given, bounded to 5,000 to 20,000 steps
-    tokens: Count = 0  # of the target that are learned from, padding apart; 0 = no limit
-    minutes: NonNegative = 0.0  # spent on updates, validations apart; 0 = no limit. Schedules end with them
-    batch_pairs: Count = 64  # sentences in a batch at most
-    batch_tokens: Count = 8000  # padded positions of both sides in a batch at most
-    accumulate: Annotated[int, Bound(1, 10_000)] = 1  # batches of an update, for each process
-    precision: Literal["fp32", "bf16"] = "fp32"  # of the products; weights and their updates are always fp32
-    optimizer: OptimizerConfig = field(default_factory=Adam)
-    schedule: ScheduleConfig = field(default_factory=Constant)
-    clip: NonNegative = 1.0  # norm of the gradient; 0 = never
-    label_smoothing: Share = 0.0
-    truncate: Count = 0  # target words that gradients go back through; 0 = all
-    sampling: Share = 0.0  # how often the decoder reads its own word, rising from 0 to this over all steps
+    seed: Seed = 1  # Seed of initialization, order of the data and dropout.
+    steps: Count = 0  # Number of updates; 0: as tokens, minutes or epochs say.
+    epochs: Count = 10  # Passes over the data; unless set, limited to 5,000 to 20,000 steps.
+    tokens: Count = 0  # Target tokens to train on, without padding; 0: no limit.
+    minutes: NonNegative = 0.0  # Minutes of training, without validations; 0: no limit.
+    batch_pairs: Count = 64  # Largest number of pairs in a batch; 0: no limit.
+    batch_tokens: Count = 8000  # Largest number of tokens in a batch, both sides with padding; 0: no limit.
+    accumulate: Annotated[int, Bound(1, 10_000)] = 1  # Batches for each update, in each process.
+    precision: Literal["fp32", "bf16"] = "fp32"  # Precision of matrix products; weights and updates are always fp32.
+    optimizer: OptimizerConfig = field(default_factory=Adam)  # Algorithm that updates the weights.
+    schedule: ScheduleConfig = field(default_factory=Constant)  # How the learning rate changes over the training.
+    clip: NonNegative = 1.0  # Largest norm of the gradient; 0: no limit.
+    label_smoothing: Share = 0.0  # Share of the probability that is spread over the vocabulary.
+    truncate: Count = 0  # Target tokens that gradients flow back through; 0: all.
+    sampling: Share = 0.0  # Probability, reached at the end, that the decoder reads its own output.
     guided_alignment: GuidedConfig = field(default_factory=GuidedConfig)  # attention taught by given links
-    valid_every: Size = 500  # steps
-    valid_pairs: Size = 500  # translated at each validation; the loss is taken over all
-    save_every: Count = 0  # steps between checkpoints, besides those of the validations; 0: every ten minutes
-    patience: Count = 0  # validations without a better metric before stopping; 0 = never stop early
-    metric: MetricName | Literal["perplexity"] = "exact_match"
-    keep: Annotated[int, Bound(2, 1000)] = 2  # checkpoints, the newest ones; to average them later
-    tensorboard: bool = False  # the metrics also as TensorBoard reads them
+    valid_every: Size = 500  # Steps between validations.
+    valid_pairs: Size = 500  # Pairs translated at each validation; the loss is that of all.
+    save_every: Count = 0  # Steps between checkpoints besides those of validations; 0: every ten minutes.
+    patience: Count = 0  # Validations without improvement before training stops; 0: never.
+    metric: MetricName | Literal["perplexity"] = "exact_match"  # Metric that chooses the best model.
+    keep: Annotated[int, Bound(2, 1000)] = 2  # Number of newest checkpoints to keep.
+    tensorboard: bool = False  # Also write the metrics for TensorBoard.
 
     def __post_init__(self) -> None:
         if self.truncate == 1:  # a cell whose state is first read by the next word would never learn
@@ -200,9 +211,9 @@ class TrainingConfig:
 
 def length(training: TrainingConfig) -> str:
     """How long a training may last, in words."""
-    limits = [(training.steps, "steps"), (training.tokens, "target tokens"), (training.minutes, "minutes")]
+    limits = [(training.steps, "step"), (training.tokens, "target token"), (training.minutes, "minute")]
     return " or ".join(
-        f"{limit:,g} {unit}" if unit == "minutes" else f"{limit:,} {unit}" for limit, unit in limits if limit
+        f"{limit:,}".removesuffix(".0") + f" {unit}{'s' if limit != 1 else ''}" for limit, unit in limits if limit
     )
 
 
@@ -232,7 +243,52 @@ class Recipe(Blueprint):
 
 def parse(tables: Table) -> Recipe:
     """A recipe from raw tables, every key checked."""
-    return config.parse(Recipe, tables)
+    try:
+        return config.parse(Recipe, tables)
+    except UnknownKeyError as error:
+        if elsewhere := _elsewhere(tables, error.key):
+            raise UnknownKeyError(f'{error.key}: unknown key. Did you mean "{elsewhere}"?', error.key) from None
+        raise
+
+
+def _elsewhere(tables: Table, key: str) -> str | None:
+    """The key with this last word that the tables can have, if a user has left out or mistaken its table."""
+    word = key.rpartition(".")[2]
+    keys = [COMMON.get(word, ""), *(k for k in manual.settings(Recipe) if k.endswith(f".{word}") and k != key)]
+    if word == "hidden":
+        keys.append(TRANSFORMER_HIDDEN)
+    value, others = _taken(tables, key)
+    for found in filter(None, keys):
+        *path, last = found.split(".")
+        given: Table = {last: value}
+        for name in reversed(path):
+            given = {name: given}
+        try:
+            config.parse(Recipe, config.with_kinds(Recipe, config.merge(others, given)))
+        except ConfigError:
+            continue
+        return found
+    return None
+
+
+def _taken(tables: Table, key: str) -> tuple[Any, Table]:
+    """The value of a key, and the tables without it."""
+    name, _, rest = key.partition(".")
+    value, left = _taken(tables[name], rest) if rest else (tables[name], None)
+    others = {other: inner for other, inner in tables.items() if other != name}
+    return value, others if left is None else others | {name: left}
+
+
+def common_settings(tables: Table, given: Mapping[str, float | None]) -> list[str]:
+    """Common settings by their short names as KEY=VALUE, for the model of these tables; None is not given."""
+    stated = {name: value for name, value in given.items() if value is not None}
+    if "epochs" in stated and stated.keys() & {"steps", "minutes"}:
+        raise UsageError("epochs, with steps or minutes: each sets the length of the training. Give epochs alone.")
+    keys = COMMON
+    if tables.get("model", {}).get("kind") == "transformer":
+        keys = keys | {"hidden": TRANSFORMER_HIDDEN}
+    cleared = [f"training.{name}=0" for name in ("steps", "tokens", "minutes") if "epochs" in stated]
+    return cleared + [f"{keys[name]}={value}" for name, value in stated.items()]
 
 
 @dataclass(frozen=True)

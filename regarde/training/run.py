@@ -22,7 +22,7 @@ import torch
 
 import regarde
 from regarde.data.datasets import DATASETS
-from regarde.errors import DiskError, UsageError
+from regarde.errors import DiskError, UsageError, counted
 from regarde.evaluation.metrics import Metric, judging
 from regarde.folder import model as folder
 from regarde.folder.manifest import CHECKPOINTS, LOCK, locked
@@ -232,7 +232,7 @@ def model_card(recipe: Recipe, model: Model, state: TrainingState) -> str:
     found = "none yet"
     if state.last:
         metric = judging(recipe.training.metric).show(state.last.value)
-        found = f"loss {state.last.loss:.4f}, {metric}, after {state.last.step:,} steps"
+        found = f"loss {state.last.loss:.4f}, {metric}, after {counted(state.last.step, 'step')}"
     name = data.name or f"{data.source} and {data.target}"
     languages = f"{recipe.source_language or 'not stated'} -> {recipe.target_language or 'not stated'}"
     return f"""# A {recipe.model.kind} model trained with Regarde
@@ -244,7 +244,7 @@ def model_card(recipe: Recipe, model: Model, state: TrainingState) -> str:
 | source tokens | {recipe.text.source.kind} |
 | target tokens | {recipe.text.target.kind} |
 | data | {name} (SHA-256 of the training pairs {data.sha256[:16]}…) |
-| trained | {state.step:,} steps, of {length(recipe.training)}; seed {recipe.training.seed} |
+| trained | {counted(state.step, "step")}, of {length(recipe.training)}; seed {recipe.training.seed} |
 | validation | {found} |
 
     regarde translate THIS_FOLDER < sentences.txt

@@ -2,9 +2,9 @@
 
 Axes: B batch, T target, V vocabulary.
 
-In training a decoder reads the target's words, in use its own. Here, at each word, a coin decides which of the two it
-reads. Its own word is drawn from its own distribution (section 2.4), as far as search would let it go on from there:
-PAD, BOS and EOS are never read. No gradient passes through the draw.
+In training a decoder reads the words of the target, in translation those it has predicted. With scheduled sampling,
+each word it reads in training is, with a given probability, drawn from its own distribution (section 2.4). PAD, BOS and
+EOS are never drawn. No gradient passes through the draw.
 """
 
 from __future__ import annotations
@@ -22,14 +22,14 @@ from regarde.text.tokenizers import BOS, EOS, PAD
 
 @dataclass(frozen=True, eq=False)
 class SampledState(State):
-    """A decoder's state, and the word it would say next."""
+    """A decoder's state, and the word drawn from its distribution."""
 
     inner: State
     own: Tensor  # (B,)
 
 
 class SampledDecoder(Decoder[SampledState, Batched]):
-    """A decoder that reads its own word with a given probability, and the one it is told otherwise."""
+    """A decoder that reads its own word with a given probability, otherwise the word of the target."""
 
     def __init__(self, decoder: Decoder[Any, Any], probability: float) -> None:
         super().__init__()
@@ -43,7 +43,7 @@ class SampledDecoder(Decoder[SampledState, Batched]):
 
     def start(self, encoding: Encoding) -> SampledState:
         inner = self.decoder.start(encoding)
-        own = torch.full_like(encoding.source.ids[:, 0], BOS)  # what everyone reads first
+        own = torch.full_like(encoding.source.ids[:, 0], BOS)  # the first input
         return SampledState(past=inner.past, inner=inner, own=own)
 
     def unroll(self, previous: Tensor, state: SampledState, memory: Batched) -> tuple[Tensor, SampledState]:
@@ -58,8 +58,8 @@ class SampledDecoder(Decoder[SampledState, Batched]):
 
 @torch.no_grad()
 def draw(logits: Tensor) -> Tensor:
-    """A word to go on from.  (B, V) -> (B,)"""
+    """Draw the next word.  (B, V) -> (B,)"""
     going_on = logits.float().index_fill(1, torch.tensor([PAD, BOS, EOS], device=logits.device), float("-inf"))
-    # the first of exponential clocks to ring; unlike multinomial it lets NaN through, which the step then reports
+    # exponential races; unlike multinomial, NaN passes through, and the step reports it
     clocks = torch.empty_like(going_on).exponential_()
     return (going_on.softmax(dim=-1) / clocks).argmax(dim=-1)

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import itertools
 import warnings
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import ExitStack, closing, contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 
 from regarde import config
@@ -17,7 +17,7 @@ from regarde.data.formats import parse_columns
 from regarde.data.kinds import TaskGuess, first_lines, infer_task
 from regarde.engines.devices import settled_threads
 from regarde.engines.native import NativeEngine, TensorKind, Unfit
-from regarde.errors import RegardeWarning, UsageError
+from regarde.errors import FolderError, RegardeWarning, UsageError
 from regarde.folder import model as folder
 from regarde.folder.loading import slower
 from regarde.folder.manifest import CHECKPOINTS
@@ -26,6 +26,7 @@ from regarde.native import library
 from regarde.native.settings import flattened
 from regarde.tasks import TASKS, TaskConfig, of_model
 from regarde.training import presets
+from regarde.training import recipe as recipes
 from regarde.training.board import Board, writer_class
 from regarde.training.checkpoint import Checkpoint
 from regarde.training.distributed import ALONE, World
@@ -64,6 +65,7 @@ class TrainingRequest:
     tables: Table | None  # None: as the run to resume has them
     path: Path | None  # None: a free folder named after the data
     settings: Sequence[str] = ()
+    common: Mapping[str, float | None] = field(default_factory=dict)  # by short names (recipe.COMMON)
     resume: bool = False
     exact: bool = False
     device: str = "cpu"
@@ -99,6 +101,14 @@ def train(
     on_error: OnError | None = None,
     preset: str | None = None,
     recipe: str | Path | None = None,
+    steps: int | None = None,
+    epochs: int | None = None,
+    minutes: float | None = None,
+    rate: float | None = None,
+    batch: int | None = None,
+    hidden: int | None = None,
+    dropout: float | None = None,
+    seed: int | None = None,
     settings: Sequence[str] = (),
     out: str | Path | None = None,
     resume: bool = False,
@@ -108,13 +118,15 @@ def train(
 ) -> Run:
     """Train on a data set or a file of pairs; settings that are not given are inferred.
 
-    run = regarde.train("my.tsv", preset="rnnsearch-small", settings=["training.steps=500"])
+    run = regarde.train("my.tsv", steps=500)
+    run = regarde.train("my.tsv", preset="transformer-small", hidden=64, settings=["training.keep=5"])
     run = regarde.train("runs/my", resume=True)
 
-    The string "dates" is the embedded data set, Path("dates") always a file. `header` says whether the first row names
-    the columns, `quotes` whether double quotes enclose fields; where the data seem to have either, they must be given.
-    With `resume`, a stopped run goes on exactly where it was; `exact` refuses to go on inexactly. `threads` apply to
-    this run alone; 0 chooses by the model's size.
+    The arguments from `steps` to `seed` are the options of `regarde train`; `settings` sets any other key that
+    `regarde config` lists. The string "dates" is the embedded data set, Path("dates") always a file. `header` says
+    whether the first row names the columns, `quotes` whether double quotes enclose fields; if the data seem to have
+    either, the argument is required. `resume` continues an interrupted run exactly where it stopped; with `exact` it
+    is an error if that is impossible. `threads` apply to this run alone; 0 chooses by the model's size.
     """
     name = f"./{data}" if isinstance(data, Path) and str(data) in ("-", *DATASETS) else str(data or "")
     given = {
@@ -131,6 +143,16 @@ def train(
         given,
         preset=preset,
         recipe=Path(recipe) if recipe else None,
+        common={
+            "steps": steps,
+            "epochs": epochs,
+            "minutes": minutes,
+            "rate": rate,
+            "batch": batch,
+            "hidden": hidden,
+            "dropout": dropout,
+            "seed": seed,
+        },
         settings=settings,
         out=Path(out) if out else None,
         resume=resume,
@@ -146,9 +168,14 @@ def train(
 
 
 def compose(
-    data: Table, *, preset: str | None = None, recipe: Path | None = None, settings: Sequence[str] = ()
+    data: Table,
+    *,
+    preset: str | None = None,
+    recipe: Path | None = None,
+    common: Mapping[str, float | None] | None = None,
+    settings: Sequence[str] = (),
 ) -> Table:
-    """The tables of a run: preset, recipe, data, settings, each laid over the one before it.
+    """The tables of a run: preset, recipe, data, common settings, settings, each laid over the one before it.
 
     Without a preset and a recipe, the preset is rnnsearch-small, with more dropout for the user's own pairs. A recipe
     is laid over a preset only if one is given.
@@ -162,7 +189,14 @@ def compose(
     given = {"data": {**_stated(data), **({"columns": guess.columns} if guess and guess.columns else {})}}
     if task.kind != "translation":
         given["task"] = {"kind": task.kind}
-    return config.override(config.merge(config.merge(below, above), given), settings)
+    return _changed(config.merge(config.merge(below, above), given), common or {}, settings)
+
+
+def _changed(tables: Table, common: Mapping[str, float | None], settings: Sequence[str]) -> Table:
+    """The tables with other settings; where these name no kind of a model's or training's part, the default is kept."""
+    tables = config.override(tables, [*recipes.common_settings(tables, common), *settings])
+    parts: Table = {name: tables[name] for name in ("model", "training") if name in tables}
+    return tables | config.with_kinds(recipes.Recipe, parts)
 
 
 def _task(data: Table, tables: Table, settings: Sequence[str]) -> tuple[TaskConfig, TaskGuess | None]:
@@ -187,6 +221,7 @@ def request(
     *,
     preset: str | None = None,
     recipe: Path | None = None,
+    common: Mapping[str, float | None] | None = None,
     settings: Sequence[str] = (),
     out: Path | None = None,
     resume: bool = False,
@@ -199,17 +234,20 @@ def request(
     path: Path | None
     tables: Table | None
     notes: list[str] = []
+    name = given.get("name", "")
+    if resume and out is None and name not in ("", "-", *DATASETS) and not Path(name).exists():
+        raise FolderError(f"{name}: no such run. Give the folder of a run, or data to begin one with.")
     if resume and "name" in given and out is None and Path(given["name"]).is_dir():
         path = Path(given.pop("name"))
         tables = None
         if given or preset or recipe:
-            raise UsageError(f"{path}: a run knows its data and settings. To resume it, give nothing else but --set.")
+            raise UsageError(f"{path}: a run has its data, preset and recipe. To resume it, leave these out.")
     elif resume and not (given or preset or recipe):
         if out is None:
             raise UsageError("--resume: which run? For example: regarde train --resume runs/my")
         path, tables = out, None
     else:
-        tables = compose(data, preset=preset, recipe=recipe, settings=settings)
+        tables = compose(data, preset=preset, recipe=recipe, common=common, settings=settings)
         where = tables["data"]
         task = TASKS[tables["task"]["kind"] if "task" in tables else "translation"]
         if preset is None and recipe is None and task.kind != "translation":
@@ -217,7 +255,7 @@ def request(
         elif _is_default(data, preset, recipe) and tables["model"].get("dropout") == DROPOUT:  # unless --set changed it
             notes = [f"model: {task.preset}, with dropout {DROPOUT} for pairs of your own"]
         path = out or (named_folder(where.get("name") or where.get("source", "")) if resume else None)
-    return TrainingRequest(tables, path, settings, resume, exact, device, threads, notes)
+    return TrainingRequest(tables, path, settings, common or {}, resume, exact, device, threads, notes)
 
 
 @contextmanager
@@ -302,8 +340,8 @@ def _tables(request: TrainingRequest, found: Checkpoint | None) -> Table:
     if found:
         # a run that does not record header and quotes was read without either
         plain = {"data": {"header": False, "quotes": False}}
-        return config.override(config.merge(plain, found.tables), request.settings)
+        return _changed(config.merge(plain, found.tables), request.common, request.settings)
     assert request.path is not None
     if not request.path.is_dir():
-        raise UsageError(f"{request.path}: no such run. Give the folder of one, or data to begin one with.")
-    raise UsageError(f"{request.path}: no checkpoint to go on from. Give its data again, together with --resume.")
+        raise FolderError(f"{request.path}: no such run. Give the folder of a run, or data to begin one with.")
+    raise FolderError(f"{request.path}: no checkpoint to resume from. Give its data again, together with --resume.")

@@ -1,6 +1,6 @@
-"""The training loop: batches in an order that (seed, epoch) fixes, an update each, a validation now and then.
+"""The training loop: updates on batches in an order fixed by (seed, epoch), with validations and checkpoints.
 
-The best model by the metric is the run's model; the last checkpoints lie beside it. The state of a training between two
+The best model by the metric is the run's model; its last checkpoints are kept too. The state of a training between two
 updates is one frozen TrainingState, so that it can be saved and resumed there. Ctrl-C and SIGTERM stop it there too.
 """
 

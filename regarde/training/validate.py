@@ -1,4 +1,4 @@
-"""How good a model is while it trains: the loss over all held-out pairs, the metric over some of them.
+"""Validation during training: the loss over all validation pairs, the metric over some of them.
 
 All processes share the work, and each gets the same result.
 """

@@ -1,1 +1,1 @@
-"""Which settings of a recipe are best: a declared space, searched by Optuna, one training a trial."""
+"""Hyperparameter search: a declared space of settings, searched by Optuna, one training for each trial."""

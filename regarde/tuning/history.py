@@ -1,7 +1,7 @@
-"""The trials of a search, kept by Optuna in an SQLite file: each is there whole or not at all.
+"""The trials of a hyperparameter search, stored by Optuna in an SQLite file.
 
-A trial is written when it has ended, in one transaction. So a search that is killed leaves no trial half-done, and what
-comes next is a function of the seed and of what is there: going on is the same as never having stopped.
+A trial is written when it has ended, in one transaction, so a killed search leaves no incomplete trial. The next trial
+is a function of the seed and of the trials so far, so a resumed search has the same trials as an uninterrupted one.
 """
 
 from __future__ import annotations
@@ -23,8 +23,8 @@ if TYPE_CHECKING:
 
 FILE = "trials.db"
 _NAME = "regarde"
-_RANDOM_TRIALS = 8  # before what is known guides the choice
-_UNPRUNED_TRIALS = 4  # before there is a median to be worse than
+_RANDOM_TRIALS = 8  # drawn at random, before others guide the choice
+_UNPRUNED_TRIALS = 4  # that are never pruned: there is no median yet
 Ended = Literal["complete", "pruned", "failed"]
 _ENDED: dict[str, Ended] = {"COMPLETE": "complete", "PRUNED": "pruned", "FAIL": "failed"}
 
@@ -35,7 +35,7 @@ class EndedTrial:
 
     number: int  # from 1
     ended: Ended
-    value: float | None  # the best validation; of a failed trial there may be none
+    value: float | None  # of the best validation, if there was one
     step: int  # of that validation
     seconds: float
     values: Mapping[str, Value]
@@ -44,7 +44,7 @@ class EndedTrial:
 
 
 def library() -> Any:
-    """Optuna, saying nothing by itself; or one line that says how to get it."""
+    """Optuna without its own messages; an error that says how to install it."""
     try:
         import optuna
     except ModuleNotFoundError as error:
@@ -54,7 +54,7 @@ def library() -> Any:
 
 
 class History:
-    """The trials so far, and what to try next."""
+    """The trials so far, and the choice of the next."""
 
     def __init__(self, folder: Path, space: Space, *, higher_is_better: bool) -> None:
         self.space = space
@@ -64,7 +64,7 @@ class History:
         self._study = self._opened()
 
     def findings(self) -> list[EndedTrial]:
-        """Every trial, in the order they were made."""
+        """All trials in their order."""
         return [self._finding(trial) for trial in self._study.get_trials(deepcopy=False)]
 
     def add(self, finding: EndedTrial) -> None:
@@ -91,7 +91,7 @@ class History:
             ) from None
 
     def next(self, seed: int, first: Mapping[str, Value] | None) -> ProposedTrial:
-        """What to try next: a function of the seed and the trials so far; `first` is what to begin with, if known."""
+        """The next trial, a function of the seed and the trials so far; `first` are the values of the first trial."""
         samplers, pruners = self._optuna.samplers, self._optuna.pruners
         past = self._study.get_trials(deepcopy=False)
         drawn = hashlib.sha256(f"{seed} {len(past)}".encode()).digest()[:4]
@@ -107,13 +107,13 @@ class History:
         return ProposedTrial(trial.number + 1, self.space.rounded(trial.params), trial)
 
     def importance(self) -> dict[str, float]:
-        """How much of what makes a trial good is owed to each setting (PED-ANOVA, Watanabe et al. 2023)."""
+        """How much each setting contributes to good trials (PED-ANOVA, Watanabe et al. 2023)."""
         evaluate = self._optuna.importance
         values = [finding.value for finding in self.findings() if finding.ended == "complete"]
-        if len(set(values)) < 2:  # nothing was better than anything else
+        if len(set(values)) < 2:  # all trials are equal
             return {}
         with warnings.catch_warnings():
-            warnings.simplefilter("ignore")  # that few trials say little
+            warnings.simplefilter("ignore")  # about the small number of trials
             found = evaluate.get_param_importances(self._study, evaluator=evaluate.PedAnovaImportanceEvaluator())
         return {key: float(share) for key, share in found.items()}
 
@@ -136,7 +136,7 @@ class History:
         )
 
     def _opened(self) -> Study:
-        """The study in its file; a new file gets its name when it is whole."""
+        """The study in its file; a new file is renamed when it is complete."""
         try:
             if not self.path.exists():
                 beside = self.path.with_name(f".{FILE}.new")
@@ -150,7 +150,7 @@ class History:
             return study
         except OSError:
             raise
-        except Exception as error:  # whatever SQLite, SQLAlchemy or Optuna say of a file that is none of theirs
+        except Exception as error:  # SQLite, SQLAlchemy and Optuna each raise their own for a damaged file
             told = " ".join(str(error).split())[:80]
             raise FolderError(f"{self.path}: no trials can be read from it ({told}). Give another --out.") from None
 
@@ -161,7 +161,7 @@ class History:
 
 @dataclass(frozen=True)
 class ProposedTrial:
-    """A trial that is to be made, and whether it is still worth it."""
+    """A trial to run, which may be pruned."""
 
     number: int  # from 1
     values: Mapping[str, Value]
@@ -171,12 +171,12 @@ class ProposedTrial:
         self.trial.report(value, step)
 
     def hopeless(self) -> bool:
-        """Whether the best validation so far is worse than the median of the others' at this step."""
+        """Whether its best validation so far is worse than the median of other trials at this step."""
         return self.trial.should_prune()
 
 
 def best(findings: Sequence[EndedTrial], *, higher_is_better: bool) -> EndedTrial | None:
-    """The best of the trials that were not given up; of equals the first."""
+    """The best complete trial; of equal ones the first."""
     done = [finding for finding in findings if finding.ended == "complete" and finding.value is not None]
     sign = 1 if higher_is_better else -1
     return max(done, key=lambda finding: (sign * (finding.value or 0.0), -finding.number), default=None)

@@ -1,11 +1,11 @@
-"""A space of settings to search, as TOML declares it: a table for each dotted key of a recipe.
+"""The space of a hyperparameter search, in TOML: a table for each dotted key of a recipe.
 
-[space."training.optimizer.rate"]      a number between two; with log, evenly over orders of magnitude
+[space."training.optimizer.rate"]      a number from low to high; log: uniform in the logarithm
 low = 1e-4
 high = 1e-2
 log = true
 
-[space."model.hidden"]                 whole numbers where both ends are; with step, only every so many
+[space."model.hidden"]                 an integer if both ends are; step: the distance of values
 low = 128
 high = 512
 step = 64
@@ -33,12 +33,12 @@ if TYPE_CHECKING:
 
 Value = str | int | float | bool
 _KEY = re.compile(r"[A-Za-z0-9_]+(\.[A-Za-z0-9_]+)+")
-_JUDGED = ("data.", "training.metric", "training.seed")  # by what and on which pairs trials are compared
-_DIGITS = 4  # of a number between two; more would be noise in a recipe
+_JUDGED = ("data.", "training.metric", "training.seed")  # settings by which trials are compared
+_DIGITS = 4  # significant digits of a sampled number
 
 
 class Parameter(Protocol):
-    """What one setting may be."""
+    """The possible values of a setting."""
 
     def distribution(self) -> BaseDistribution: ...
 
@@ -53,7 +53,7 @@ class Parameter(Protocol):
 
 @dataclass(frozen=True)
 class NumberRange:
-    """A number between two, both allowed."""
+    """A number from low to high, both included."""
 
     low: float
     high: float
@@ -67,13 +67,11 @@ class NumberRange:
         if not self.low < self.high:
             raise ConfigError(f"low = {self.low}, high = {self.high}: expected low to be less than high.")
         if self.log and self.low <= 0:
-            raise ConfigError(f"low = {self.low} with log: expected more than 0, which has no logarithm.")
+            raise ConfigError(f"low = {self.low} with log: expected more than 0, because 0 has no logarithm.")
         if self.step is not None and (self.log or not 0 < self.step <= self.high - self.low):
-            raise ConfigError(
-                f"step = {self.step}: expected no log, and a step from low that reaches no farther than high."
-            )
+            raise ConfigError(f"step = {self.step}: expected a step of at most high - low, without log.")
         if self.whole and type(self.step) is float:
-            raise ConfigError(f"step = {self.step}: expected a whole number, as low and high are.")
+            raise ConfigError(f"step = {self.step}: expected a whole number, like low and high.")
 
     @property
     def whole(self) -> bool:
@@ -86,7 +84,7 @@ class NumberRange:
             high = self.high if self.step is None else self.high - (self.high - self.low) % self.step
             return IntDistribution(int(self.low), int(high), log=self.log, step=int(self.step or 1))
         high = self.high
-        if self.step is not None:  # as Optuna would have it, which else says so for every trial
+        if self.step is not None:  # otherwise Optuna warns for every trial
             high = round(self.low + math.floor((self.high - self.low) / self.step + 1e-9) * self.step, 12)
         return FloatDistribution(self.low, high, log=self.log, step=self.step)
 
@@ -109,7 +107,7 @@ class NumberRange:
 
 @dataclass(frozen=True)
 class Choices:
-    """One of a list."""
+    """One of several values."""
 
     choices: tuple[Value, ...]
 
@@ -117,7 +115,7 @@ class Choices:
         if len(self.choices) < 2 or any(type(choice) not in (str, int, float, bool) for choice in self.choices):
             raise ConfigError("choices: expected a list of two or more strings, numbers, true or false.")
         if len({(type(choice), choice) for choice in self.choices}) < len(self.choices):
-            raise ConfigError("choices: one of them is there twice. Leave it out.")
+            raise ConfigError("choices: one value occurs twice. Remove it.")
 
     def distribution(self) -> BaseDistribution:
         from optuna.distributions import CategoricalDistribution
@@ -161,15 +159,15 @@ class Space:
         return config.merge(below, above)
 
     def there(self, tables: Table) -> dict[str, Value] | None:
-        """The recipe's own values, where all of them lie in the space."""
+        """The values of the recipe, if all of them are in the space."""
         whole = config.as_table(recipes.parse(tables))
         values = {key: _found(whole, key) for key in self.parameters}
         return values if all(self.parameters[key].holds(value) for key, value in values.items()) else None
 
     def check(self, tables: Table) -> None:
-        """Every key must be one of the recipe, and every end of a span and every choice a value it can have.
+        """Check that every key exists, and that the ends of every range and every choice are valid values.
 
-        Alone: what does not go together with other settings is found out by the trial that tries it.
+        Values are checked one at a time; invalid combinations make a trial fail.
         """
         for key, parameter in self.parameters.items():
             errors = []
@@ -199,7 +197,7 @@ def read(path: Path) -> Space:
 
 
 def _flat(tables: Table, where: str = "") -> dict[str, Any]:
-    """[space.model.hidden] means the same as [space."model.hidden"]."""
+    """Accept [space.model.hidden] for [space."model.hidden"]."""
     found: dict[str, Any] = {}
     for name, value in tables.items():
         key = f"{where}{name}"
@@ -210,9 +208,9 @@ def _flat(tables: Table, where: str = "") -> dict[str, Any]:
 
 def _parameter(where: str, key: str, table: Any) -> Parameter:
     if not _KEY.fullmatch(key):
-        raise ConfigError(f"{where}: no key of a recipe. Expected a dotted one, such as training.optimizer.rate.")
+        raise ConfigError(f"{where}: not a key of a recipe. Expected a dotted key, such as training.optimizer.rate.")
     if key.startswith(_JUDGED):
-        raise ConfigError(f"{where}: trials could not be compared if it changed. Leave it out.")
+        raise ConfigError(f"{where}: trials that differ in it cannot be compared. Leave it out.")
     if not isinstance(table, dict):
         raise ConfigError(f"{where}: expected a table with low and high, or with choices.")
     known = ("choices",) if "choices" in table else ("low", "high", "log", "step")

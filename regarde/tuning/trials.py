@@ -1,9 +1,9 @@
-"""A search: trial by trial, each a run of its own that resumes, until there are as many as wanted.
+"""A hyperparameter search: trial after trial, each a run that can be resumed.
 
-FOLDER/  search.toml      what is searched, and from which recipe; the same command goes on, another is refused
+FOLDER/  search.toml      the settings of the search; the same command resumes it, a different one is rejected
          trials.db        the trials that have ended (see history.py)
-         trials/0001/     a trial's run; its checkpoints go when it has ended, its model when another is better
-         trials.tsv       all trials as a table, report.json the same with what was important
+         trials/0001/     the run of a trial; its checkpoints are removed at its end, its model if another is better
+         trials.tsv       all trials as a table; report.json: the same with the importance of settings
          best.toml        the recipe of the best trial, for regarde train --recipe
 """
 
@@ -23,19 +23,18 @@ from regarde.evaluation.metrics import METRICS, Metric
 from regarde.folder.manifest import CHECKPOINTS, LOCK, alone, remove_folder, replace_file
 from regarde.training.prepare import prepare
 from regarde.training.resume import differences
-from regarde.training.run import METRICS_FILE as METRICS_FILE
-from regarde.training.run import Progress, Validation, refuse_existing
+from regarde.training.run import LOG_FILE, METRICS_FILE, Progress, Validation, refuse_existing
 from regarde.training.start import TrainingRequest, ready
 from regarde.tuning.history import Ended, EndedTrial, History, ProposedTrial, best, library
 from regarde.tuning.space import Space
 
 SETTINGS = "search.toml"
-_FEWEST_VALIDATIONS = 2  # before a trial may be given up: the first one says little
-_KEPT = ("metrics.jsonl", "train.log")  # of a trial that is not the best
+_FEWEST_VALIDATIONS = 2  # before a trial may be pruned
+_KEPT = (METRICS_FILE, LOG_FILE)  # of a trial that is not the best
 
 
 class SearchObserver(Protocol):
-    """Who is told how the search goes."""
+    """Gets the progress of a search."""
 
     def noted(self, note: str) -> None: ...
 
@@ -48,7 +47,7 @@ class SearchObserver(Protocol):
 
 @dataclass(frozen=True)
 class SearchPlan:
-    """What is searched: from which recipe, in which space, and by which seed."""
+    """The settings of a search: recipe, space and seed."""
 
     tables: Table
     space: Space
@@ -73,11 +72,11 @@ class SearchResult:
 
 
 def search(plan: SearchPlan, folder: Path, trials: int, watcher: SearchObserver) -> SearchResult:
-    """Make trials until there are so many; those that are there already count."""
+    """Run trials until there are `trials` of them, including those of an earlier call."""
     library()
     plan.space.check(plan.tables)
     if plan.tables["data"].get("name") == "-":
-        raise UsageError("-: every trial reads the data anew, and standard input can be read once. Give a file.")
+        raise UsageError("-: every trial reads the data, but standard input can be read only once. Give a file.")
     if not (folder / SETTINGS).exists():
         refuse_existing(folder, but=(LOCK, f".{SETTINGS}.new"))
     with _disk(folder):
@@ -95,7 +94,7 @@ def _disk(folder: Path) -> Iterator[None]:
 
 
 class _Search:
-    """A search while its folder is held."""
+    """A search while its folder is locked."""
 
     def __init__(self, plan: SearchPlan, folder: Path, watcher: SearchObserver) -> None:
         self.folder = folder
@@ -104,7 +103,7 @@ class _Search:
         settings = self._settings()
         self.metric = METRICS[settings["metric"]]
         self.sha256 = settings["sha256"]
-        judged = {"training": {"metric": settings["metric"]}}  # the same for all, whatever a trial would infer
+        judged = {"training": {"metric": settings["metric"]}}  # the same for all trials
         self.tables = config.merge(plan.tables, judged)
         self.history = History(folder, plan.space, higher_is_better=self.metric.higher_is_better)
 
@@ -122,7 +121,7 @@ class _Search:
         return self._report()
 
     def _settings(self) -> Table:
-        """What the folder was begun with, held against what is asked for now; a new folder is begun."""
+        """The settings in the folder, compared with the given ones; written first if the folder is new."""
         path = self.folder / SETTINGS
         asked = {"seed": self.plan.seed, "prune": self.plan.prune, "recipe": self.plan.tables}
         asked["space"] = self.plan.space.table()
@@ -135,7 +134,7 @@ class _Search:
             if settings.get("metric") in METRICS and isinstance(settings.get("sha256"), str):
                 return settings
             raise ConfigError(f"{path}: not as it was written. Give another --out.")
-        prepared = prepare(self.plan.tables)  # what is wrong with the data is said before a trial is made
+        prepared = prepare(self.plan.tables)  # errors in the data are reported before the first trial
         for note in prepared.notes:
             if note.startswith("warning: "):
                 self.watcher.noted(note)
@@ -145,7 +144,7 @@ class _Search:
         return settings
 
     def _made(self, candidate: ProposedTrial) -> EndedTrial:
-        """A trial from its first step, or from where it was left, to its end."""
+        """Run a trial, or resume it, to its end."""
         watched = _Watched(candidate, self.watcher, self.plan.prune)
         path = self._run(candidate.number)
         told = ""
@@ -160,7 +159,7 @@ class _Search:
             raise Stopped(f"{told}.", stopped.exit_code - 128) from None
         except (DataError, DiskError):
             raise
-        except RegardeError as error:  # settings that do not go together, or do not learn: that too is an answer
+        except RegardeError as error:  # an invalid combination, or a loss that is not finite
             told, ended = str(error), "failed"
         step = watched.best(self.metric)
         return EndedTrial(
@@ -187,7 +186,7 @@ class _Search:
         return self.folder / "trials" / f"{number:04}"
 
     def _tidy(self) -> None:
-        """Of trials that have ended, the best one's model stays, and of the others what they tell."""
+        """Of ended trials, keep the model of the best one, and metrics and log of the others."""
         findings = self.history.findings()
         winner = best(findings, higher_is_better=self.metric.higher_is_better)
         for finding in findings:
@@ -203,7 +202,7 @@ class _Search:
                         item.unlink()
 
     def _report(self) -> SearchResult:
-        """The files that tell of the trials, written anew."""
+        """Write the reports and the best recipe."""
         found = SearchResult(self.folder, self.metric, self.history.findings(), self.history.importance())
         keys = list(self.plan.space.parameters)
         head = ["trial", "ended", self.metric.name, "step", "seconds", *keys, "told"]
@@ -229,11 +228,11 @@ class _Search:
 
 
 class _HopelessError(Exception):
-    """A trial is worse than others were at this point."""
+    """A trial is pruned."""
 
 
 class _Watched:
-    """A training that is given up once it is hopeless."""
+    """Observes the training of a trial, and ends it if it is to be pruned."""
 
     def __init__(self, candidate: ProposedTrial, watcher: SearchObserver, prune: bool) -> None:
         self.candidate = candidate
@@ -249,16 +248,16 @@ class _Watched:
         self._judge(validation.step, validation.value, validation.seconds)
 
     def recall(self, run: Path, metric: Metric) -> None:
-        """The validations of a run that was stopped; bit for bit they are those it would make again."""
+        """Read the validations of an interrupted run."""
         with contextlib.suppress(FileNotFoundError):
             for line in (run / METRICS_FILE).read_text(encoding="utf-8").splitlines():
-                with contextlib.suppress(ValueError):  # a last line that a crash has cut off
+                with contextlib.suppress(ValueError):  # an incomplete last line
                     record = json.loads(line)
                     if metric.name in record:
                         self._judge(record["step"], record[metric.name], record["seconds"])
 
     def best(self, metric: Metric) -> int:
-        """The step of the best validation, of equals the first; 0 where there was none."""
+        """The step of the best validation, of equal ones the first; 0 if there was none."""
         sign = 1 if metric.higher_is_better else -1
         return max(self.validations, key=lambda step: (sign * self.validations[step], -step), default=0)
 

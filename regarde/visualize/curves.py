@@ -46,7 +46,9 @@ class Curve:
         if len(self.low) or len(self.high):
             sizes |= {len(self.low), len(self.high)}
         if len(sizes) != 1:
-            raise UsageError(f"{self.name}: x, y and the interval have {sorted(sizes)} values, expected equally many.")
+            raise UsageError(
+                f"{self.name}: x, y and the interval have {sorted(sizes)} values. Give equal numbers of each."
+            )
 
 
 @dataclass(frozen=True)

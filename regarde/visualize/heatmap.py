@@ -44,7 +44,7 @@ class Heatmap:
                 "Give one row per target and one column per source token."
             )
         if not (np.isfinite(self.weights) & (self.weights >= 0)).all():
-            raise UsageError("Weights hold NaN, infinite or negative values; a heat map shows attention, from 0 up.")
+            raise UsageError("Weights contain NaN, infinite or negative values. Give weights of 0 or more.")
 
     @property
     def top(self) -> float:

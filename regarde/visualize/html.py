@@ -31,7 +31,7 @@ def page(maps: Sequence[Heatmap], title: str) -> str:
         '<meta name="viewport" content="width=device-width, initial-scale=1">\n'
         f"<title>{svg.clean(title)}</title>\n<style>{sheet.STYLE}</style>\n</head>\n<body>\n<main>\n"
         f'<h1 dir="auto">{svg.clean(title)}</h1>\n'
-        '<p class="hint">Point at a cell or a word, or touch it, to see where the model looked.</p>\n'
+        '<p class="hint">Point at a cell or a word, or touch it, to see its attention weights.</p>\n'
         f"{body}</main>\n<script>{sheet.SCRIPT}</script>\n</body>\n</html>\n"
     )
 

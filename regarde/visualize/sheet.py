@@ -8,7 +8,7 @@ from regarde.visualize.svg import FONTS
 STYLE = f"""
 :root {{
   color-scheme: light dark;
-  --ground: light-dark(#eef0f3, #0b0d11); --paper: light-dark({LIGHT.paper}, {DARK.paper});
+  --paper: light-dark({LIGHT.paper}, {DARK.paper}); --ground: color-mix(in srgb, var(--paper), var(--rule) 40%);
   --rule: light-dark({LIGHT.rule}, {DARK.rule}); --text: light-dark({LIGHT.ink}, {DARK.ink});
   --faint: light-dark({LIGHT.faint}, {DARK.faint}); --mark: light-dark({LIGHT.link}, {DARK.link});
 }}
@@ -27,6 +27,9 @@ section {{ background: var(--paper); border: 1px solid var(--rule); border-radiu
 .readout b {{ color: var(--mark); }}
 .charts {{ display: flex; flex-wrap: wrap; gap: 8px 24px; align-items: flex-start; }}
 .chart {{ max-width: 100%; overflow-x: auto; }}
+[data-more~="left"] {{ --left: 2.2rem; }} [data-more~="right"] {{ --right: 2.2rem; }}
+[data-more]:not([data-more=""]) {{ mask-image: linear-gradient(to right, transparent, #000 var(--left, 0px),
+  #000 calc(100% - var(--right, 0px)), transparent); }}
 .chart svg {{ display: block; max-width: 100%; height: auto; }}
 .chart.wide svg {{ max-width: none; }}
 .chart [data-s], .chart [data-t] {{ transition: opacity 120ms; }}
@@ -55,6 +58,14 @@ tbody th {{ position: sticky; left: 0; }}
 
 SCRIPT = """
 "use strict";
+for (const box of document.querySelectorAll(".chart, .numbers")) {  // an edge that hides content fades out
+  const hint = () => {
+    const left = box.scrollLeft > 1, right = box.scrollLeft + box.clientWidth < box.scrollWidth - 1;
+    box.dataset.more = (left ? "left " : "") + (right ? "right" : "");
+  };
+  box.addEventListener("scroll", hint, {passive: true});
+  new ResizeObserver(hint).observe(box);
+}
 for (const map of document.querySelectorAll("section")) {
   const table = map.querySelector("table"), readout = map.querySelector(".readout");
   const name = cell => cell.textContent;
@@ -76,8 +87,11 @@ for (const map of document.querySelectorAll("section")) {
   function tell(s, t) {
     if (s >= 0 && t >= 0)
       readout.replaceChildren(word(source[s]), " → ", word(target[t]), " " + weights[t][s].toFixed(3));
-    else if (t >= 0) readout.replaceChildren(word(target[t]), " looks at", ...strongest(source, weights[t]));
-    else readout.replaceChildren(word(source[s]), " is looked at by", ...strongest(target, weights.map(row => row[s])));
+    else if (t >= 0) readout.replaceChildren(word(target[t]), " attends to", ...strongest(source, weights[t]));
+    else {
+      const column = weights.map(row => row[s]);
+      readout.replaceChildren(word(source[s]), " is attended to by", ...strongest(target, column));
+    }
   }
 
   function look(s, t) {

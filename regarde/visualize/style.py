@@ -1,13 +1,13 @@
-"""The colors of every picture: terminal, SVG, HTML page, matplotlib figure and studio. Nothing else defines a color.
+"""The colors of every picture: terminal, SVG, HTML page, matplotlib figure and studio. No other file defines a color.
 
     weight   from the paper (0) to its opposite (the top of the scale), through green and blue, even in lightness
              (OKLab, Ottosson 2020), so that it can be read in gray; a terminal takes the nearest of its 256 colors
     link     a line between a source and a target token, and what is selected; source and target tokens are in ink
     gold     links annotated by people
-    error    what failed, and what the model was not sure of
+    error    failures, and tokens of low probability
     lines    one color per model or curve: Okabe and Ito's (2008), which color-blind readers can tell apart
 
-`studio/src/palette.json` and `palette.css` hold the same values for the studio; tests/studio/test_palette.py checks it.
+tests/studio/test_palette.py writes these values to the sources of the studio, and checks them there.
 """
 
 from __future__ import annotations
@@ -17,10 +17,10 @@ from dataclasses import dataclass
 
 _BLUE, _VERMILLION, _GREEN, _PURPLE = "#0072b2", "#d55e00", "#009e73", "#cc79a7"
 _ORANGE, _SKY, _YELLOW = "#e69f00", "#56b4e9", "#f0e442"
-_BROWN = "#7d5236"  # a ninth color, darker than all of theirs but black
+_BROWN = "#7d5236"  # a ninth color, darker than all of these but black
 
 _MARKERS = "os^DvPX<h"
-_DASHES: tuple[tuple[float, ...], ...] = ((), (5, 1.6), (1.2, 1.4), (6, 1.6, 1.2, 1.6))
+DASHES: tuple[tuple[float, ...], ...] = ((), (5, 1.6), (1.2, 1.4), (6, 1.6, 1.2, 1.6))
 
 TERMINAL = (234, 237, 24, 30, 37, 79, 152, 255)  # of the 256 colors, those nearest to the dark palette's weights
 GLYPHS = "·░▒▓█"  # the same without color
@@ -54,7 +54,7 @@ class Palette:
     def stroke(self, index: int) -> Stroke:
         """The line of this number, from 0; when all colors are used they repeat with other dashes."""
         n = len(self.lines)
-        return Stroke(self.lines[index % n], _MARKERS[index % n], _DASHES[index % len(_DASHES)])
+        return Stroke(self.lines[index % n], _MARKERS[index % n], DASHES[index % len(DASHES)])
 
     def weight(self, position: float) -> str:
         """The color of a weight at a position in 0…1 of the scale, as #rrggbb."""

@@ -33,6 +33,7 @@ def _rules(palette: Palette) -> str:
     return (
         f".regarde .paper{{fill:{palette.paper}}}.regarde text{{fill:{palette.ink}}}"
         f".regarde .faint{{fill:{palette.faint}}}.regarde .frame{{stroke:{palette.rule}}}"
+        f".regarde .grid{{fill:{palette.rule}}}"
         f".regarde .line{{stroke:{palette.link}}}{cells}{numbers}"
     )
 
@@ -88,7 +89,7 @@ def opening(width: float, height: float, summary: str) -> str:
         f'<svg xmlns="http://www.w3.org/2000/svg" class="regarde" viewBox="0 0 {width:.0f} {height:.0f}" '
         f'width="{width:.0f}" height="{height:.0f}" role="img" aria-label="{clean(summary)}" '
         f'font-family="sans-serif" font-size="13"><style>{STYLE}</style>'
-        f'<rect class="paper" width="100%" height="100%" rx="8" fill="#ffffff"/>'
+        f'<rect class="paper" width="100%" height="100%" rx="8" fill="{LIGHT.paper}"/>'
     )
 
 
@@ -184,7 +185,8 @@ def _cells(heat: Heatmap, layout: _Layout) -> Iterator[str]:
     yield (
         '<g class="cells" shape-rendering="crispEdges">'
         f'<rect x="{layout.left:.1f}" y="{layout.top:.1f}" width="{columns * cell:.1f}" '
-        f'height="{rows * cell:.1f}" class="frame w0" fill="{LIGHT.weight(0)}" stroke="{LIGHT.rule}"/>'
+        f'height="{rows * cell:.1f}" class="frame {"w0" if sparse else "grid"}" '
+        f'fill="{LIGHT.weight(0) if sparse else LIGHT.rule}" stroke="{LIGHT.rule}"/>'
     )
     for t in range(rows):
         y = layout.top + t * cell

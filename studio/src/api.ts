@@ -21,7 +21,7 @@ export interface Settings {
 }
 
 /** One of the n best. */
-export interface Said {
+export interface Alternative {
   text: string;
   score: number;
   finished: boolean;
@@ -30,13 +30,13 @@ export interface Said {
   attention: number[][] | null; // (T, S), row t explains token t - offset
 }
 
-export interface Translation extends Said {
+export interface Translation extends Alternative {
   source_tokens: string[];
   offset: number;
-  alternatives: Said[];
+  alternatives: Alternative[];
 }
 
-export interface Asked {
+export interface TranslateRequest {
   model: string;
   text: string;
   beam: number;
@@ -83,7 +83,7 @@ interface Answer {
   translations: (Translation & { trace: Trace })[];
 }
 
-export const trace = async (asked: Asked, signal?: AbortSignal): Promise<Trace> =>
+export const trace = async (asked: TranslateRequest, signal?: AbortSignal): Promise<Trace> =>
   (await post<Answer>("v1/translate", { ...asked, trace: true }, signal)).translations[0].trace;
 
 /** What is said so far. */
@@ -93,7 +93,7 @@ export interface Part {
 }
 
 /** A translation, told as it is made: `so` hears every part, the answer comes last. */
-export async function followed(asked: Asked, signal: AbortSignal, so: (part: Part) => void): Promise<Translation> {
+export async function followed(asked: TranslateRequest, signal: AbortSignal, so: (part: Part) => void): Promise<Translation> {
   const body = JSON.stringify({ ...asked, attention: true, stream: true });
   const headers = { "Content-Type": "application/json" };
   const response = await reach("v1/translate", { method: "POST", headers, body, signal });

@@ -1,8 +1,8 @@
-// The question that most views share: a sentence, a model, a beam.
+// What most views translate: a sentence, with a model and a search.
 import type { JSX } from "preact";
 import { useEffect, useRef } from "preact/hooks";
 import { set } from "./address";
-import { beam, beamKey, busy, enclosed, model, models, problem, text } from "./session";
+import { beam, beamKey, busy, enclosed, model, models, problem, rankKey, text } from "./session";
 
 /** The whole question; `bare` is the sentence alone. */
 export function Ask({ bare = false }: { bare?: boolean }): JSX.Element {
@@ -14,7 +14,7 @@ export function Ask({ bare = false }: { bare?: boolean }): JSX.Element {
           <ModelChoice />
           <BeamChoice />
           <span class={busy.value ? "busy on" : "busy"} role="status">
-            {busy.value ? "working" : ""}
+            {busy.value ? "translating" : ""}
           </span>
         </div>
       )}
@@ -74,7 +74,7 @@ export function BeamChoice(): JSX.Element {
       <span>Search</span>
       <select
         value={String(beam.value)}
-        onChange={(event) => set({ [beamKey.value]: event.currentTarget.value, step: null, rank: null, "beam.rank": null })}
+        onChange={(event) => set({ [beamKey.value]: event.currentTarget.value, step: null, [rankKey.value]: null })}
       >
         {[1, 2, 3, 4, 5, 8, 10].map((size) => (
           <option key={size} value={String(size)}>

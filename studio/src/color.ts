@@ -36,6 +36,14 @@ still.addEventListener("change", () => (motionless.value = still.matches));
 
 const palette = (night: boolean) => (night ? colors.dark : colors.light);
 
+/** The upper end of the scale, as in regarde/visualize/heatmap.py: the least of …, 0.1, 0.2, 0.5, 1 that no weight exceeds. */
+export function top(maps: number[][][]): number {
+  const peak = maps.reduce((most, map) => map.reduce((so, row) => Math.max(so, ...row), most), 0) * (1 - 1e-4);
+  if (peak < 1e-6) return 1;
+  const power = 10 ** Math.floor(Math.log10(peak));
+  return Number(([1, 2, 5, 10].find((each) => peak <= each * power)! * power).toPrecision(3));
+}
+
 /** The color of a weight at a position in 0…1 of the scale. */
 export function heat(position: number, night = dark.value): string {
   const { weights } = palette(night);
@@ -56,11 +64,16 @@ export function ink(position: number, night = dark.value): string {
   return numbers[Math.round(Math.min(Math.max(position, 0), 1) * (numbers.length - 1))];
 }
 
-/** The colors of text and links in pictures that can be saved. */
-export const text = (night: boolean): string => (night ? "#efebe4" : "#1d1b18");
+/** The colors of pictures that can be saved: their paper, text and links. */
+export const paper = (night: boolean): string => palette(night).paper;
+export const text = (night: boolean): string => palette(night).ink;
 export const line = (night: boolean): string => palette(night).link;
+
+/** The dashes of curve number `index`, from 0. */
+export const dashes = (index: number): string => colors.dashes[index % colors.dashes.length].map((each) => each * 1.8).join(" ");
 
 function mixed(from: string, to: string, share: number): string {
   const channel = (color: string, i: number) => parseInt(color.slice(2 * i + 1, 2 * i + 3), 16);
-  return `rgb(${[0, 1, 2].map((i) => Math.round(channel(from, i) + (channel(to, i) - channel(from, i)) * share)).join(" ")})`;
+  const between = (i: number) => Math.round(channel(from, i) + (channel(to, i) - channel(from, i)) * share);
+  return "#" + [0, 1, 2].map((i) => between(i).toString(16).padStart(2, "0")).join("");
 }

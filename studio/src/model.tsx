@@ -3,7 +3,7 @@ import type { JSX } from "preact";
 import type { Formulas, Model, Settings } from "./api";
 import { latex, m } from "./components/math";
 
-/** Where attention stands to the step of the decoder. */
+/** Where attention is in a step of the decoder. */
 export type Place = "before" | "inside" | "after" | "bottom" | "layers" | "none" | "somewhere";
 
 export type Phase = "states" | "state" | "scores" | "softmax" | "context" | "words" | "token";
@@ -27,8 +27,8 @@ const PLACES: Record<string, [Place, string, string]> = {
   luong: ["after", "Luong et al. 2015", "Attention after the step: the new state is the query, and is combined with the context."],
   gnmt: ["bottom", "Wu et al. 2016", "The bottom layer gives the query, and the context is an input of every layer."],
   transformer: ["layers", "Vaswani et al. 2017", "Every layer attends to the source with several heads."],
-  sutskever: ["none", "Sutskever et al. 2014", "No attention: all that the decoder knows of the source is the state it starts from."],
-  cho: ["none", "Cho et al. 2014", "No attention: one summary of the source enters every step."],
+  sutskever: ["none", "Sutskever et al. 2014", "No attention: the decoder starts from the last state of the encoder and gets nothing else from the source."],
+  cho: ["none", "Cho et al. 2014", "No attention: the last state of the encoder is an input of every step."],
 };
 
 const PHASES: Record<Place, Phase[]> = {
@@ -57,10 +57,10 @@ export const MIXTURE = "c_t = \\sum_j \\alpha_{t,j} h_j";
 const table = (value: unknown): Record<string, unknown> =>
   typeof value === "object" && value !== null ? (value as Record<string, unknown>) : {};
 
-/** A model that is not one of ours: whether it attends is known, but not where its attention stands. */
+/** A model of another kind: whether it has attention is known, but not where. */
 function unlisted({ settings, layers }: Model): [Place, string, string] {
   if (layers ?? (settings.attention ? 1 : 0))
-    return ["somewhere", "", `A model of kind ${settings.kind}: its decoder asks attention for a context.`];
+    return ["somewhere", "", `A model of kind ${settings.kind}: its decoder computes a context with attention.`];
   return ["none", "", `A model of kind ${settings.kind}, without attention.`];
 }
 
@@ -82,7 +82,7 @@ export function plan(model: Model): Plan {
   };
 }
 
-/** What asks; nothing is known of a model that is not one of ours and does not state it. */
+/** The formula of the query; null for a model of another kind that does not state it. */
 export function queryFormula({ place, formulas }: Plan): JSX.Element | null {
   if (formulas.query) return latex(formulas.query);
   switch (place) {
@@ -108,9 +108,23 @@ const cell = ({ cell: kind }: Settings): string => CELLS[String(kind ?? "paper")
 
 /** What a formula does not say about the cell. */
 export const cellNote = ({ settings }: Model): string =>
-  settings.cell === "torch-gru" ? "The cell is a GRU (torch's form): its reset gate acts after the matrix product." : "";
+  settings.cell === "torch-gru" ? "The cell is a GRU whose reset gate acts after the matrix product, as in PyTorch and cuDNN." : "";
 
-/** How the decoder's state comes about. */
+const SCORES: Record<string, string> = {
+  dot: "the dot product (Luong et al. 2015)",
+  "scaled-dot": "the scaled dot product (Vaswani et al. 2017)",
+  general: "general, a bilinear form (Luong et al. 2015)",
+  additive: "additive (Bahdanau et al. 2015)",
+  "normed-additive": "additive with weight normalization (Salimans and Kingma 2016)",
+  concat: "concat (Luong et al. 2015)",
+  location: "location-based (Luong et al. 2015)",
+  gaussian: "the logarithm of a Gaussian kernel",
+};
+
+/** The name of a score in the literature; one of another kind has its own name. */
+export const scoreName = (kind: string): string => SCORES[kind] ?? kind;
+
+/** The formula of the decoder's state. */
 export function stateFormula({ settings, formulas }: Model): JSX.Element | null {
   if (formulas?.state) return latex(formulas.state);
   const step = cell(settings);
@@ -136,7 +150,7 @@ export function stateFormula({ settings, formulas }: Model): JSX.Element | null 
   }
 }
 
-/** How the probabilities of the next word come about. */
+/** The formula of the probabilities of the next token. */
 export function outputFormula({ settings: { kind, readout }, formulas }: Model): JSX.Element | null {
   if (formulas?.output) return latex(formulas.output);
   switch (kind) {
@@ -161,13 +175,13 @@ export function outputFormula({ settings: { kind, readout }, formulas }: Model):
   }
 }
 
-/** What the encoder makes of each source token. */
+/** The formula of the encoder's states. */
 export function encoderFormula({ settings, formulas }: Model): JSX.Element | null {
   if (formulas?.encoder) return latex(formulas.encoder);
   if (!(settings.kind in PLACES)) return null;
-  const encoder = String(table(settings.encoder).kind ?? "");
+  const { kind, reverse } = table(settings.encoder);
   if (settings.kind === "transformer") return m`h = Encoder(x_1 , … , x_S)`;
-  if (settings.kind === "bahdanau" || encoder.includes("bidirectional"))
-    return m`h_j = [h^→_j ; h^←_j]`;
-  return m`h_j = ${cell(settings)}(x_j, h_{j−1})`;
+  if (kind === "bidirectional") return m`h_j = [h^→_j ; h^←_j]`;
+  if (kind === "bottom-bidirectional") return m`h_j = ${cell(settings)}(h^{L−1}_j, h_{j−1})`;
+  return reverse ? m`h_j = ${cell(settings)}(x_j, h_{j+1})` : m`h_j = ${cell(settings)}(x_j, h_{j−1})`;
 }

@@ -5,7 +5,7 @@ import * as api from "./api";
 import type { Part, Trace } from "./trace";
 import { shape, way } from "./trace";
 
-/** A page written by `regarde show --html` carries its model and its trace. */
+/** A page written by `regarde show --html` contains its model and its trace. */
 interface Enclosed {
   model: api.Model;
   trace: Trace;
@@ -22,12 +22,14 @@ export const trace = signal<Trace | null>(enclosed?.trace ?? null);
 export const model = computed(() => models.value.find(({ name }) => name === word("model")) ?? models.value[0] ?? null);
 export const text = computed(() => word("text"));
 
-/** The beam size is one choice for the views of one translation; the others have their own, and begin with that one. */
+/** Translate, Step and Align share one search; each other view has its own, and uses that one until another is chosen. */
 const OWN = new Set(["beam", "whatif", "compare"]);
-export const beamKey = computed(() => (OWN.has(view.value) ? `${view.value}.beam` : "beam"));
+const own = (name: string) => (OWN.has(view.value) ? `${view.value}.${name}` : name);
+export const beamKey = computed(() => own("beam"));
+export const rankKey = computed(() => own("rank"));
 export const beam = computed(() => Math.min(number(beamKey.value) ?? number("beam") ?? 1, 20) || 1);
 
-/** Which hypothesis is looked at, and its steps. */
+/** The selected hypothesis, and its steps. */
 export const chosen = computed(() => {
   const found = trace.value?.hypotheses ?? [];
   return found[Math.min(number("rank") ?? 0, found.length - 1)] ?? null;
@@ -35,7 +37,7 @@ export const chosen = computed(() => {
 export const moments = computed(() => (trace.value && chosen.value ? way(trace.value, chosen.value) : []));
 export const parts = computed(() => (trace.value ? shape(trace.value) : { layers: 0, heads: 0 }));
 
-/** The layer and head of the address; with one of each there is nothing to choose. */
+/** The layer and head of the address; 0 where there is only one. */
 export const part = computed<Part>(() => {
   const { layers, heads } = parts.value;
   const within = (name: string, count: number) => {
@@ -48,13 +50,13 @@ export const part = computed<Part>(() => {
 const TRACED = new Set(["step", "align"]); // views that read the trace of the one sentence
 const PAUSE = 220; // ms after the last key before the request
 
-/** Ask again whenever the question changes, a little after its last change. A failure gives null: no old answer stays. */
+/** Send a request whenever the question changes, after a pause. If it fails, the answer is null: no old answer stays. */
 export function follow<Q, A>(
   asked: () => Q | null,
   ask: (question: Q, signal: AbortSignal) => Promise<A>,
   give: (answer: A | null) => void,
 ): () => void {
-  const key = computed(() => JSON.stringify(asked())); // the same question in new words is no new question
+  const key = computed(() => JSON.stringify(asked())); // an equal question is not asked again
   return effect(() => {
     const question: Q | null = JSON.parse(key.value);
     if (question === null) {
@@ -92,8 +94,8 @@ async function one<Q, A>(
   busy.value = false;
 }
 
-/** The question that the address asks; null where there is nothing to ask. */
-export function question(): api.Asked | null {
+/** The request of the address; null without a model or a sentence. */
+export function question(): api.TranslateRequest | null {
   if (!model.value || !text.value.trim()) return null;
   return { model: model.value.name, text: text.value, beam: beam.value, n_best: Math.min(beam.value, 5) };
 }

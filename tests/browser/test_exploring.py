@@ -43,7 +43,7 @@ def test_a_search_is_a_tree_and_goes_on_from_any_node(look: Look) -> None:
     node = page.locator('[data-fate="pruned"]').first
     token = node.locator(".token").text_content()
     node.click()
-    page.get_by_text("goes on from").wait_for()
+    page.get_by_text("continues from").wait_for()
     assert page.locator('[data-node="0 0"]').get_attribute("class") is not None
     link = hash_of(page)
     assert "prefix=" in link
@@ -52,7 +52,7 @@ def test_a_search_is_a_tree_and_goes_on_from_any_node(look: Look) -> None:
     )
     best = page.locator(".ranking button bdi").first.inner_text()
     watched.open(link)
-    page.get_by_text("goes on from").wait_for()
+    page.get_by_text("continues from").wait_for()
     assert page.locator(".ranking button bdi").first.inner_text() == best
 
 
@@ -63,39 +63,39 @@ def test_the_tree_is_walked_by_keys(look: Look) -> None:
         page.keyboard.press(key)
     assert page.locator(".lit[data-node]").get_attribute("data-node") == "0 1"
     page.keyboard.press("Enter")
-    page.get_by_text("goes on from").wait_for()
+    page.get_by_text("continues from").wait_for()
     page.locator(".tree").focus()
     page.keyboard.press("Escape")
-    page.get_by_text("goes on from").wait_for(state="detached")
+    page.get_by_text("continues from").wait_for(state="detached")
     assert "prefix=" not in hash_of(page)
 
 
 def test_a_forced_token_stands_beside_what_the_model_says_by_itself(look: Look) -> None:
     watched = look(f"#whatif?text={TEXT}&step=1")
     page = watched.page
-    alone = tokens(page, "By itself")
-    assert tokens(page, "What if") == alone
+    alone = tokens(page, "Unchanged")
+    assert tokens(page, "Changed") == alone
     page.locator(".words li:not(.said) button:enabled").first.click()
-    then = changed(page, "What if", alone)
+    then = changed(page, "Changed", alone)
     assert then[0] == alone[0]
     assert then[1] != alone[1]
-    assert tokens(page, "By itself") == alone
-    assert "They part at step 2." in page.locator(".outcome .readout").inner_text()
+    assert tokens(page, "Unchanged") == alone
+    assert "The translations differ from step 2 on." in page.locator(".outcome .readout").inner_text()
     assert page.locator(".come").count() > 0
     watched.open(hash_of(page))
-    assert changed(page, "What if", alone) == then
+    assert changed(page, "Changed", alone) == then
     page.get_by_role("button", name="Start over").click()
-    assert changed(page, "What if", then) == alone
+    assert changed(page, "Changed", then) == alone
 
 
 def test_a_hidden_source_token_is_looked_at_by_nobody(look: Look) -> None:
     page = look(f"#whatif?text={TEXT}&by=token").page
     page.get_by_role("button", name="Hide b", exact=True).click()
-    page.get_by_role("button", name="Take back: b hidden").wait_for()
+    page.get_by_role("button", name="Undo: b hidden").wait_for()
     assert "mask=1" in hash_of(page)
     slider = page.get_by_role("slider", name="Weight on b")
     page.wait_for_function("slider => slider.getAttribute('aria-valuenow') === '0'", arg=slider.element_handle())
-    page.get_by_role("button", name="Take back: b hidden").click()
+    page.get_by_role("button", name="Undo: b hidden").click()
     assert "mask" not in hash_of(page)
 
 
@@ -113,7 +113,7 @@ def test_a_weight_is_dragged_and_moved_by_keys(look: Look) -> None:
     assert "pin=0.2.75" in hash_of(page)
     slider.focus()
     page.keyboard.press("End")
-    assert slider.get_attribute("aria-valuetext") == "100 %, pinned"
+    assert slider.get_attribute("aria-valuetext") == "100 %, fixed"
     page.keyboard.press("Delete")
     assert "pin" not in hash_of(page)
 
@@ -129,10 +129,10 @@ def test_a_change_may_hold_for_one_head_alone(look: Look) -> None:
 
 def test_a_model_without_attention_can_still_be_forced(look: Look) -> None:
     page = look("#whatif?text=012&model=plain").page
-    alone = tokens(page, "By itself")
+    alone = tokens(page, "Unchanged")
     assert page.get_by_role("slider", name="Weight on 0").count() == 0
     page.locator(".words li:not(.said) button:enabled").first.click()
-    assert changed(page, "What if", alone)[0] != alone[0]
+    assert changed(page, "Changed", alone)[0] != alone[0]
 
 
 def test_what_if_says_that_attention_is_no_proof(look: Look) -> None:

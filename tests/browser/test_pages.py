@@ -45,12 +45,12 @@ def test_pointing_at_a_token_tints_what_it_looked_at(look: Look) -> None:
     )
     assert sum(tints) == pytest.approx(100, abs=len(tints))
     page.get_by_role("group", name="Source tokens").get_by_role("button").first.focus()
-    assert "looked at by" in page.locator(".readout").inner_text()
+    assert "attended to by" in page.locator(".readout").inner_text()
 
 
 def test_a_beam_offers_what_else_it_might_have_said(look: Look) -> None:
     page = look(f"#translate?text={TEXT}&beam=3").page
-    ranking = page.get_by_role("list", name="What else it might have said")
+    ranking = page.get_by_role("list", name="Translations found")
     ranking.get_by_role("button").nth(2).wait_for()
     second = ranking.get_by_role("button").nth(1)
     text = second.locator("bdi").inner_text()
@@ -128,7 +128,7 @@ def test_every_quantity_opens_its_formula_with_the_numbers(look: Look) -> None:
 def test_the_context_is_the_states_mixed_by_their_weights(look: Look) -> None:
     page = look(f"#step?text={TEXT}&step=1&open=context").page
     panel = page.get_by_role("region", name="Formula")
-    panel.get_by_text("Numbers").click()
+    panel.get_by_text("Numbers: ").click()
     mixed = panel.locator("tbody td").evaluate_all("cells => cells.map(cell => +cell.innerText.replace('−', '-'))")
     engine = re.search(r"\|=([0-9.]+)", " ".join(panel.locator("math").all_text_contents()))
     assert engine is not None
@@ -144,10 +144,10 @@ def test_each_head_can_be_looked_at_alone(look: Look) -> None:
 
 def test_a_model_without_attention_is_walked_through_too(look: Look) -> None:
     page = look("#step?text=012&model=plain").page
-    page.get_by_text("No attention: all that the decoder knows").wait_for()
+    page.get_by_text("No attention: the decoder starts from").wait_for()
     assert page.get_by_role("button", name=re.compile("^Weight of")).count() == 0
     page.keyboard.press("3")
-    page.get_by_text("nothing to align by").wait_for()
+    page.get_by_text("no alignment to show").wait_for()
 
 
 def test_a_link_reproduces_the_view(look: Look) -> None:
@@ -179,7 +179,7 @@ def test_arrows_move_from_cell_to_cell(look: Look) -> None:
     page.locator(".matrix").focus()
     for key in ("ArrowDown", "ArrowRight", "ArrowDown"):
         page.keyboard.press(key)
-    assert re.search(r"looks at .*: [01]\.\d{3}", page.locator(".readout").inner_text())
+    assert re.search(r"attends to .*: [01]\.\d{3}", page.locator(".readout").inner_text())
 
 
 def test_an_alignment_can_be_taken_away(look: Look, tmp_path: Path) -> None:
@@ -197,9 +197,9 @@ def test_a_long_sentence_is_painted(look: Look) -> None:
     page = look(f"#align?text={'abcdefgh' * 20}").page
     page.locator("canvas").wait_for()
     page.locator("canvas").hover(position={"x": 30, "y": 5})
-    assert "looks at" in page.locator(".readout").inner_text()
+    assert "attends to" in page.locator(".readout").inner_text()
     page.keyboard.press("2")
-    page.get_by_text("those looked at most").wait_for()
+    page.get_by_text("those with the largest weights").wait_for()
 
 
 def test_text_stays_text_in_any_script(look: Look) -> None:
@@ -220,7 +220,7 @@ def test_text_stays_text_in_any_script(look: Look) -> None:
 def test_a_training_shows_its_curves_and_its_samples(look: Look) -> None:
     page = look(f"#train?text={TEXT}&run=tiny").page
     page.get_by_role("region", name="Loss").wait_for()
-    page.get_by_role("region", name="What its checkpoints say").get_by_role("button").first.click()
+    page.get_by_role("region", name="Translations by checkpoint").get_by_role("button").first.click()
     page.locator(".sample .matrix").wait_for()
 
 
@@ -241,12 +241,12 @@ def test_what_the_studio_does_not_know_is_shown_by_its_own_name_and_formula(
         written[name] = panel.text_content() or ""
     assert "The score is cosine." in written["Scores"]
     assert "et,j=gcos(qt,Whj)" in written["Scores"]
-    assert "Attention of kind sideways makes weights of the scores." in written["Weights"]
+    assert "Attention of kind sideways computes weights from the scores." in written["Weights"]
     assert "αt,j=unheard(e" in written["Weights"]
     everything = " ".join(written.values())
     for claim in ("tanh", "∑", "GRU", "maxout", "softmax", "add up to one"):  # of other models
         assert claim not in everything
-    page.get_by_text("A model of kind bag: its decoder asks").wait_for()
+    page.get_by_text("A model of kind bag: its decoder computes a context").wait_for()
     assert "Bahdanau" not in page.locator("main").inner_text()
 
 

@@ -62,8 +62,6 @@ def test_a_person_reads_a_table_and_sentences(cli, tiny: Path, plain: Path, tabl
     assert "pair " in text
 
 
-@pytest.mark.parametrize(
-    ("runs", "message"), [([], "RUN"), (["one"], "One model alone has nothing to be compared with")]
-)
+@pytest.mark.parametrize(("runs", "message"), [([], "RUN"), (["one"], "One model given, expected two or more")])
 def test_one_model_alone_is_exit_code_2(cli, table: Path, runs: list[str], message: str) -> None:
     assert message in cli("compare", *runs, "--data", table).fails(2)

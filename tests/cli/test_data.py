@@ -127,7 +127,7 @@ def test_check_fails_where_the_data_differs(monkeypatch):
         (["revers"], 'Did you mean "reverse"'),
         (["copy", "--split", "dev"], "no such split"),
         (["--links"], "an option without a data set"),
-        (["copy", "--check", "--links"], "--check prints and writes no data"),
+        (["copy", "--check", "--links"], "--check: no data is written"),
         (["date-parts", "--links"], r"date-parts has no gold links\. Leave out --links"),
         (["diary", "--split", "test", "--links"], r"diary has no gold links\. Leave out --links"),
     ],

@@ -19,7 +19,7 @@ from regarde.errors import ConfigError, DataError, DiskError, FolderError, Regar
     [
         (["trian"], "No such command 'trian'"),
         (["train", "--recipee", "x"], "No such option: --recipee"),
-        (["translate"], "Missing argument 'RUN'"),
+        (["translate"], "Missing argument 'RUN...'"),
         (["doctor", "extra"], "unexpected extra argument"),
         (["train", "--out"], "--out"),
     ],
@@ -59,7 +59,7 @@ def test_too_little_memory_is_said_with_a_remedy(cli, monkeypatch, shape: tuple[
 def test_an_error_nobody_thought_of_is_one_line_too(cli, monkeypatch) -> None:
     ended = _raising(cli, monkeypatch, ZeroDivisionError("by\nzero"))
     assert ended.code == 1
-    assert ended.error.startswith("regarde: unexpected ZeroDivisionError: by zero. This is a mistake of ours")
+    assert ended.error.startswith("regarde: unexpected ZeroDivisionError: by zero. This is a bug of Regarde")
     assert ended.error.count("\n") == 1
 
 

@@ -36,8 +36,10 @@ def test_trials_are_told_and_the_best_are_printed(cli) -> None:
     head, *rows = done.out.decode().splitlines()
     assert head.split() == ["trial", "character", "error", "rate", "training.optimizer.rate"]
     assert {row.split()[0] for row in rows[:2]} == {"1", "2"}
-    assert "2 trials complete, 0 given up, 0 failed" in rows
+    assert "2 trials complete, 0 stopped early, 0 failed" in rows
     assert cli("train", "--recipe", "out/best.toml", "--print-config").code == 0
+    told = cli("search-params", *given, "--keep-all", *(word for setting in SETTINGS for word in ("--set", setting)))
+    assert "prune is False, but this search was begun with True" in told.fails(2)
 
 
 @pytest.mark.parametrize(("metric", "best"), [("bleu", "2"), ("cer", "1")])
@@ -84,4 +86,4 @@ def test_minutes_are_those_of_a_trial(cli) -> None:
 
 def test_the_help_says_how_a_space_is_written(cli, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("COLUMNS", "300")
-    assert 'space."training.optimizer.rate": low, high' in cli("search-params", "--help").out.decode()
+    assert 'space."training.optimizer.rate", with low and high' in cli("search-params", "--help").out.decode()

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import gzip
 import json
+import re
 import tomllib
 from pathlib import Path
 
@@ -22,7 +23,7 @@ def _elsewhere(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(tmp_path)
 
 
-def test_in_a_pipe_it_says_what_it_inferred_and_how_it_ended_and_no_more(regarde, tmp_path: Path) -> None:
+def test_in_a_pipe_it_prints_what_it_inferred_each_validation_and_the_result(regarde, tmp_path: Path) -> None:
     done = regarde("train", "-", *SMALL, stdin=TABLE, cwd=tmp_path)
     assert (done.code, done.out) == (0, b"")
     said = done.error.splitlines()
@@ -32,11 +33,12 @@ def test_in_a_pipe_it_says_what_it_inferred_and_how_it_ended_and_no_more(regarde
         "regarde: validation: 2 pairs held out, 38 left to learn from",
         "regarde: source: characters: short strings, 2.0 characters on average",
         "regarde: target: characters: short strings, 2.0 characters on average",
-        "regarde: training: 2 steps, 2.0 epochs of 1 batches",
+        "regarde: training: 2 steps, 2.0 epochs of 1 batch",
         "regarde: vocabularies: 14 source, 14 target",
     ]
-    assert len(said) == 9
-    assert said[8] == "regarde: the model is in runs/stdin. Try: echo TEXT | regarde translate runs/stdin"
+    assert len(said) == 10
+    assert re.fullmatch(r"step +2 +\d+ s  valid loss [\d.]+  exact match [\d.]+%  best so far", said[7])
+    assert said[9] == "regarde: the model is in runs/stdin. Try: echo TEXT | regarde translate runs/stdin"
     names = {path.name for path in (tmp_path / "runs" / "stdin").iterdir()}
     vouched = set(json.loads((tmp_path / "runs/stdin/manifest.json").read_text())["files"])
     assert vouched == {"README.md", "config.toml", "source.vocab", "target.vocab", "weights.safetensors"}
@@ -89,6 +91,7 @@ def test_a_run_folder_is_never_overwritten(cli, tmp_path: Path) -> None:
     before = {path: path.read_bytes() for path in Path("runs/my").rglob("*") if path.is_file()}
     assert "runs/my: exists already and is never overwritten" in cli("train", "my.tsv", "--out", "runs/my").fails(2)
     assert "exists already" in cli("train", "my.tsv", "--out", "my.tsv").fails(2)
+    assert "exists already" in cli("train", "none.tsv", "--out", "runs/my").fails(2)  # before any data is read
     assert cli("train", "my.tsv", *SMALL).code == 0  # a name of its own
     assert Path("runs/my-2/manifest.json").exists()
     assert {path: path.read_bytes() for path in Path("runs/my").rglob("*") if path.is_file()} == before
@@ -114,7 +117,11 @@ def test_the_resolved_configuration_is_printed_saved_and_can_be_fed_back(cli, tm
     assert tables["training"]["steps"] == 2
     assert tables["text"]["source"]["kind"] == "characters"
     assert cli("train", "--recipe", "recipe.toml").code == 0
-    assert Path("runs/my/config.toml").read_bytes() == printed
+    assert tomllib.loads(Path("runs/my/config.toml").read_text()) == tables
+    assert (
+        "# Number of updates; 0: as tokens, minutes or epochs say. 0 to 1e+12; default: 0.\nsteps = 2\n"
+        in printed.decode()
+    )
 
 
 def test_a_recipe_that_speaks_of_other_data_warns(cli, tmp_path: Path) -> None:

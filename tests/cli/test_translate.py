@@ -58,8 +58,8 @@ def test_a_pipe_of_odd_bytes_keeps_its_lines(regarde, tiny: Path) -> None:
     assert done.out.count(b"\n") == content.count(b"\n")
     assert done.out.split(b"\n")[1] == b""
     assert done.error.splitlines() == [
-        "regarde: warning: 1 lines have a lone CR inside, kept as text",
-        "regarde: warning: 1 lines held bytes that are no text; they were replaced by U+FFFD",
+        "regarde: warning: 1 line with a lone CR inside, kept as text",
+        "regarde: warning: 1 line with bytes that are not text, replaced by U+FFFD",
     ]
 
 
@@ -85,7 +85,7 @@ def test_a_line_of_a_hundred_megabytes_is_refused_in_bounded_memory(start, tiny:
         out, error = process.communicate(timeout=20)
         assert (process.returncode, out) == (3, b"")
         assert error.decode().splitlines() == [
-            "regarde: 1 lines were too long and got an empty answer. Cut them, or choose --long."
+            "regarde: 1 line too long, with an empty answer. Cut them, or choose --long split or truncate."
         ]
 
 
@@ -237,18 +237,18 @@ def test_a_resumed_run_counts_what_was_refused_before(cli, tiny: Path, tmp_path:
     text.write_bytes(b"x" * 1_001 + b"\nabc\n")
     out.write_bytes(b"\n")
     told = cli("translate", tiny, "--input", text, "--output", out, "--resume").fails(3)
-    assert "1 lines were too long" in told
+    assert "1 line too long" in told
     assert out.read_bytes().count(b"\n") == 2
 
 
 @pytest.mark.parametrize(
     ("content", "options", "message"),
     [
-        (b"1\t1\t-0.1000\tabc\n", [], "it cannot be known what its row after line 0 answers"),
-        (b'{"source": "a", "text": "b"}\n', [], "it cannot be known"),
-        (b"abc\n", ["--json"], "it cannot be known"),
-        (b"abc\n", ["--n-best", "2"], "it cannot be known"),
-        (b"1\t1\t-0.1000\ta\n3\t1\t-0.1000\ta\n", ["--n-best", "2"], "its row after line 1 answers"),
+        (b"1\t1\t-0.1000\tabc\n", [], "the row after the answer to line 0 has another format"),
+        (b'{"source": "a", "text": "b"}\n', [], "has another format"),
+        (b"abc\n", ["--json"], "has another format"),
+        (b"abc\n", ["--n-best", "2"], "has another format"),
+        (b"1\t1\t-0.1000\ta\n3\t1\t-0.1000\ta\n", ["--n-best", "2"], "the row after the answer to line 1"),
     ],
 )
 def test_an_output_of_another_kind_is_not_resumed(
@@ -272,7 +272,7 @@ def test_an_output_that_cannot_be_is_said_plainly(cli, tiny: Path, text: Path, t
     def told(*options: object) -> str:
         return cli("translate", tiny, "--input", text, *options).fails(2)
 
-    assert "is the input as well" in told("--output", text, "--resume")
+    assert "is also the input" in told("--output", text, "--resume")
     assert "Name it with --output" in told("--resume")
     assert "not a regular file" in told("--output", "/dev/null", "--resume")
     missing = cli("translate", tiny, "--input", text, "--output", tmp_path / "none" / "x").fails(5)
@@ -283,7 +283,7 @@ def test_an_output_that_cannot_be_is_said_plainly(cli, tiny: Path, text: Path, t
         assert "another process is writing it" in told("--output", out)
 
 
-@pytest.mark.parametrize(("how", "warning"), [("split", "translated in pieces"), ("truncate", "only their first")])
+@pytest.mark.parametrize(("how", "warning"), [("split", "translated in pieces"), ("truncate", "only the first")])
 def test_long_lines_are_cut_if_wanted_and_counted(cli, tiny: Path, tmp_path: Path, how: str, warning: str) -> None:
     text = tmp_path / "text.txt"
     text.write_bytes(b"ab " * 400 + b"\nabc\n")
@@ -291,7 +291,7 @@ def test_long_lines_are_cut_if_wanted_and_counted(cli, tiny: Path, tmp_path: Pat
     assert done.code == 0
     assert done.out.count(b"\n") == 2
     assert len(done.error.splitlines()) == 1
-    assert "1 lines were too long" in done.error
+    assert "1 line too long" in done.error
     assert warning in done.error
 
 
@@ -351,14 +351,14 @@ def test_pruning_leaves_fewer_answers(cli, tiny: Path, text: Path) -> None:
         (["--beam", "1000000000"], "'--beam': 1000000000 is not in the range 1<=x<=1000"),
         (["--beam", "x"], "--beam"),
         (["--n-best", "4", "--beam", "3"], "n_best = 4: expected at most the beam size, 3"),
-        (["--sample", "--beam", "2"], "--beam, --alpha and --prune exclude --sample"),
-        (["--sample", "--prune", "3"], "--beam, --alpha and --prune exclude --sample"),
+        (["--sample", "--beam", "2"], "--beam, --alpha, --beta and --prune exclude --sample"),
+        (["--sample", "--prune", "3"], "--beam, --alpha, --beta and --prune exclude --sample"),
         (["--prune", "inf"], "--prune"),
         (["--sample", "--n-best", "200"], "expected a value from 1 to 100"),
         (["--sample", "--temperature", "nan"], "--temperature"),
-        (["--alpha", "nan"], "'--alpha': nan is not a number"),
+        (["--alpha", "nan"], "--alpha: nan is not a number"),
         (["--sample", "--top-p", "1.5"], "--top-p"),
-        (["--seed", "5"], "--seed is about sampling"),
+        (["--seed", "5"], "--seed is a setting of sampling"),
         (["--device", "abacus"], "--device abacus: not available here. Available: auto, "),
         (["--threads", "-1"], "--threads"),
         (["--nbest", "3"], "--nbest"),

@@ -11,7 +11,7 @@ import pytest
 from regarde.errors import UsageError
 from regarde.search import Beam, Greedy, Rules, Sampling, Search
 from regarde.search.interventions import Intervention, Mask, Pin
-from regarde.search.trace import Step
+from regarde.search.trace import SearchStep
 from regarde.text import EOS
 from regarde.translate import Engine
 
@@ -49,7 +49,7 @@ def own(told: list[Intervention], engine: Engine) -> list[Intervention]:
     return [replace(each, **last) if each.layer == -1 else each for each in told]
 
 
-def assert_same(found: tuple[Step, ...], expected: tuple[Step, ...]) -> None:
+def assert_same(found: tuple[SearchStep, ...], expected: tuple[SearchStep, ...]) -> None:
     for one, other in zip(found, expected, strict=True):
         for a, b in zip(one.branches, other.branches, strict=True):
             assert (a.parent, a.id) == (b.parent, b.id)

@@ -16,7 +16,7 @@ from regarde.folder.model import Blueprint
 from regarde.models import Model, ModelConfig
 from regarde.search import Beam, Greedy, Hypothesis, Rules, Sampling, Search
 from regarde.text import TextConfig
-from regarde.training.loss import cross_entropy
+from regarde.training.loss import word_loss
 from tests.contract.conftest import searched
 
 RULES = Rules(max_ratio=1.0, max_extra=6)
@@ -143,7 +143,7 @@ def test_every_parameter_takes_part(model: Model, sources: Pairs, targets: Pairs
     """In training mode, where hard mechanisms are soft."""
     batch = collate(sources, targets)
     model.train().zero_grad()
-    cross_entropy(model(batch), batch).backward()
+    word_loss(model(batch).logits, batch.target_ids).backward()
     model.eval()
     idle = [name for name, p in model.named_parameters() if p.grad is None or not p.grad.abs().sum() > 0]
     assert idle == []

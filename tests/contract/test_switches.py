@@ -36,7 +36,7 @@ from regarde.attention import (
 )
 from regarde.data.batch import Batch, collate
 from regarde.errors import ConfigError
-from regarde.layers import quiet_padding
+from regarde.layers.initial import quiet_padding
 from regarde.models import (
     BahdanauConfig,
     ChoConfig,

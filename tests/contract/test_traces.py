@@ -9,7 +9,7 @@ from regarde.engines.native import NativeEngine
 from regarde.engines.reference import TorchEngine
 from regarde.models import Model
 from regarde.search import Beam, Greedy, Hypothesis, Rules, Sampling, Search
-from regarde.search.trace import Step
+from regarde.search.trace import SearchStep
 from regarde.text import EOS
 from regarde.translate import Engine
 
@@ -23,7 +23,7 @@ SOURCE = [5, 6, 7, 8]
 TARGET = [4, 9, 5, EOS]
 
 
-def assert_same(found: tuple[Step, ...], expected: tuple[Step, ...]) -> None:
+def assert_same(found: tuple[SearchStep, ...], expected: tuple[SearchStep, ...]) -> None:
     assert len(found) == len(expected)
     for one, other in zip(found, expected, strict=True):
         for a, b in zip(one.branches, other.branches, strict=True):
@@ -79,7 +79,7 @@ def test_watching_changes_nothing(name: str, engines: list[Engine]) -> None:
             assert_leads_to(hypothesis, steps)
 
 
-def assert_leads_to(hypothesis: Hypothesis, steps: tuple[Step, ...]) -> None:
+def assert_leads_to(hypothesis: Hypothesis, steps: tuple[SearchStep, ...]) -> None:
     """Its words and its attention are those of the branches it grew from."""
     T = len(hypothesis.ids)
     last = [c for c in steps[T - 1].continuations if c.id == hypothesis.ids[-1] and c.fate in ("finished", "cut")]

@@ -15,9 +15,9 @@ from regarde.data.kinds import LOOKED_AT, TaskKind, first_lines, infer_task
 TEXTS = [
     f"{who} {does} {what}" for who, does, what in product(["we", "you"], ["see", "like", "buy"], ["it", "him", "a"])
 ]
-LABELS = ["good", "bad", "so so"]
+LABELS = ["good", "bad"]
 NUMBERED = [f"{text} {i}" for i in range(4) for text in TEXTS]
-REVIEWS = [(text, LABELS[i * i % 3]) for i, text in enumerate(NUMBERED)]
+REVIEWS = [(text, LABELS[i * i % 3 > 0]) for i, text in enumerate(NUMBERED)]
 SENTENCES = ["Wolff\tB-PER\nplays\tO\nin\tO\nRome\tB-LOC", "No\tO", "Rome\tB-LOC\nis\tO\nold\tO"]
 
 
@@ -112,7 +112,8 @@ def test_a_chosen_column_holds_the_tags() -> None:
 
 
 def test_blank_lines_alone_do_not_make_sentences() -> None:
-    assert kind("\n\n".join("\t".join(row) for row in REVIEWS)) == "classification"  # one between all rows
+    names = [(text.replace(" ", "_"), label) for text, label in REVIEWS]
+    assert kind("\n\n".join("\t".join(row) for row in names)) == "classification"  # one between all rows
     assert kind(f"{table(*REVIEWS)}\n{table(*REVIEWS)}") == "classification"  # texts, not tokens
     words = [(f"word{i}", f"mot{i}") for i in range(60)]
     assert kind(f"{table(*words[:30])}\n{table(*words[30:])}") == "translation"  # not a closed set

@@ -16,8 +16,8 @@ from pathlib import Path
 import pytest
 
 from regarde.errors import DiskError
+from regarde.streaming.endpoints import to_file
 from regarde.streaming.forms import Plain
-from regarde.streaming.output import to_file
 
 FEW, MANY = 1_500, 100_000  # lines
 FORMS = {"plain": [], "json": ["--json"], "ranked": ["--n-best", "3"]}
@@ -142,7 +142,7 @@ def test_a_disk_that_fills_up_within_a_line_leaves_the_lines_before_it(
 
     out = to_file(tmp_path / "out.txt", Plain(), resume=False, skipped=0, source=None)
     for line in ("first\n", "second\n", "third\n"):
-        out.write([line])
+        out.end(line)
     monkeypatch.setattr(os, "write", filling)
     with pytest.raises(DiskError, match="--resume"):
         out.flush()
@@ -186,7 +186,8 @@ def test_a_signal_stops_between_two_lines_and_the_run_goes_on(
     assert process.returncode == code
     left = out.read_bytes()
     assert left.endswith(b"\n")
-    assert error.decode() == f"regarde: stopped by {number.name} after {lines_of(out):,} lines. Go on with --resume.\n"
+    message = f"regarde: stopped by {number.name} after {lines_of(out):,} lines. Continue with --resume.\n"
+    assert error.decode() == message
 
 
 def test_a_signal_stops_a_run_whose_consumer_sleeps(start, tiny: Path, tmp_path: Path) -> None:

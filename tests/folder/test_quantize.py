@@ -17,8 +17,8 @@ from regarde.engines.native import NativeEngine
 from regarde.errors import FolderError, UsageError
 from regarde.folder import loading, manifest
 from regarde.folder import model as folder
+from regarde.folder.precision import LARGEST, SCALE, in_bytes
 from regarde.folder.quantize import quantize
-from regarde.folder.weights import LARGEST, SCALE, in_bytes
 from regarde.native import library
 from regarde.native.settings import flattened
 from regarde.search import Greedy
@@ -105,7 +105,7 @@ def test_a_model_in_bytes_is_made_of_floats_once(tiny: Path, rough: Path, tmp_pa
         quantize(rough, tmp_path / "again")
     with pytest.raises(UsageError, match="never overwritten"):
         quantize(tiny, rough)
-    with pytest.raises(UsageError, match="Average the models"):
+    with pytest.raises(UsageError, match="Average models before"):
         average([rough, rough], tmp_path / "mean")
     assert not list(tmp_path.iterdir())
 

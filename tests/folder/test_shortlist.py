@@ -16,8 +16,8 @@ from regarde.engines.native import NativeEngine
 from regarde.errors import DataError, FolderError, UsageError
 from regarde.folder import manifest
 from regarde.folder import shortlist as shortlists
+from regarde.folder.precision import in_bytes
 from regarde.folder.shortlist import Shortlist
-from regarde.folder.weights import in_bytes
 from regarde.models import BahdanauConfig, Model, ModelConfig, SutskeverConfig, TransformerConfig
 from regarde.native import library
 from regarde.native.settings import flattened
@@ -142,6 +142,24 @@ def test_the_shortlist_of_an_ensemble_is_not_that_of_its_members() -> None:
         words = {1, 3, 9, 25, *SHORT.of(3), *(word for token in source for word in SHORT.of(token))}
         assert {word for h in found for word in h.ids} <= words
     assert [[h.ids for h in found] for found in other.decode(SOURCES, SEARCHES["beam"])] == before
+
+
+def test_the_likeliest_words_are_those_of_ibm_model_1() -> None:
+    draw = np.random.default_rng(2)
+    pairs = [tuple((draw.zipf(1.5, size) % 9 + 4).tolist() for size in draw.integers(1, 6, 2)) for _ in range(60)]
+    t = {(e, f): 1.0 for sources, targets in pairs for e in sources for f in targets}  # t(f|e)
+    for _ in range(shortlists.ROUNDS):
+        counts = dict.fromkeys(t, 0.0)
+        for sources, targets in pairs:
+            for f in set(targets):
+                total = sum(t[e, f] for e in set(sources))
+                for e in set(sources):
+                    counts[e, f] += t[e, f] / total
+        t = {(e, f): count / sum(c for (one, _), c in counts.items() if one == e) for (e, f), count in counts.items()}
+    learned = shortlists.learn(pairs, (13, 13), best=3, frequent=0)
+    for e in range(4, 13):
+        best = sorted((likely for (one, _), likely in t.items() if one == e), reverse=True)[:3]
+        assert [t[e, f] for f in learned.of(e)] == pytest.approx(best)
 
 
 def test_words_that_go_together_are_learned_and_kept() -> None:

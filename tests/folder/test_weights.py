@@ -14,8 +14,8 @@ import pytest
 import regarde
 from regarde.engines.native import TensorKind, Unfit
 from regarde.errors import FolderError
+from regarde.folder.loading import Weights
 from regarde.folder.manifest import Entry
-from regarde.folder.weights import Weights
 from regarde.native import library
 
 FLOATS = np.arange(6, dtype=np.float32)

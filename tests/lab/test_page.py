@@ -67,7 +67,14 @@ def test_nothing_can_run(source: str) -> None:
 
 def test_it_tells_of_every_model_and_every_part(source: str) -> None:
     text = Reader(source).text
-    for told in ("sutskever-small", "mine", "AER", "peak memory", "Where each looks", "mine after sutskever-small"):
+    for told in (
+        "sutskever-small",
+        "mine",
+        "AER",
+        "peak memory",
+        "Attention of each model",
+        "mine after sutskever-small",
+    ):
         assert told in text
 
 

@@ -124,4 +124,4 @@ def test_without_matplotlib_it_reports_all_but_the_charts_and_says_so(
     assert "![" not in (folder / "report.md").read_text()
     page = (folder / "index.html").read_text()
     assert "There are no charts" in page
-    assert "Where each looks" in page  # drawn without matplotlib
+    assert "Attention of each model" in page  # drawn without matplotlib

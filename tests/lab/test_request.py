@@ -25,7 +25,7 @@ LINES = [f"{n:03}\tx\t{n:03}" for n in range(100)]
         (["copy"], 2, "no budget. Give one: --minutes 5, or --tokens 1000000"),
         (["copy", "--minutes", 1, "--tokens", 5], 2, "both --minutes and --tokens"),
         (["--tokens", 5], 2, "No data given"),
-        (["-", "--tokens", 5], 2, "standard input can be read once. Give a file"),
+        (["-", "--tokens", 5], 2, "standard input can be read only once. Give a file"),
         (["--source", "a", "--tokens", 5], 2, "both --source and --target"),
         (["copy", "--source", "a", "--target", "b", "--tokens", 5], 2, "Give one or the other"),
         (["nowhere.tsv", "--tokens", 5], 3, "nowhere.tsv: no such file or data set. Embedded: dates"),
@@ -51,7 +51,7 @@ def test_a_mistake_is_said_before_a_folder_is_made(
 def test_gold_links_of_another_test_set_are_refused(cli, tmp_path: Path) -> None:
     (tmp_path / "gold").write_text("0-0\n")
     done = cli("lab", "copy", "--tokens", 5, "--models", TWO, "--gold", tmp_path / "gold", "--out", tmp_path / "out")
-    assert "has 1 pairs and copy test has 1,000, expected equally many" in done.fails(3)
+    assert "has 1 pair and copy test has 1,000, expected equally many" in done.fails(3)
 
 
 def test_a_folder_of_something_else_is_never_written_into(cli, tmp_path: Path) -> None:
@@ -87,9 +87,9 @@ def test_a_changed_setting_is_refused(cli, made, laboratory, old: object, new: o
 def test_a_changed_file_is_refused(cli, made, laboratory, tmp_path: Path) -> None:
     (tmp_path / "test.tsv").write_text("a\tb\n")
     asked = changed(made.asked(laboratory.folder), made.home / "test.tsv", tmp_path / "test.tsv")
-    assert "the test file is not the one it was begun with" in cli(*asked).fails(3)
+    assert "the test file is not the one that the lab was started with" in cli(*asked).fails(3)
     without = [part for part in made.asked(laboratory.folder) if part not in ("--gold", made.home / "test.gold")]
-    assert "the gold file is not the one it was begun with" in cli(*without).fails(3)
+    assert "the gold file is not the one that the lab was started with" in cli(*without).fails(3)
 
 
 @pytest.mark.parametrize(
@@ -138,7 +138,7 @@ def test_a_test_file_that_is_given_stays_as_it_is(tmp_path: Path) -> None:
 def test_too_few_pairs_to_hold_some_out_are_refused(cli, tmp_path: Path) -> None:
     (tmp_path / "my.tsv").write_text("a\tb\nc\td\ne\tf\n")
     done = cli("lab", tmp_path / "my.tsv", "--tokens", 5, "--out", tmp_path / "out")
-    assert "1 pairs are left to learn from. Give more data, or --valid and --test" in done.fails(3)
+    assert "training has 1 pair left. Give more data, or --valid and --test" in done.fails(3)
 
 
 def test_whoever_trains_early_stopping_or_not_spends_the_same(tmp_path: Path) -> None:

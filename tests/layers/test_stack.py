@@ -6,7 +6,7 @@ import pytest
 import torch
 from torch import Tensor, nn
 
-from regarde.layers import CELLS, LSTM, Simple, Stack, TorchGRU, run
+from regarde.layers import CELLS, LSTM, RecurrentShape, Simple, Stack, TorchGRU, run
 from regarde.training.step import seeded
 
 B, T, I, H = 2, 5, 3, 4
@@ -71,7 +71,7 @@ def test_padding_passes_the_state_on(name: str, x: Tensor) -> None:
 @pytest.mark.parametrize("residual_from", [0, 2, 3])
 @torch.no_grad()
 def test_a_whole_sentence_equals_its_steps(residual_from: int, x: Tensor) -> None:
-    stack = Stack.of("gru", [I], H, 4, residual_from=residual_from).double().eval()
+    stack = Stack.of(RecurrentShape(H, 4, "gru", dropout=0.0), [I], residual_from=residual_from).double().eval()
     top, final = stack(x, EVERYWHERE, stack.rest(x))
     states = stack.rest(x)
     for t in range(T):
@@ -82,7 +82,7 @@ def test_a_whole_sentence_equals_its_steps(residual_from: int, x: Tensor) -> Non
 
 @torch.no_grad()
 def test_a_residual_layer_adds_its_input_to_its_output(x: Tensor) -> None:
-    plain = Stack.of("lstm", [I], H, 3).double().eval()
+    plain = Stack.of(RecurrentShape(H, 3, "lstm", dropout=0.0), [I]).double().eval()
     residual = Stack(plain.cells, residual_from=3).eval()
     below, _ = Stack(plain.cells[:2]).eval()(x, EVERYWHERE, plain.rest(x)[:, :2])
     top, _ = plain(x, EVERYWHERE, plain.rest(x))
@@ -91,7 +91,7 @@ def test_a_residual_layer_adds_its_input_to_its_output(x: Tensor) -> None:
 
 def test_variational_dropout_keeps_its_mask_through_a_sentence() -> None:
     with seeded(2):
-        stack = Stack.of("simple", [I], H, 2, dropout=0.5, variational=True).train()
+        stack = Stack.of(RecurrentShape(H, 2, "simple", dropout=0.5, variational=True), [I]).train()
         first, second = stack.noise(torch.zeros(B, I)), stack.noise(torch.zeros(B, I))
     assert first[0] is None  # the first layer's input is the embedding's business
     assert set(first[1].flatten().tolist()) == {0.0, 2.0}
@@ -101,7 +101,7 @@ def test_variational_dropout_keeps_its_mask_through_a_sentence() -> None:
 @torch.no_grad()
 def test_variational_dropout_is_the_same_at_every_step(x: Tensor) -> None:
     with seeded(2):
-        stack = Stack.of("simple", [I], H, 2, dropout=0.5, variational=True).double().train()
+        stack = Stack.of(RecurrentShape(H, 2, "simple", dropout=0.5, variational=True), [I]).double().train()
     below, above = stack.cells
     with seeded(3):
         mask = stack.noise(x)[1]
@@ -113,5 +113,5 @@ def test_variational_dropout_is_the_same_at_every_step(x: Tensor) -> None:
 
 
 def test_ordinary_dropout_is_drawn_anew_at_each_step() -> None:
-    stack = Stack.of("simple", [I], H, 2, dropout=0.5).train()
+    stack = Stack.of(RecurrentShape(H, 2, "simple", dropout=0.5), [I]).train()
     assert stack.noise(torch.zeros(B, I)) == [None, None]

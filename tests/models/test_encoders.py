@@ -12,14 +12,13 @@ import torch
 
 from regarde.data.batch import Source, collate_source
 from regarde.errors import ConfigError
-from regarde.layers import Embedding
+from regarde.layers import Embedding, RecurrentShape
 from regarde.models import LuongConfig, SutskeverConfig
 from regarde.models.encoders import (
     BidirectionalConfig,
     BottomBidirectionalConfig,
     EncoderConfig,
     RecurrentEncoder,
-    Shared,
     UnidirectionalConfig,
 )
 from regarde.training.step import seeded
@@ -31,7 +30,7 @@ Rows = list[np.ndarray]
 
 def built(config: EncoderConfig, *, dropout: float = 0.0, variational: bool = False, cell: str = "lstm") -> Any:
     with seeded(5):
-        shared = Shared(hidden=H, layers=4, cell=cell, dropout=dropout, variational=variational)
+        shared = RecurrentShape(hidden=H, layers=4, cell=cell, dropout=dropout, variational=variational)
         return config.build(Embedding(9, E), shared).double()
 
 

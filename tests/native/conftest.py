@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 import regarde
-from regarde.native.sources import fingerprint
+from regarde.native.library import fingerprint
 
 SOURCE = Path(regarde.__file__).parent / "native" / "source"
 WATCHED = ["-g1", "-O1", "-fno-omit-frame-pointer", "-fsanitize=address,undefined", "-fno-sanitize-recover=undefined"]

@@ -12,7 +12,7 @@ import numpy as np
 import pytest
 
 from regarde import config as configs
-from regarde.engines.continuous import Done, Part
+from regarde.engines.continuous import Completed, PartialHypothesis
 from regarde.engines.native import NativeEngine
 from regarde.engines.records import read, written
 from regarde.engines.reference import TorchEngine
@@ -52,14 +52,14 @@ def engine(request: pytest.FixtureRequest) -> Engine:
     return NativeEngine(settings, {key: tensor.numpy() for key, tensor in model.state_dict().items()})
 
 
-def collected(continuous: Serving, wanted: int) -> Iterator[Part | Done]:
+def collected(continuous: Serving, wanted: int) -> Iterator[PartialHypothesis | Completed]:
     """Everything up to so many answers."""
     limit = time.monotonic() + 60
     while wanted:
         assert select.select([continuous.heard], [], [], limit - time.monotonic())[0], "no answer"
         for event in continuous.collect():
             yield event
-            wanted -= isinstance(event, Done)
+            wanted -= isinstance(event, Completed)
 
 
 def same(found: list[list[Hypothesis]], expected: list[list[Hypothesis]]) -> None:
@@ -87,7 +87,7 @@ def test_questions_of_all_kinds_side_by_side_get_their_own_answers(engine: Engin
     assert found.keys() == asked.keys()
     for number, (sources, search, prefix) in asked.items():
         event = found[number]
-        assert isinstance(event, Done)
+        assert isinstance(event, Completed)
         same(continuous.hypotheses(event), list(engine.decode(sources, search, [prefix] * len(sources))))
 
 
@@ -108,7 +108,9 @@ def test_a_question_that_nobody_waits_for_leaves(engine: Engine) -> None:
     for number in (alone, several, 10**9):
         continuous.cancel(number)
     given_up = {event.number: event for event in collected(continuous, 2)}
-    assert {number: continuous.hypotheses(event) for number, event in given_up.items() if isinstance(event, Done)} == {
+    assert {
+        number: continuous.hypotheses(event) for number, event in given_up.items() if isinstance(event, Completed)
+    } == {
         alone: [],
         several: [],
     }
@@ -122,9 +124,9 @@ def test_who_follows_hears_every_word_of_a_greedy_answer(engine: Engine) -> None
     continuous.ask([[4, 5, 6], [7]], Greedy(rules=Rules(min_length=3, max_extra=8)), [NO_PREFIX] * 2, followed=True)
     *parts, done = collected(continuous, 1)
     continuous.close()
-    assert isinstance(done, Done)
+    assert isinstance(done, Completed)
     for sentence, (hypothesis,) in enumerate(continuous.hypotheses(done)):
-        told = [part.ids for part in parts if isinstance(part, Part) and part.sentence == sentence]
+        told = [part.ids for part in parts if isinstance(part, PartialHypothesis) and part.sentence == sentence]
         assert told == [hypothesis.ids[:length] for length in range(1, len(hypothesis.ids))]
 
 

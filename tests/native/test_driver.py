@@ -19,7 +19,7 @@ import regarde
 from regarde import config as configs
 from regarde.attention.mechanisms import GlobalConfig
 from regarde.attention.scores import ConcatConfig
-from regarde.folder.weights import in_bytes
+from regarde.folder.precision import in_bytes
 from regarde.models import (
     AttentiveLanguageConfig,
     BahdanauConfig,

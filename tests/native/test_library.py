@@ -5,6 +5,7 @@ from __future__ import annotations
 import ctypes
 import json
 import shutil
+import tomllib
 import warnings
 from pathlib import Path
 
@@ -143,3 +144,12 @@ def test_a_stale_library_is_refused_where_it_is_asked_for_and_named_by_the_docto
     done = cli("doctor", "--json")
     assert done.error == ""
     assert "built from other sources" in json.loads(done.out)["kernels"]
+
+
+def test_a_wheel_holds_the_sources_that_its_library_is_compared_with() -> None:
+    package = Path(regarde.__file__).parent
+    settings = tomllib.loads((package.parent / "pyproject.toml").read_text(encoding="utf-8"))
+    patterns = settings["tool"]["setuptools"]["package-data"]["regarde"]
+    sources = {path for path in (package / "native" / "source").rglob("*") if path.suffix in (".h", ".cpp")}
+    assert sources
+    assert sources <= {path for pattern in patterns for path in package.glob(pattern)}

@@ -157,8 +157,8 @@ def test_coverage_reads_the_past(query: Tensor, states: Tensor) -> None:
     assert np.abs(weights(attention, query, states) - weights(attention, query, states, past))[:2].max() > 0.01
 
 
-def test_coverage_refuses_a_score_that_looks_at_no_keys() -> None:
-    with pytest.raises(ConfigError, match=r"a location score looks at none: it would be inert\. Use another score\."):
+def test_coverage_refuses_a_score_without_keys() -> None:
+    with pytest.raises(ConfigError, match=r"a location score has none\. Use another score\."):
         CoverageConfig(score=LocationConfig()).build(Q, D)
 
 

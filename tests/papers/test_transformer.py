@@ -16,14 +16,14 @@ from regarde.attention import GlobalConfig, MultiHead, MultiHeadConfig
 from regarde.attention.scores import AdditiveConfig
 from regarde.data.batch import Batch, collate
 from regarde.errors import ConfigError, DataError
-from regarde.layers.blocks import DecoderBlock, EncoderBlock, SelfAttention, Shape, Words
+from regarde.layers.blocks import DecoderBlock, EncoderBlock, KeysAndValues, SelfAttention, Shape
 from regarde.layers.positions import Learned, Rotary, Sinusoidal
 from regarde.models import Model
 from regarde.models.transformer import TransformerConfig
 from regarde.text.tokenizers import PAD
 from regarde.training import presets
 from regarde.training import recipe as recipes
-from regarde.training.loss import cross_entropy
+from regarde.training.loss import word_loss
 from regarde.training.recipe import Recipe
 from regarde.training.step import seeded
 
@@ -233,7 +233,7 @@ def test_a_tied_output_trains_the_embedding_of_padding_and_no_input_reads_it() -
         tied = TransformerConfig(size=12, layers=2, heads=3, feed_forward=10, dropout=0.0).build(11, 11)
     pairs = collate([[7, 5, 8, 6], [8]], [[6, 4], [4, 9, 5]])
     (table,) = {id(m.weight): m.weight for m in tied.modules() if isinstance(m, torch.nn.Embedding)}.values()
-    cross_entropy(tied(pairs), pairs).backward()
+    word_loss(tied(pairs).logits, pairs.target_ids).backward()
     assert table.grad[PAD].abs().max() > 0
     with torch.no_grad():
         before = tied(pairs).logits
@@ -252,7 +252,7 @@ def test_a_later_word_changes_no_earlier_logit(model: Model) -> None:
 
 def test_the_gradient_reaches_every_parameter(model: Model) -> None:
     model.zero_grad()
-    cross_entropy(model(batch()), batch()).backward()
+    word_loss(model(batch()).logits, batch().target_ids).backward()
     assert [name for name, p in model.named_parameters() if p.grad is None or not p.grad.abs().sum() > 0] == []
 
 
@@ -381,11 +381,11 @@ def test_dropout_falls_on_the_output_of_each_sublayer(norm: str, norms: int) -> 
     expected = x
     for _ in range(norms):
         expected = torch.nn.functional.layer_norm(expected, (D,))
-    nothing = Words(x.new_zeros(2, 0, N, K), x.new_zeros(2, 0, N, K))
+    nothing = KeysAndValues(x.new_zeros(2, 0, N, K), x.new_zeros(2, 0, N, K))
     state = nothing, source, x.new_zeros(2, N, 0, 5), lambda y: y
     with seeded(2):
         torch.testing.assert_close(block(x, *state).x, expected)
-        torch.testing.assert_close(block.glance(x, *state), expected)
+        torch.testing.assert_close(block.without_weights(x, *state), expected)
 
 
 def test_dropout_falls_on_the_sums_of_embeddings_and_positions() -> None:

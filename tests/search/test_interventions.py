@@ -11,7 +11,7 @@ import pytest
 import regarde
 from regarde.errors import DataError, UsageError
 from regarde.native import library
-from regarde.search.interventions import Changes, Intervention, Mask, Pin
+from regarde.search.interventions import AttentionChanges, Intervention, Mask, Pin
 from regarde.translate import Translator, ensemble
 
 S = 4
@@ -43,13 +43,13 @@ def model(request: pytest.FixtureRequest, tiny: Path) -> Translator:
 )
 def test_what_cannot_be_is_refused_in_one_line(told: list[Intervention], message: str) -> None:
     with pytest.raises(UsageError) as refused:
-        Changes.of(told, 2, 3, S)
+        AttentionChanges.of(told, 2, 3, S)
     assert str(refused.value).startswith(message)
     assert "\n" not in str(refused.value)
 
 
 def test_a_row_that_was_rounded_sums_to_one_again() -> None:
-    changes = Changes.of([Pin(0, {0: 0.3333, 1: 0.3333, 2: 0.3333, 3: 0.0})], 1, 1, S)
+    changes = AttentionChanges.of([Pin(0, {0: 0.3333, 1: 0.3333, 2: 0.3333, 3: 0.0})], 1, 1, S)
     assert changes.pinned.sum() == pytest.approx(1.0, abs=1e-6)
 
 
@@ -83,7 +83,7 @@ def test_going_on_from_a_traces_own_tokens_finds_the_rest_again(model: Translato
 
 
 def test_ids_the_model_does_not_have_are_refused(model: Translator) -> None:
-    for given in ({"prefix": [9999]}, {"target": [-1]}):
+    for given in ({"prefix": [len(model.text.target)]}, {"target": [-1]}):
         with pytest.raises(UsageError, match="this model can say 0 to"):
             model.trace("abcd", **given)
     with pytest.raises(UsageError, match="controls and unknown words cannot be said"):

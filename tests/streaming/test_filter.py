@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import io
+import itertools
 import json
 import tempfile
 from dataclasses import replace
@@ -17,10 +18,9 @@ from regarde.errors import DataError
 from regarde.folder.loading import load
 from regarde.native import library
 from regarde.search import Beam, Greedy, Rules, Search
-from regarde.streaming.filter import LONGEST, WINDOW, Counts, Filter, Long
+from regarde.streaming.endpoints import InputStream, Output
+from regarde.streaming.filter import LONGEST, WINDOW, WINDOW_BYTES, Counts, Filter, Long
 from regarde.streaming.forms import Form, Json, Plain, Ranked
-from regarde.streaming.output import Output
-from regarde.streaming.streams import Input
 from regarde.translate import Translator
 
 SHORT = Rules(max_ratio=1.0, max_extra=2)  # few steps: what is said does not matter here
@@ -39,7 +39,7 @@ def answers(
 ) -> tuple[bytes, Counts]:
     with tempfile.TemporaryFile() as file:
         out = Output(file.fileno(), "a file", regular=True)
-        counts = Filter(translator, search, form or Plain(), long).run(Input(io.BytesIO(content), "input"), out)
+        counts = Filter(translator, search, form or Plain(), long).run(InputStream(io.BytesIO(content), "input"), out)
         file.seek(0)
         return file.read(), counts
 
@@ -103,6 +103,16 @@ def test_more_lines_than_a_window_come_back_in_order(translator: Translator) -> 
     words = [bytes([97 + n % 26]) * (1 + n % 5) for n in range(2 * WINDOW + 7)]
     out, _ = answers(translator, b"\n".join(words), Json())
     assert [json.loads(line)["source"].encode() for line in out.split(b"\n")] == words
+
+
+def test_fewer_long_lines_than_short_ones_are_held_at_once(translator: Translator) -> None:
+    line = b"a" * (LONGEST // 2) + b"\n"
+    content, read = 3 * WINDOW_BYTES // len(line) * line, [0]
+    with tempfile.TemporaryFile() as file:
+        out = Output(file.fileno(), "a file", regular=True)
+        source = InputStream(io.BytesIO(content), "input", size=len(content))
+        Filter(translator, GREEDY, Plain()).run(source, out, progress=lambda _, place: read.append(place))
+    assert max(after - before for before, after in itertools.pairwise(read)) < WINDOW_BYTES + len(line)
 
 
 def test_a_last_line_without_newline_is_mirrored(translator: Translator) -> None:
@@ -258,7 +268,7 @@ def test_lines_that_were_answered_are_left_out_and_the_rest_is_the_same(translat
     whole, _ = answers(translator, content, Json())
     with tempfile.TemporaryFile() as file:
         out = Output(file.fileno(), "a file", regular=True, answered=answered)
-        Filter(translator, GREEDY, Json()).run(Input(io.BytesIO(content), "input", size=len(content)), out)
+        Filter(translator, GREEDY, Json()).run(InputStream(io.BytesIO(content), "input", size=len(content)), out)
         file.seek(0)
         assert file.read() == b"".join(whole.splitlines(keepends=True)[answered:])
 
@@ -267,7 +277,7 @@ def test_fewer_lines_than_to_leave_out_are_refused(translator: Translator) -> No
     with tempfile.TemporaryFile() as file:
         out = Output(file.fileno(), "a file", regular=True, answered=2)
         with pytest.raises(DataError, match="The input has 2 lines, fewer than the 3 to leave out"):
-            Filter(translator, GREEDY, Plain()).run(Input(io.BytesIO(b"a\nb\n"), "input"), out, skip=1)
+            Filter(translator, GREEDY, Plain()).run(InputStream(io.BytesIO(b"a\nb\n"), "input"), out, skip=1)
 
 
 # JSON lines

@@ -17,9 +17,9 @@ from regarde.data.formats import _BARS
 from regarde.data.lines import repair
 from regarde.errors import ConfigError
 from regarde.evaluation.words import _WORD
-from regarde.serving import markup
-from regarde.text import normalization, sentences
-from regarde.text.normalization import normalized
+from regarde.serving.routes import markup
+from regarde.text import sentences, sides
+from regarde.text.sides import normalized
 
 SHORTEST, DOUBLINGS = 2_500, 3  # characters
 STEEPEST = 3.0  # times as long for twice the text: 2 for linear time, 4 for quadratic
@@ -169,8 +169,8 @@ def test_matches_are_those_of_the_simple_expression(simple: re.Pattern[str], use
 
 
 @pytest.mark.parametrize("form", ["NFC", "NFKC"])
-def test_normalized_text_is_that_of_unicodedata(form: normalization.Form, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(normalization, "STRIDE", 3)
+def test_normalized_text_is_that_of_unicodedata(form: sides.UnicodeForm, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(sides, "STRIDE", 3)
     letters = ["a", "é", "ệ", "\u1100", "\u1161", "각", "ガ", "ｶ", "\uff9e", "\u0f73", "\U0001d15e", "\u0344"]
     for text in strings([*letters * 20, *MARKS]):
         assert normalized(text, form) == unicodedata.normalize(form, text), ascii(text)

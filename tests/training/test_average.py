@@ -85,7 +85,7 @@ def test_the_model_before_its_first_step_is_no_part_of_a_mean(tmp_path: Path) ->
     (tmp_path / "my.tsv").write_text("".join(f"{n:02}\t{n:02}\n" for n in range(20)))
     small = ["model.hidden=6", "model.embedding=5", "model.maxout=4", "model.attention.score.size=3"]
     run = regarde.train(tmp_path / "my.tsv", settings=[*small, "training.steps=2"], out=tmp_path / "run").folder
-    with pytest.raises(UsageError, match=r"step-0: the model before its first step\. Leave it out"):
+    with pytest.raises(UsageError, match=r"step-0: a model before its first training step\. Leave it out"):
         average(sorted((run / "checkpoints").iterdir()), tmp_path / "mean")
 
 

@@ -56,7 +56,7 @@ def test_words_stand_for_all_their_pieces_and_tokens_for_themselves(tmp_path: Pa
 @pytest.mark.parametrize(
     ("lines", "message"),
     [
-        ("0-0\n", "has links for 1 pairs, and the data has 3"),
+        ("0-0\n", "has links for 1 pair, and the data has 3"),
         ("0-0\n1-0\n0-0\n", "line 2: link 1-0 lies outside 1 source and 2 target words"),
         ("0-0\nx\n0-0\n", "line 2: 'x' is no link"),
     ],

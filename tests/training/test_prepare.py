@@ -79,7 +79,7 @@ def test_lines_that_are_no_pair_are_skipped_and_counted_if_wanted(tmp_path: Path
     with pytest.raises(DataError, match=r"3 of 6 lines skipped \(50\.0%\): \S*my\.tsv:3 not valid UTF-8"):
         prepare(tables(given | {"on_error": "skip"}))
     notes = prepare(tables(given | {"on_error": "skip-any"})).notes
-    assert notes[0] == ("data: 3 pairs kept; 3 skipped (1 invalid UTF-8, 1 NUL, 1 blank line); 1 lines ended in CRLF")
+    assert notes[0] == ("data: 3 pairs kept; 3 skipped (1 invalid UTF-8, 1 NUL, 1 blank line); 1 line ended in CRLF")
     assert notes[1].startswith("warning: 3 of 6 lines skipped (50.0%)")
 
 
@@ -94,7 +94,7 @@ def test_one_pair_is_too_few(tmp_path: Path) -> None:
 
 
 def test_one_source_again_and_again_leaves_nothing_to_hold_out(tmp_path: Path) -> None:
-    with pytest.raises(DataError, match="3 pairs with 1 distinct source: nothing can be held out"):
+    with pytest.raises(DataError, match="3 pairs with 1 distinct source: no pairs can be held out"):
         prepare(tables(write(tmp_path / "my.tsv", *[("a", "b")] * 3)))
 
 
@@ -130,7 +130,7 @@ def test_a_file_is_never_taken_for_an_embedded_data_set(tmp_path: Path, monkeypa
     monkeypatch.chdir(tmp_path)
     write(Path("copy.tsv"), *((f"{n}", f"{n}") for n in range(9)))
     assert prepare(tables({"name": "copy.tsv"})).notes[0] == "data: 9 pairs kept"
-    with pytest.raises(DataError, match=r"no such file or data set\. Embedded: dates, copy, reverse, sort"):
+    with pytest.raises(DataError, match=r'no such file or data set\. Did you mean "copy"'):
         prepare(tables({"name": "copie"}))
 
 

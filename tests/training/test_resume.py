@@ -149,17 +149,17 @@ def test_a_run_that_died_before_its_first_checkpoint_begins_again(whole: Run) ->
     run = regarde.train("my.tsv", settings=RNN, out="run", resume=True)
     assert_same(run.folder, whole.folder)
     assert not list(Path("run/checkpoints").glob(".*"))
-    with pytest.raises(UsageError, match="no such run"):
+    with pytest.raises(FolderError, match="no such run"):
         regarde.train(out="none", resume=True)
     Path("empty").mkdir()
-    with pytest.raises(UsageError, match="no checkpoint to go on from"):
+    with pytest.raises(FolderError, match="no checkpoint to resume from"):
         regarde.train("empty", resume=True)
 
 
 def test_a_mistake_in_what_to_resume_leaves_nothing_behind() -> None:
     with pytest.raises(UsageError, match="which run"):
         regarde.train(resume=True)
-    with pytest.raises(DataError, match="no such file"):
+    with pytest.raises(FolderError, match="no such run"):
         regarde.train("none.tsv", settings=RNN, resume=True)
     assert not Path("runs").exists()
 
@@ -279,7 +279,7 @@ def test_changed_settings_are_refused_by_name() -> None:
         regarde.train("run", resume=True, settings=["training.batch_pairs=4"])
     with pytest.raises(UsageError, match=r"model\.hidden is 7, but it was begun with 6"):
         regarde.train("my.tsv", valid=["valid.tsv"], settings=[*RNN, "model.hidden=7"], out="run", resume=True)
-    with pytest.raises(UsageError, match="a run knows its data and settings"):
+    with pytest.raises(UsageError, match="a run has its data, preset and recipe"):
         regarde.train("run", preset="luong-global-small", resume=True)
 
 

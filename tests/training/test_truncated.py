@@ -6,13 +6,13 @@ import pytest
 import torch
 from torch import Tensor
 
-from regarde.attention.mechanisms import CoverageConfig, GlobalConfig
+from regarde.attention import CoverageConfig, GlobalConfig
 from regarde.attention.scores import AdditiveConfig
 from regarde.data.batch import Batch, collate
 from regarde.errors import ConfigError
 from regarde.models import BahdanauConfig, LuongConfig, Model, ModelConfig, SutskeverConfig, TransformerConfig
 from regarde.training import recipe
-from regarde.training.loss import cross_entropy, truncated_backward
+from regarde.training.loss import truncated_backward, word_loss
 from regarde.training.recipe import SGD, TrainingConfig
 from regarde.training.step import Stepper, seeded
 
@@ -43,7 +43,7 @@ def batch() -> Batch:
 
 
 def whole(model: Model, batch: Batch) -> Tensor:
-    loss = cross_entropy(model(batch), batch, smoothing=0.1) / int(batch.target_mask.sum())
+    loss = word_loss(model(batch).logits, batch.target_ids, smoothing=0.1) / int(batch.target_mask.sum())
     loss.backward()
     return loss.detach()
 

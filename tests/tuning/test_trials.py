@@ -197,7 +197,7 @@ def test_another_setting_is_refused_in_one_line(tmp_path: Path) -> None:
 def test_what_cannot_be_searched_leaves_no_folder(data: Path) -> None:
     with pytest.raises(ConfigError, match="unknown key"):
         search(planned(data, space=Space({"model.hiden": NumberRange(1, 2)})), Path("out"), 1, Quiet())
-    with pytest.raises(UsageError, match="standard input can be read once"):
+    with pytest.raises(UsageError, match="standard input can be read only once"):
         search(planned(Path("-")), Path("out"), 1, Quiet())
     assert not Path("out").exists()
 

@@ -88,7 +88,7 @@ def test_a_picture_on_nothing_has_no_paper(tmp_path: Path) -> None:
 
 
 def test_lines_of_unequal_size_and_unknown_kinds_are_refused(tmp_path: Path) -> None:
-    with pytest.raises(UsageError, match="expected equally many"):
+    with pytest.raises(UsageError, match="Give equal numbers of each"):
         Curve("a", (1, 2), (1,))
     with pytest.raises(UsageError, match=r"\.svg, \.pdf or \.png"):
         draw(BY_LENGTH).save(tmp_path / "a.jpg")

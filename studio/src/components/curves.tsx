@@ -1,6 +1,7 @@
 // Curves over training steps, with their names at their ends; the readout shows the point nearest to the pointer.
 import { useSignal } from "@preact/signals";
 import type { JSX } from "preact";
+import { dashes } from "../color";
 import { fixed } from "../text";
 import { Numbers } from "./numbers";
 
@@ -14,9 +15,17 @@ const LEFT = 58;
 const TOP = 30;
 const BOTTOM = 46;
 
-export function Curves({ title, unit, curves, logarithmic = false }: { title: string; unit: string; curves: Curve[]; logarithmic?: boolean }): JSX.Element | null {
+interface CurvesProps {
+  title: string;
+  unit: string;
+  curves: Curve[];
+  logarithmic?: boolean;
+  narrow?: boolean; // one of three beside each other
+}
+
+export function Curves({ title, unit, curves, logarithmic = false, narrow = false }: CurvesProps): JSX.Element | null {
   const at = useSignal<number | null>(null);
-  const W = innerWidth < 600 ? 380 : 560; // a phone's picture is as high, and its letters as large
+  const W = narrow || innerWidth < 600 ? 380 : 560; // about the width on the page, so that letters keep their size
   const points = curves.flatMap(({ points }) => points);
   if (!points.length) return null;
   const right = curves.some(({ name }) => name) ? 84 : 16; // room for the names at the ends of lines
@@ -58,10 +67,10 @@ export function Curves({ title, unit, curves, logarithmic = false }: { title: st
         onPointerLeave={() => (at.value = null)}
         onKeyDown={move}
       >
-        <text class="step" x={0} y={12}>
+        <text class="title" x={0} y={12}>
           {rise === Math.log10 ? `${unit}, log scale` : unit}
         </text>
-        <text class="step" x={(LEFT + W - right) / 2} y={H - 6} text-anchor="middle">
+        <text class="title" x={(LEFT + W - right) / 2} y={H - 6} text-anchor="middle">
           training step
         </text>
         {marks.map((value) => (
@@ -73,25 +82,25 @@ export function Curves({ title, unit, curves, logarithmic = false }: { title: st
           </g>
         ))}
         {ticks(first, last, 4).map((step) => (
-          <text key={step} class="step" x={x(step)} y={H - 26} text-anchor="middle">
+          <text key={step} class="title" x={x(step)} y={H - 26} text-anchor="middle">
             {step.toLocaleString("en")}
           </text>
         ))}
         {curves.map(({ name, points }, i) => (
-          <g key={name} class={`curve c${i}`}>
-            <path d={points.map(([step, value], k) => `${k ? "L" : "M"}${x(step).toFixed(1)} ${y(value).toFixed(1)}`).join("")} />
+          <g key={name} class="series" style={{ color: `var(--line-${i})` }}>
+            <path stroke-dasharray={dashes(i)} d={points.map(([step, value], k) => `${k ? "L" : "M"}${x(step).toFixed(1)} ${y(value).toFixed(1)}`).join("")} />
             {points.length < 60 ? points.map(([step, value]) => <circle key={step} cx={x(step)} cy={y(value)} r={2.2} />) : null}
           </g>
         ))}
         {apart(curves.map(({ points }) => (points.length ? y(points.at(-1)![1]) : H))).map((place, i) => (
-          <text key={curves[i].name} class={`ending c${i}`} x={x(curves[i].points.at(-1)?.[0] ?? last) + 8} y={place + 4}>
+          <text key={curves[i].name} style={{ fill: `var(--line-${i})` }} x={x(curves[i].points.at(-1)?.[0] ?? last) + 8} y={place + 4}>
             {curves[i].name}
           </text>
         ))}
         {told ? <line class="here" x1={x(told.step)} x2={x(told.step)} y1={TOP} y2={H - BOTTOM} /> : null}
       </svg>
       <Numbers
-        caption={title}
+        caption={`${title} at each step`}
         corner="step"
         columns={curves.map(({ name }) => name)}
         digits={4}
@@ -104,19 +113,20 @@ export function Curves({ title, unit, curves, logarithmic = false }: { title: st
   );
 }
 
-/** Three digits that matter, and no more of them than say something. */
+/** Three significant digits, without zeros at the end. */
 function figure(value: number): string {
   if (value === 0) return "0";
   const size = Math.abs(value);
   if (size < 1e-4 || size >= 1e6) return value.toExponential(1).replace("e+", "e").replace(".0e", "e").replace("-", "−");
+  if (size >= 1000) return value.toLocaleString("en", { maximumFractionDigits: 0 });
   const digits = Math.min(Math.max(2 - Math.floor(Math.log10(size)), 0), 6);
   return fixed(value, digits).replace(/(\.\d*?)0+$/, "$1").replace(/\.$/, "");
 }
 
-/** A little air above and below; something to divide by where all values are one. */
+/** The range with a margin above and below; not empty where all values are equal. */
 function spread(low: number, high: number): [number, number] {
-  const air = (high - low) * 0.06 || Math.abs(high) * 0.1 || 1;
-  return [low - air, high + air];
+  const margin = (high - low) * 0.06 || Math.abs(high) * 0.1 || 1;
+  return [low - margin, high + margin];
 }
 
 /** Round numbers in a range. */

@@ -1,5 +1,6 @@
 // Lines over groups, with an interval at each point: one for each model, named where it ends.
 import type { JSX } from "preact";
+import { dashes } from "../color";
 import { useScrollHint } from "./scrolling";
 
 export interface Series {
@@ -21,7 +22,7 @@ interface GroupedProps {
 
 const [W, H] = [760, 330];
 const [LEFT, RIGHT, TOP, BOTTOM] = [58, 150, 30, 66];
-const DASHES = ["", "7 3", "2 3", "10 3 2 3"];
+const COLORS = 9;
 
 export function Grouped({ label, across, up, counted, groups, under, series, lit, write }: GroupedProps): JSX.Element {
   const all = series.flatMap(({ points }) => points.flatMap(({ low, high }) => [low, high]));
@@ -66,10 +67,10 @@ export function Grouped({ label, across, up, counted, groups, under, series, lit
           </g>
         ))}
         {series.map(({ name, points }, c) => (
-          <g key={name} class={lit.size && !lit.has(name) ? "series dim" : "series"} data-hue={c % 9}>
+          <g key={name} class={lit.size && !lit.has(name) ? "series dim" : "series"} style={{ color: `var(--line-${c % COLORS})` }}>
             <polyline
               points={points.map(({ value }, g) => `${x(g, c)},${y(value)}`).join(" ")}
-              stroke-dasharray={DASHES[Math.floor(c / 9) % DASHES.length]}
+              stroke-dasharray={dashes(c)}
             />
             {points.map(({ value, low, high }, g) => (
               <g key={g}>

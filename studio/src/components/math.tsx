@@ -87,6 +87,12 @@ class Reader {
     return /^[\p{L}⊤]/u.test(word) ? <mi>{word}</mi> : <mo>{word === "-" ? "−" : word}</mo>;
   }
 
+  /** √ with parentheses, because the line over a root is drawn only with a font for mathematics, which may be missing. */
+  private root(): JSX.Element {
+    const one = /^\{[^\s{}]\}/.test(this.text.slice(this.at));
+    return <mrow>{[<mo>√</mo>, one ? null : <mo>(</mo>, this.group(), one ? null : <mo>)</mo>]}</mrow>;
+  }
+
   private command(): JSX.Element {
     const name = /^\\([a-zA-Z]*)/.exec(this.text.slice(this.at))![1];
     this.at += name.length + 1;
@@ -95,7 +101,7 @@ class Reader {
       case "frac":
         return <mfrac>{[this.group(), this.group()]}</mfrac>;
       case "sqrt":
-        return <msqrt>{this.group()}</msqrt>;
+        return this.root();
       case "tilde":
         return <mover accent={true}>{[this.group(), <mo>~</mo>]}</mover>;
       case "sum":

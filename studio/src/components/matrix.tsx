@@ -1,4 +1,4 @@
-// A heat map of weights: rows (what was said) by columns (what was looked at). SVG, which can be read and exported, up
+// A heat map of weights: a row per target token, a column per source token. SVG, which can be read and exported, up
 // to 60 x 60 cells; canvas above, which stays quick. One cell is active: by pointing, or by the arrow keys.
 import type { JSX } from "preact";
 import { useEffect, useRef } from "preact/hooks";
@@ -102,7 +102,7 @@ export function Drawn({ rows, columns, values, top = 1, room, active, onActive, 
           target
         </text>
       </g>
-      <rect x={at.left} y={at.head} width={columns.length * at.side} height={rows.length * at.side} fill="none" stroke={text} stroke-opacity={0.14} />
+      <rect x={at.left} y={at.head} width={columns.length * at.side} height={rows.length * at.side} fill={text} fill-opacity={0.05} stroke={text} stroke-opacity={0.14} />
       {columns.map((column, c) => {
         const x = at.left + (c + 0.5) * at.side;
         const y = at.head - 9;

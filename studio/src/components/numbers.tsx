@@ -16,12 +16,12 @@ export interface Table {
   digits?: number;
 }
 
-/** Closed until it is asked for, and made only then: a long sentence has tens of thousands of cells. */
+/** Closed at first, and created when it is opened: a long sentence has tens of thousands of cells. */
 export function Numbers(table: Table): JSX.Element {
   const [open, setOpen] = useState(false);
   return (
     <details class="numbers" onToggle={(event) => setOpen(event.currentTarget.open)}>
-      <summary>Numbers</summary>
+      <summary>Numbers: {table.caption}</summary>
       {open ? <Grid {...table} /> : null}
     </details>
   );
@@ -34,7 +34,6 @@ function Grid({ caption, columns, rows, corner = "", digits = 3 }: Table): JSX.E
   return (
     <div ref={frame} class="scrolls" tabIndex={0} role="region" aria-label={`Numbers: ${caption}`}>
       <table>
-        <caption>{caption}</caption>
         <thead>
           <tr>
             <th scope="col">{corner}</th>

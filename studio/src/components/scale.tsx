@@ -12,7 +12,7 @@ interface ScaleProps {
 export function Scale({ top, both = false, name }: ScaleProps): JSX.Element {
   const night = dark.value;
   const shades = Array.from({ length: 17 }, (_, i) => (both ? signed(i / 8 - 1, night) : heat(i / 16, night)));
-  const written = top === 1 ? "1" : fixed(top, 2);
+  const written = both ? fixed(top, 2) : String(top);
   return (
     <p class="scale">
       <span>

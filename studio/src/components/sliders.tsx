@@ -1,4 +1,4 @@
-// Weights as bars that can be dragged, or moved by the arrow keys; a tick shows where each one was.
+// Weights as bars that can be dragged, or moved by the arrow keys; a line marks the unchanged weight.
 import type { JSX } from "preact";
 import { useEffect, useRef } from "preact/hooks";
 import { useScrollHint } from "./scrolling";
@@ -21,7 +21,7 @@ export function Sliders({ tokens, ...props }: SlidersProps): JSX.Element {
   useEffect(() => {
     const [box, bar] = [frame.current, frame.current?.children[strongest + 1]];
     if (!box || !(bar instanceof HTMLElement)) return;
-    const at = bar.offsetLeft - box.offsetLeft; // where there is no room for all, the one that is looked at is in sight
+    const at = bar.offsetLeft - box.offsetLeft; // scroll to the largest weight
     if (at < box.scrollLeft || at + bar.offsetWidth > box.scrollLeft + box.clientWidth) box.scrollLeft = at - box.clientWidth / 2;
   }, [strongest, tokens.length]);
   return (
@@ -79,7 +79,7 @@ function Slider({ token, source, weights, were, pinned, masked, onMove, onReleas
         aria-valuemin={0}
         aria-valuemax={100}
         aria-valuenow={Math.round(weight * 100)}
-        aria-valuetext={`${percent(weight)}${fixedHere ? ", pinned" : ""}`}
+        aria-valuetext={`${percent(weight)}${fixedHere ? ", fixed" : ""}`}
         onPointerDown={drag}
         onPointerMove={drag}
         onDblClick={() => onRelease(source)}

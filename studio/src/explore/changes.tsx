@@ -1,4 +1,4 @@
-// The changes to the search, each with a button that takes it back.
+// The changes to the search, each with a button to undo it.
 import type { ComponentChildren, JSX } from "preact";
 import { Token } from "../components/tokens";
 import { fixed, visible } from "../text";
@@ -17,7 +17,7 @@ function runs(masks: Mask[]): Mask[][] {
   return found;
 }
 
-/** A way out where a change has no answer: the server refused it. */
+/** Removes all changes where the server rejected one. */
 export const StartOver = (): JSX.Element => (
   <p class="told">
     <button type="button" class="plain" onClick={() => tell(NOTHING)}>
@@ -31,9 +31,8 @@ export function Changes({ pair }: { pair: Pair }): JSX.Element {
     return (
       <p class="quiet told">
         {shape(pair.alone).layers
-          ? "Click a source token to hide it, drag a weight, or choose another token at a step."
-          : "This model has no attention, but you can choose another token at a step."}{" "}
-        Nothing is changed yet.
+          ? "Click a source token to hide it from attention, drag a weight, or force another token at a step."
+          : "This model has no attention, but you can force another token at a step."}
       </p>
     );
   const { prefix, end, masks, weights } = told.value;
@@ -62,10 +61,10 @@ export function Changes({ pair }: { pair: Pair }): JSX.Element {
       {weights.map((pin, i) => (
         <Change
           key={`p${i}`}
-          name={`step ${pin.step + 1}, ${visible(source[pin.source] ?? "")} pinned`}
+          name={`step ${pin.step + 1}, ${visible(source[pin.source] ?? "")} fixed`}
           onUndo={() => tell({ weights: weights.filter((each) => each !== pin) })}
         >
-          step {pin.step + 1}: <Token of={source[pin.source] ?? "?"} /> at {fixed(pin.weight, 2)}
+          step {pin.step + 1}: weight of <Token of={source[pin.source] ?? "?"} /> = {fixed(pin.weight, 2)}
           <Where of={pin} />
         </Change>
       ))}
@@ -82,7 +81,7 @@ function Change({ name, onUndo, children }: { name: string; onUndo: () => void; 
   return (
     <li class="change">
       <span>{children}</span>
-      <button type="button" aria-label={`Take back: ${name}`} title="Take back" onClick={onUndo}>
+      <button type="button" aria-label={`Undo: ${name}`} title="Undo" onClick={onUndo}>
         ×
       </button>
     </li>

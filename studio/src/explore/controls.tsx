@@ -54,7 +54,7 @@ function Weights({ pair, step, now }: { pair: Pair; step: number; now: Moment })
   };
   return (
     <section>
-      <h3>Attention weights (0 to 1): drag one, the others share the rest</h3>
+      <h3>Attention weights (0 to 1). Drag one to change it; the others are scaled so that all add up to 1. A line marks the unchanged weight.</h3>
       <Sliders
         tokens={tokens}
         weights={weights}
@@ -65,9 +65,9 @@ function Weights({ pair, step, now }: { pair: Pair; step: number; now: Moment })
         onRelease={(source) => change(new Map([...pins].filter(([s]) => s !== source)))}
       />
       <Numbers
-        caption={`Weights of step ${step + 1}, unchanged and changed`}
+        caption={`weights of step ${step + 1}, unchanged and changed`}
         corner="source"
-        columns={[<>by itself</>, <>what if</>]}
+        columns={[<>unchanged</>, <>changed</>]}
         rows={tokens.map((head, s) => ({ head, cells: [were[s], weights[s]] }))}
       />
     </section>
@@ -83,7 +83,7 @@ function Tokens({ pair, step, now }: { pair: Pair; step: number; now: Moment }):
   const force = (id: number) => tell(id === END ? { prefix: beginning, end: true } : { prefix: [...beginning, id], end: false });
   return (
     <section class="words">
-      <h3>Next token and its probability: choose another</h3>
+      <h3>Candidates for the next token and their probability. Click one to force it.</h3>
       <ol>
         {listed.map((each) => {
           const p = Math.exp(each.log_probability ?? -Infinity);
@@ -92,7 +92,7 @@ function Tokens({ pair, step, now }: { pair: Pair; step: number; now: Moment }):
               <button
                 type="button"
                 aria-pressed={forced && each.id === now.id}
-                aria-label={`Say ${visible(each.token)} ${percent(p)}`}
+                aria-label={`Force ${visible(each.token)}, ${percent(p)}`}
                 disabled={!may(each.id)}
                 onClick={() => force(each.id)}
               >

@@ -1,4 +1,4 @@
-// Where one hypothesis looked, as a heat map beside others, with its numbers; a click goes to a step.
+// The attention of one hypothesis as a heat map beside others, with its numbers; a click selects a step.
 import type { JSX } from "preact";
 import { set } from "../address";
 import { beside, Matrix } from "../components/matrix";
@@ -12,12 +12,6 @@ interface MapProps {
   step: number;
   top: number; // the weight with the strongest color
 }
-
-const LONG = 60; // source tokens from which weights are so small that they are colored by the strongest of them
-
-/** The weight with the strongest color for maps that are compared. */
-export const strongest = (maps: number[][][]): number =>
-  (maps[0]?.[0]?.length ?? 0) > LONG ? maps.flat(2).reduce((most, each) => Math.max(most, each), 0.05) : 1;
 
 export const Map = ({ label, said, source, rows, step, top }: MapProps): JSX.Element => (
   <>

@@ -1,13 +1,14 @@
 // The translation without and with the changes, side by side, with differences marked and the attention of both.
 import type { JSX } from "preact";
 import { set } from "../address";
+import { top } from "../color";
 import { Numbers } from "../components/numbers";
 import { Line, runsOn, Token } from "../components/tokens";
 import { fixed, percent, visible } from "../text";
 import { attention, type Hypothesis, way } from "../trace";
 import type { Pair } from "../views/whatif";
 import { difference } from "./difference";
-import { Map, strongest } from "./map";
+import { Map } from "./map";
 import { here, nothing, told } from "./told";
 
 export function Outcome({ pair, step }: { pair: Pair; step: number }): JSX.Element {
@@ -15,20 +16,20 @@ export function Outcome({ pair, step }: { pair: Pair; step: number }): JSX.Eleme
   const { gone, come, first } = difference(old.ids, now.ids);
   const given = told.value.prefix.length + (told.value.end ? 1 : 0);
   const [before, after] = [pair.alone, pair.told].map((trace) => attention(trace, way(trace, trace.hypotheses[0]), here.value, false));
-  const both = { step, source: pair.alone.source_tokens, top: strongest([before, after]) };
+  const both = { step, source: pair.alone.source_tokens, top: top([before, after]) };
   return (
     <section class="outcome">
       <div class="versions">
-        <Version name="By itself" said={old} marked={gone} mark="gone" given={0} rows={before} {...both} />
-        <Version name="What if" said={now} marked={come} mark="come" given={given} rows={after} {...both} />
+        <Version name="Unchanged" said={old} marked={gone} mark="gone" given={0} rows={before} {...both} />
+        <Version name="Changed" said={now} marked={come} mark="come" given={given} rows={after} {...both} />
       </div>
       <p class="readout" role="status">
         {nothing.value ? (
-          <span class="quiet">Both are the same: nothing is changed.</span>
+          <span class="quiet">Both are the same, because nothing is changed yet.</span>
         ) : first < 0 ? (
           "The translation is the same."
         ) : (
-          `They part at step ${first + 1}.`
+          `The translations differ from step ${first + 1} on.`
         )}
         {nothing.value || first < 0 ? null : (
           <span class="quiet">
@@ -38,9 +39,9 @@ export function Outcome({ pair, step }: { pair: Pair; step: number }): JSX.Eleme
         )}
       </p>
       <Numbers
-        caption="Each step without and with the changes: the token and its probability"
+        caption="the token of each step and its probability, unchanged and changed"
         corner="step"
-        columns={[<>by itself</>, <>probability</>, <>what if</>, <>probability</>]}
+        columns={[<>unchanged</>, <>probability</>, <>changed</>, <>probability</>]}
         rows={Array.from({ length: Math.max(old.ids.length, now.ids.length) }, (_, t) => ({
           head: String(t + 1),
           cells: [old, now].flatMap((one) => [
@@ -60,7 +61,7 @@ interface VersionProps {
   said: Hypothesis;
   marked: Set<number>;
   mark: "gone" | "come";
-  given: number; // tokens of it that were told
+  given: number; // its first tokens that are forced
   rows: number[][]; // (T, S)
   step: number;
   source: string[];
@@ -89,7 +90,7 @@ function Version({ name, said, marked, mark, given, rows, step, source, top }: V
         ))}
       </Line>
       {rows[0]?.length ? (
-        <Map label={`${name}: the weights of each step`} said={said.tokens} source={source} rows={rows} step={step} top={top} />
+        <Map label={`attention weights, ${name.toLowerCase()}`} said={said.tokens} source={source} rows={rows} step={step} top={top} />
       ) : null}
     </article>
   );

@@ -57,13 +57,13 @@ function ByLength({ report, compared }: { report: Report; compared: string[] }):
       <Grouped
         label={`${report.metric.label} by ${report.lengths}`}
         across={report.lengths}
-        up={`${report.metric.label}${report.metric.percent ? ", %" : ""}`}
+        up={report.metric.label + (report.metric.percent ? " (%)" : "")}
         counted="pairs"
         groups={groups.map(({ group }) => group)}
         under={groups.map(({ pairs }) => String(pairs))}
         series={report.models}
         lit={new Set(compared.filter((name) => names.has(name)))}
-        write={(value) => written(value, report)}
+        write={(value) => written(value, report).replace(" %", "")}
       />
       <Numbers
         caption={`${report.metric.label} by ${report.lengths}, with intervals`}

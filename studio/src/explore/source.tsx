@@ -21,10 +21,10 @@ export function SourceLine({ trace }: { trace: Trace }): JSX.Element {
   return (
     <section class="hiding">
       <div class="bar">
-        <h2>Source: click to hide from attention</h2>
+        <h2>Source tokens: click one to hide it from attention</h2>
         {divided ? (
           <Switch
-            label="What is hidden at once"
+            label="Hide whole words or single tokens"
             value={whole ? "word" : "token"}
             choices={[
               ["word", "words"],

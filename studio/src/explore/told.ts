@@ -19,7 +19,7 @@ export interface Weight extends Part {
   weight: number;
 }
 
-export interface Told {
+export interface SearchChanges {
   prefix: number[];
   end: boolean;
   masks: Mask[];
@@ -49,18 +49,18 @@ function parts(name: string, count: number): { of: number[]; at: Part }[] {
 }
 
 /** What the address tells the search. */
-export const told = computed<Told>(() => ({
+export const told = computed<SearchChanges>(() => ({
   prefix: numbers(word("prefix")),
   end: word("end") === "1",
   masks: parts("mask", 1).map(({ of: [source], at }) => ({ source, ...at })),
   weights: parts("pin", 3).map(({ of: [step, source, weight], at }) => ({ step, source, weight: Math.min(weight / FINE, 1), ...at })),
 }));
 
-export const isNothing = ({ prefix, end, masks, weights }: Told): boolean => !prefix.length && !end && !masks.length && !weights.length;
+export const isNothing = ({ prefix, end, masks, weights }: SearchChanges): boolean => !prefix.length && !end && !masks.length && !weights.length;
 export const nothing = computed(() => isNothing(told.value));
 
 /** Tell it something else; what is not named stays. */
-export function tell(changes: Partial<Told>): void {
+export function tell(changes: Partial<SearchChanges>): void {
   const { prefix, end, masks, weights } = { ...told.peek(), ...changes };
   set({
     prefix: prefix.join("."),
@@ -70,7 +70,7 @@ export function tell(changes: Partial<Told>): void {
   });
 }
 
-export const NOTHING: Told = { prefix: [], end: false, masks: [], weights: [] };
+export const NOTHING: SearchChanges = { prefix: [], end: false, masks: [], weights: [] };
 
 /** For which layers and heads a new change holds: those that are looked at, or all; of one there is no choice. */
 export const here = computed<Part>(() => ({
@@ -83,7 +83,7 @@ export const samePart = (a: Part, b: Part): boolean => a.layer === b.layer && a.
 type Intervention = ({ kind: "mask"; source: number } & Part) | ({ kind: "pin"; step: number; weights: Record<string, number> } & Part);
 
 /** Weights of one step and place make one row: they are pinned together, so that none of them scales another. */
-export function interventions({ masks, weights }: Told): Intervention[] {
+export function interventions({ masks, weights }: SearchChanges): Intervention[] {
   const rows = new Map<string, { step: number; weights: Record<string, number> } & Part>();
   for (const { step, source, weight, layer, head } of weights) {
     const key = `${step} ${layer} ${head}`;
@@ -97,14 +97,14 @@ export function interventions({ masks, weights }: Told): Intervention[] {
   ];
 }
 
-export interface Wish {
+export interface TraceRequest {
   model: string;
   text: string;
   beam: number;
   n_best: number;
-  told: Told;
+  told: SearchChanges;
 }
 
 /** The sentence searched as it was wished. */
-export const explore = ({ told: wished, ...asked }: Wish, signal?: AbortSignal): Promise<Trace> =>
+export const explore = ({ told: wished, ...asked }: TraceRequest, signal?: AbortSignal): Promise<Trace> =>
   post<Trace>("studio/trace", { ...asked, prefix: wished.prefix, end: wished.end, interventions: interventions(wished) }, signal);

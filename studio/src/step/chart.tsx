@@ -135,7 +135,7 @@ function More({ all }: { all: number }): JSX.Element {
   const every = word("all") !== "";
   return (
     <p class="more">
-      {every ? `All ${all} tokens. ` : `${rows.value.length} of ${all} tokens, those looked at most. `}
+      {every ? `All ${all} tokens. ` : `${rows.value.length} of ${all} tokens, those with the largest weights. `}
       <button type="button" class="plain" onClick={() => set({ all: every ? null : 1 })}>
         {every ? "Show fewer" : "Show all"}
       </button>

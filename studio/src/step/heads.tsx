@@ -1,4 +1,4 @@
-// All heads at a glance: a strip for each, as the source lies; one of them, or their mean, is looked at closely.
+// The weights of all heads, one strip each; one head, or the mean, can be selected.
 import type { JSX } from "preact";
 import { set } from "../address";
 import { dark, heat } from "../color";
@@ -29,7 +29,7 @@ export function Glance(): JSX.Element | null {
           ))}
         </div>
       ))}
-      <p class="quiet small">A strip per head: its weights along the source, each scaled to its largest weight</p>
+      <p class="quiet small">Each strip is one head: its weight on each source token, relative to the largest weight of the head.</p>
       <button type="button" class="plain" aria-pressed={layer === null && head === null} onClick={() => set({ layer: null, head: null })}>
         Mean of all
       </button>
@@ -37,7 +37,7 @@ export function Glance(): JSX.Element | null {
   );
 }
 
-/** A row of weights as bands of color, the strongest of them the deepest: of a long sentence all are small. */
+/** A row of weights as bands of color, relative to the largest: in a long sentence all weights are small. */
 function strip(row: number[]): string {
   const night = dark.value;
   const top = Math.max(...row) || 1;

@@ -11,6 +11,7 @@ import {
   type Phase,
   type Plan,
   queryFormula,
+  scoreName,
   stateFormula,
 } from "../model";
 import { chosen, model, part, trace } from "../session";
@@ -36,14 +37,14 @@ interface Props {
   j: number; // the source token in question
 }
 
-const Saying = ({ children }: { children: ComponentChildren }): JSX.Element => <p class="saying">{children}</p>;
+const Text = ({ children }: { children: ComponentChildren }): JSX.Element => <p class="saying">{children}</p>;
 /** A formula, where the model states it. */
 const Stated = ({ children }: { children: JSX.Element | null }): JSX.Element | null =>
   children ? <Formula>{children}</Formula> : null;
 const stated = (formula: string | undefined): JSX.Element | null => (formula ? latex(formula) : null);
 const source = (j: number): string => trace.value!.source_tokens[j];
 
-/** The first numbers of a vector, as one would begin to read it out. */
+/** The first numbers of a vector. */
 function begun(vector: number[]): JSX.Element {
   const [a, b, c] = vector;
   return vector.length > 3 ? m`( ${a} , ${b} , ${c} , … )` : m`( ${a} , ${b} )`;
@@ -51,29 +52,27 @@ function begun(vector: number[]): JSX.Element {
 
 function States({ plan, j }: Props): JSX.Element {
   const S = trace.value!.source_tokens.length;
-  const shown = opened.value.j === null && plan.place === "none" ? S - 1 : j; // what goes on is what it ends with
+  const shown = opened.value.j === null && plan.place === "none" ? S - 1 : j; // the decoder uses the last state
   const state = trace.value!.states?.[shown];
   return (
     <>
-      <Saying>
-        The encoder has read all {S} tokens.
-        {plan.place === "none"
-          ? " Only its last state is used."
-          : " Each has a state, and attention chooses among them."}
-      </Saying>
+      <Text>
+        The encoder computes a state for each of the {S} source tokens.
+        {plan.place === "none" ? " The decoder uses only the last one." : " Attention weighs these states."}
+      </Text>
       <Stated>{encoderFormula(model.value!)}</Stated>
       <Formula>{m`j = 1 , … , S, S = ${String(S)}`}</Formula>
       {state ? (
         <>
-          <Saying>
+          <Text>
             The state of <Token of={source(shown)} /> has {state.length} numbers:
-          </Saying>
+          </Text>
           <Formula>
             <>
               {m`h_${String(shown + 1)} =`} {begun(state)}
             </>
           </Formula>
-          <Vector values={state} top={largest.value} label={`The state of ${source(shown)}`} />
+          <Vector values={state} top={largest.value} label={`the state of ${source(shown)}`} />
           <Formula>{m`|h_${String(shown + 1)}| = ${length(state)}`}</Formula>
         </>
       ) : null}
@@ -85,7 +84,7 @@ function State(): JSX.Element {
   const before = moment.value!.branch.token;
   return (
     <>
-      <Saying>
+      <Text>
         {t.value ? (
           <>
             The previous token is <Token of={before} />.
@@ -94,9 +93,9 @@ function State(): JSX.Element {
           "There is no previous token yet."
         )}{" "}
         The decoder computes its next state.
-      </Saying>
+      </Text>
       <Stated>{stateFormula(model.value!)}</Stated>
-      {cellNote(model.value!) ? <Saying>{cellNote(model.value!)}</Saying> : null}
+      {cellNote(model.value!) ? <Text>{cellNote(model.value!)}</Text> : null}
       <Formula>{m`t = ${String(t.value + 1)}, y_{t−1} = ${before}`}</Formula>
     </>
   );
@@ -106,63 +105,65 @@ function Scores({ plan, j }: Props): JSX.Element {
   const energy = energies.value?.[j];
   return (
     <>
-      <Saying>
-        How well does <Token of={source(j)} /> match the query of the decoder?
-        {plan.score ? ` The score is ${plan.score}.` : null}
-      </Saying>
+      <Text>
+        The score says how well the state of <Token of={source(j)} /> matches the query of the decoder.
+        {plan.score ? ` The score is ${scoreName(plan.score)}.` : null}
+      </Text>
       <Stated>{stated(plan.formulas.score)}</Stated>
       <Stated>{queryFormula(plan)}</Stated>
       {plan.formulas.compared ? (
         <>
-          <Saying>{COMPARED[plan.mechanism] ?? "The state is replaced by"}</Saying>
+          <Text>{COMPARED[plan.mechanism] ?? "In this formula, the state is replaced by"}</Text>
           <Formula>{latex(plan.formulas.compared)}</Formula>
         </>
       ) : null}
-      {plan.mechanism === "monotonic" ? <Saying>A learned r is added to every score.</Saying> : null}
+      {plan.mechanism === "monotonic" ? <Text>A learned bias r is added to every score.</Text> : null}
       {energies.value ? (
         <Formula>{m`e_{${String(t.value + 1)},${String(j + 1)}} = ${fixed(energy)}`}</Formula>
       ) : (
-        <Saying>Choose one layer and one head to see its scores: the mean of several heads has none.</Saying>
+        <Text>Choose one layer and one head to see its scores: the mean of several heads has none.</Text>
       )}
     </>
   );
 }
 
 const COMPARED: Record<string, string> = {
-  coverage: "Past attention counts too: the state is replaced by",
-  "multi-head": "Each head has its own projections, which replace state and query",
+  coverage: "The score also depends on earlier attention: in its formula, the state is replaced by",
+  "multi-head": "Each head projects state and query: in the formula, they are replaced by",
 };
 
-/** Large scores are counted from the highest, which changes nothing and keeps numbers readable. */
+/** From large scores the largest is subtracted: the weights stay the same, and the numbers are readable. */
 function Weights({ plan, j }: Props): JSX.Element {
   const [step, place] = [String(t.value + 1), String(j + 1)];
   const given = energies.value;
   return (
     <>
-      <Saying>{WEIGHING[plan.mechanism] ?? `Attention of kind ${plan.mechanism} makes weights of the scores.`}</Saying>
+      <Text>{WEIGHING[plan.mechanism]?.replace("NORMALIZER", capital(plan.normalizer)) ?? `Attention of kind ${plan.mechanism} computes weights from the scores.`}</Text>
       <Stated>{stated(plan.formulas.weights)}</Stated>
       {given && given[j] !== null ? <Worked plan={plan} energies={given} j={j} /> : null}
       {given ? null : (
         <Formula>{m`α_{${step},${place}} = ${weights.value[j]}`}</Formula>
       )}
-      <Saying>
-        <Token of={source(j)} /> gets {percent(weights.value[j])} of the attention
-        {part.value.layer === null || part.value.head === null ? ", on average" : ""}.
-      </Saying>
+      <Text>
+        The weight of <Token of={source(j)} /> is {fixed(weights.value[j])}
+        {part.value.layer === null || part.value.head === null ? ", the mean of several heads" : ""}.
+      </Text>
     </>
   );
 }
 
+const capital = (name: string): string => name[0]?.toUpperCase() + name.slice(1);
+
 const WEIGHING: Record<string, string> = {
-  global: "The normalizer turns all scores into weights that add up to one.",
-  coverage: "The normalizer turns all scores into weights that add up to one; past attention is part of the scores.",
+  global: "NORMALIZER turns the scores of all source tokens into weights that add up to one.",
+  coverage: "NORMALIZER turns the scores of all source tokens into weights that add up to one.",
   "local-m": "Scores within a window that moves with each step become weights; outside the window weights are zero.",
   "local-p": "Scores within a window around a predicted position become weights that decrease towards its edges.",
-  monotonic: "Attention moves on from its last position and stops at the first token with a high enough probability.",
-  "multi-head": "Each head turns its own scores into weights that add up to one.",
+  monotonic: "Attention moves right from its last position and stops at the first token whose probability is at least one half.",
+  "multi-head": "NORMALIZER turns the scores of each head into weights that add up to one.",
 };
 
-const NORMALIZERS = ["softmax", "sparsemax"]; // whose numbers are worked out here
+const NORMALIZERS = ["softmax", "sparsemax"]; // whose numbers are computed here
 
 function Worked({ plan, energies: given, j }: { plan: Plan; energies: (number | null)[]; j: number }): JSX.Element {
   const weight = weights.value[j];
@@ -199,7 +200,7 @@ function Context({ plan }: Props): JSX.Element {
   const k = sizes.indexOf(Math.max(...sizes));
   return (
     <>
-      <Saying>The context is the sum of the states, each multiplied by its weight.</Saying>
+      <Text>The context is the sum of the states, each multiplied by its weight.</Text>
       <Stated>{stated(plan.formulas.context)}</Stated>
       <Formula>
         {best.length > 2
@@ -207,16 +208,16 @@ function Context({ plan }: Props): JSX.Element {
           : m`c_{${String(t.value + 1)}} = ${a.weight} h_${A} + ${b.weight} h_${B}`}
       </Formula>
       {contextNorm.value === null ? null : <Formula>{m`|c_{${String(t.value + 1)}}| = ${contextNorm.value}`}</Formula>}
-      {rest > 0.005 ? <Saying>The other tokens together have {percent(rest)}.</Saying> : null}
+      {rest > 0.005 ? <Text>The weights of all other tokens add up to {percent(rest)}.</Text> : null}
       {context.value ? (
         <>
-          <Saying>
+          <Text>
             The context has {context.value.length} components. The largest, number {k + 1}:
-          </Saying>
+          </Text>
           <Formula>
             {m`${a.weight} × (${states![a.j][k]}) + ${b.weight} × (${states![b.j][k]}) + … = ${context.value[k]}`}
           </Formula>
-          <Vector values={context.value} top={largest.value} label="The context" />
+          <Vector values={context.value} top={largest.value} label="the context" />
         </>
       ) : null}
     </>
@@ -228,15 +229,15 @@ function Candidates({ plan }: Props): JSX.Element {
   const p = (each: { log_probability: number | null }) => Math.exp(each.log_probability ?? -Infinity);
   return (
     <>
-      <Saying>
+      <Text>
         {plan.place === "none" ? "The state gives" : "State and context give"} a probability for every token of the vocabulary.
-      </Saying>
+      </Text>
       <Stated>{outputFormula(model.value!)}</Stated>
       <Formula>{m`p(${first.token}) = exp(${first.log_probability ?? -Infinity}) = ${p(first)}`}</Formula>
       {second ? (
-        <Saying>
+        <Text>
           <Token of={first.token} /> is {ratio(p(first) / p(second))} as likely as <Token of={second.token} />.
-        </Saying>
+        </Text>
       ) : null}
     </>
   );
@@ -247,16 +248,16 @@ function ratio(value: number): string {
   return value < 1.1 ? "about" : `${value.toFixed(value < 10 ? 1 : 0)} times`;
 }
 
-function Said(): JSX.Element {
+function ChosenToken(): JSX.Element {
   const scores = chosen.value!.token_scores;
   const before = scores.slice(0, t.value).reduce((sum, each) => sum + each, 0);
   const now = moment.value!.logProbability;
   const kind = String(trace.value!.search.kind ?? "");
   return (
     <>
-      <Saying>
+      <Text>
         {HOW[kind] ?? ""} The token is <Say>{moment.value!.token}</Say>.
-      </Saying>
+      </Text>
       <Formula>{m`log p(y_1 , … , y_t) = log p(y_1 , … , y_{t−1}) + log p(y_t)`}</Formula>
       <Formula>{m`${before + now} = ${before} + (${now})`}</Formula>
     </>
@@ -277,5 +278,5 @@ const SHOWN: Record<Phase, (props: Props) => JSX.Element> = {
   softmax: Weights,
   context: Context,
   words: Candidates,
-  token: Said,
+  token: ChosenToken,
 };

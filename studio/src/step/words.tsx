@@ -29,7 +29,7 @@ export function Words(): JSX.Element | null {
         })}
       </ol>
       <button type="button" class={reached("token") ? "spoken" : "spoken yet"} aria-pressed={opened.value.phase === "token"} disabled={!reached("token")} onClick={() => open("token")}>
-        <span class="quiet">{listed ? "chosen:" : "chosen, because the whole translation scores higher:"}</span> <Say>{visible(now.token)}</Say>
+        <span class="quiet">{listed ? "chosen:" : "chosen, because the score of the whole translation is higher:"}</span> <Say>{visible(now.token)}</Say>
       </button>
     </section>
   );

@@ -3,7 +3,7 @@ import { useSignal } from "@preact/signals";
 import type { JSX } from "preact";
 import { set, word } from "../address";
 import { Ask } from "../ask";
-import { dark } from "../color";
+import { dark, paper, top } from "../color";
 import { Heads } from "../components/heads";
 import { DrawnLines, type End, Lines } from "../components/lines";
 import { type Cell, Drawn, Matrix } from "../components/matrix";
@@ -34,7 +34,7 @@ export function Align(): JSX.Element {
 }
 
 function Aligned({ trace: found, hypothesis }: { trace: Trace; hypothesis: Hypothesis }): JSX.Element {
-  if (!parts.value.layers) return <p class="empty">This model has no attention, so there is nothing to align by.</p>;
+  if (!parts.value.layers) return <p class="empty">This model has no attention, so there is no alignment to show.</p>;
   const both = Boolean(found.source_words && hypothesis.words);
   const unit = both && word("unit") === "words" ? "words" : "tokens";
   const form = word("form") === "lines" ? "lines" : "matrix";
@@ -55,7 +55,7 @@ function Aligned({ trace: found, hypothesis }: { trace: Trace; hypothesis: Hypot
       </p>
       <Picture grid={grid} form={form} />
       <Numbers
-        caption="Weights: a row per target token, a column per source token"
+        caption="weights, a row per target token, a column per source token"
         corner="target \ source"
         columns={grid.source}
         rows={grid.target.map((head, t) => ({ head, cells: grid.values[t] }))}
@@ -91,10 +91,10 @@ function Picture({ grid, form }: { grid: Grid; form: string }): JSX.Element {
   return (
     <>
       <p class="readout" role="status">
-        {form === "matrix" ? <ToldCell grid={grid} cell={cell.value} /> : <ToldEnd grid={grid} end={end.value} />}
+        {form === "matrix" ? <CellReadout grid={grid} cell={cell.value} /> : <TokenReadout grid={grid} end={end.value} />}
       </p>
       {form === "matrix" ? (
-        <Matrix rows={target} columns={source} values={values} top={deepest(grid)} label={LABEL} active={cell.value} onActive={(next) => (cell.value = next)} />
+        <Matrix rows={target} columns={source} values={values} top={top([grid.values])} label={LABEL} active={cell.value} onActive={(next) => (cell.value = next)} />
       ) : (
         <Lines source={source} target={target} values={values} label={LABEL} active={end.value} onActive={(next) => (end.value = next)} />
       )}
@@ -104,32 +104,25 @@ function Picture({ grid, form }: { grid: Grid; form: string }): JSX.Element {
 
 const LABEL = "Attention of each target token over the source";
 
-/** The weight with the deepest color: 1, unless all are far from it, as in a long sentence. */
-function deepest({ values }: Grid): number {
-  const top = values.reduce((most, row) => Math.max(most, ...row), 0);
-  return top > 0 && top < 0.5 ? top : 1;
-}
-
-function ToldCell({ grid, cell }: { grid: Grid; cell: Cell | null }): JSX.Element {
+function CellReadout({ grid, cell }: { grid: Grid; cell: Cell | null }): JSX.Element {
   const weight = cell && grid.values[cell.row]?.[cell.column];
   if (!cell || weight === null || weight === undefined)
     return (
       <span class="quiet">
-        Point at a cell, or move with the arrow keys. Rows (target) attend to columns (source).
-        {deepest(grid) < 1 ? ` The deepest color is ${fixed(deepest(grid), 2)}.` : ""}
+        Point at a cell, or move with the arrow keys. Each row (target token) shows its weights on the columns (source tokens).
       </span>
     );
   return (
     <>
-      <Token of={grid.target[cell.row]} /> looks at <Token of={grid.source[cell.column]} />: {fixed(weight)}
+      <Token of={grid.target[cell.row]} /> attends to <Token of={grid.source[cell.column]} />: {fixed(weight)}
     </>
   );
 }
 
-function ToldEnd({ grid, end }: { grid: Grid; end: End | null }): JSX.Element {
+function TokenReadout({ grid, end }: { grid: Grid; end: End | null }): JSX.Element {
   const mine = end && (end.side === "source" ? grid.source : grid.target)[end.at];
   if (!end || mine === undefined || mine === null)
-    return <span class="quiet">Point at a token, or move with the arrow keys. Source on the left, target on the right.</span>;
+    return <span class="quiet">Point at a token, or move with the arrow keys. A line is as thick as its weight.</span>;
   const others = end.side === "source" ? grid.target : grid.source;
   const weights = end.side === "source" ? grid.values.map((row) => row[end.at]) : grid.values[end.at];
   const best = weights
@@ -139,7 +132,7 @@ function ToldEnd({ grid, end }: { grid: Grid; end: End | null }): JSX.Element {
     .filter(({ weight }) => weight >= 0.01);
   return (
     <>
-      <Token of={mine} /> {end.side === "source" ? "is looked at by" : "looks at"}
+      <Token of={mine} /> {end.side === "source" ? "is attended to by" : "attends to"}
       {best.map(({ weight, i }) => (
         <span key={i}>
           {" "}
@@ -156,11 +149,11 @@ function Exports({ grid, form }: { grid: Grid; form: string }): JSX.Element {
   const picture = () => {
     const drawn =
       form === "matrix" ? (
-        <Drawn rows={target} columns={source} values={values} top={deepest(grid)} label={LABEL} />
+        <Drawn rows={target} columns={source} values={values} top={top([grid.values])} label={LABEL} />
       ) : (
         <DrawnLines source={source} target={target} values={values} label={LABEL} />
       );
-    return svg(drawn, dark.value ? "#141312" : "#ffffff");
+    return svg(drawn, paper(dark.value));
   };
   const saved = (name: string, text: string, kind: string) => download(name, new Blob([text], { type: kind }));
   const kinds: [string, () => void][] = [

@@ -29,19 +29,19 @@ export function Beam(): JSX.Element {
   return (
     <>
       <Ask />
-      {found.value ? <Grown trace={found.value} /> : told.value.prefix.length ? <StartOver /> : <Examples />}
+      {found.value ? <SearchTree trace={found.value} /> : told.value.prefix.length ? <StartOver /> : <Examples />}
     </>
   );
 }
 
-/** Only the beginning is told here; what attention is told belongs to What if. */
+/** Beam uses the forced tokens; changes of attention belong to What if. */
 function wish() {
   if (!model.value || !text.value.trim()) return null;
   const { prefix } = told.value;
   return { model: model.value.name, text: text.value, beam: beam.value, n_best: beam.value, told: { ...NOTHING, prefix } };
 }
 
-function Grown({ trace }: { trace: Trace }): JSX.Element {
+function SearchTree({ trace }: { trace: Trace }): JSX.Element {
   const active = useSignal<Node | null>(null);
   const prefix = told.value.prefix.length;
   const columns = useMemo(() => tree(trace, prefix), [trace]);
@@ -69,7 +69,7 @@ function Grown({ trace }: { trace: Trace }): JSX.Element {
   };
   return (
     <>
-      <Beginning trace={trace} columns={columns} />
+      <Prefix trace={trace} columns={columns} />
       <Tree
         columns={columns}
         chosen={chosen}
@@ -79,13 +79,13 @@ function Grown({ trace }: { trace: Trace }): JSX.Element {
         onKey={press}
       />
       <p class="readout" role="status">
-        <Read node={active.value} />
+        <NodeReadout node={active.value} />
       </p>
       <Legend />
       <Ranking title="Translations found" note={scoring(trace)} all={trace.hypotheses} rank={rank} field="beam.rank" />
       <Numbers
-        caption="All candidates of the search, step by step"
-        corner="beginning"
+        caption="all candidates of the search, step by step"
+        corner="prefix"
         columns={[<>step</>, <>token</>, <>log-probability</>, <>score</>, <>result</>]}
         rows={columns.flat().map((node) => ({
           head: said(node.parent),
@@ -103,14 +103,14 @@ function said(node: Node | null): string {
   return tokens.join(tokens.some((token) => [...token].length > 2) ? " " : "");
 }
 
-function Beginning({ columns }: { trace: Trace; columns: Node[][] }): JSX.Element | null {
+function Prefix({ columns }: { trace: Trace; columns: Node[][] }): JSX.Element | null {
   const { prefix } = told.value;
   const last = columns[prefix.length - 1]?.[0];
   if (!last) return null;
   return (
     <p class="told">
       <span>
-        goes on from <Say>{visible(said(last))}</Say>
+        continues from <Say>{visible(said(last))}</Say>
       </span>
       <button type="button" class="plain" onClick={() => tell({ prefix: [] })}>
         Start over
@@ -120,7 +120,7 @@ function Beginning({ columns }: { trace: Trace; columns: Node[][] }): JSX.Elemen
   );
 }
 
-function Read({ node }: { node: Node | null }): JSX.Element {
+function NodeReadout({ node }: { node: Node | null }): JSX.Element {
   if (!node) return <span class="quiet">Point at a token, or move with the arrow keys. Click or Enter continues the search from there. The number below a token is its score.</span>;
   return (
     <>

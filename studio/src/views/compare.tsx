@@ -4,12 +4,13 @@ import type { JSX } from "preact";
 import { useEffect } from "preact/hooks";
 import { number, set, word } from "../address";
 import { Problem } from "../api";
+import { top } from "../color";
 import { BeamChoice, Sentence } from "../ask";
 import { Numbers } from "../components/numbers";
 import { Scrubber } from "../components/scrubber";
 import { Chip, Line, runsOn, Say, Token } from "../components/tokens";
 import { Examples } from "../examples";
-import { Map, strongest } from "../explore/map";
+import { Map } from "../explore/map";
 import { Quality } from "../explore/quality";
 import { explore, NOTHING } from "../explore/told";
 import { typing } from "../keys";
@@ -61,7 +62,7 @@ export function Compare(): JSX.Element {
       <Question />
       {found.value ? (
         <>
-          <Scrubber title="All at step" label="Step of all models" step={step} last={last} />
+          <Scrubber title="Step" label="Step of all models" step={step} last={last} />
           <div class="models">
             {found.value.map((answer) => (
               <article key={answer.name}>
@@ -89,7 +90,7 @@ async function one(name: string, asked: { text: string; beam: number }, signal: 
     return { name, trace: await explore({ ...asked, model: name, n_best: 1, told: NOTHING }, signal) };
   } catch (error) {
     if (signal.aborted || !(error instanceof Problem)) throw error;
-    return { name, problem: error.message }; // the others may know what this one does not
+    return { name, problem: error.message }; // the other models may still translate it
   }
 }
 
@@ -120,7 +121,7 @@ function Question(): JSX.Element {
         </fieldset>
         <BeamChoice />
         <span class={busy.value ? "busy on" : "busy"} role="status">
-          {busy.value ? "working" : ""}
+          {busy.value ? "translating" : ""}
         </span>
       </div>
       {problem.value ? (
@@ -140,7 +141,7 @@ function Model({ trace, name, step }: { trace: Trace; name: string; step: number
   const attentive = shape(trace).layers > 0;
   return (
     <>
-      <Line label={`What ${name} says`} close={runsOn(said.tokens)}>
+      <Line label={`Translation of ${name}`} close={runsOn(said.tokens)}>
         {said.tokens.map((token, t) => (
           <Chip
             key={t}
@@ -168,15 +169,15 @@ function Model({ trace, name, step }: { trace: Trace; name: string; step: number
       </p>
       {attentive ? (
         <Map
-          label={`${name}: what each token looks at${shape(trace).layers * shape(trace).heads > 1 ? ", the mean of all heads" : ""}`}
+          label={`attention weights of ${name}${shape(trace).layers * shape(trace).heads > 1 ? ", the mean of all heads" : ""}`}
           said={said.tokens}
           source={trace.source_tokens}
           rows={rows}
           step={step}
-          top={strongest([rows])}
+          top={top([rows])}
         />
       ) : (
-        <p class="quiet">No attention: the whole sentence is in one state.</p>
+        <p class="quiet">This model has no attention.</p>
       )}
     </>
   );
@@ -192,7 +193,7 @@ function Looks({ source, weights }: { source: string[]; weights: number[] }): JS
     .filter(({ weight }) => weight >= 0.05);
   return (
     <>
-      <span class="quiet">{best.length ? " looks at" : " looks at many tokens"}</span>
+      <span class="quiet">{best.length ? " attends to" : " attends to many tokens"}</span>
       {best.map(({ token, weight }, i) => (
         <span key={i}>
           {" "}
@@ -208,7 +209,7 @@ function AllNumbers({ answers }: { answers: Answer[] }): JSX.Element {
   const steps = Math.max(0, ...told.map(({ trace }) => trace.hypotheses[0].ids.length));
   return (
     <Numbers
-      caption="The token of each model at each step, and its probability"
+      caption="the token of each model at each step, and its probability"
       corner="step"
       columns={told.flatMap(({ name }) => [<>{name}</>, <>probability</>])}
       rows={Array.from({ length: steps }, (_, t) => ({

@@ -43,7 +43,7 @@ export function Step(): JSX.Element {
 function Stage({ plan }: { plan: Plan }): JSX.Element {
   return (
     <>
-      <Said />
+      <Translation />
       <Transport plan={plan} />
       {(trace.value?.hypotheses.length ?? 0) > 1 ? (
         <div class="bar">
@@ -83,7 +83,7 @@ function Stage({ plan }: { plan: Plan }): JSX.Element {
 }
 
 /** What has been said so far, what is being said, what is to come. */
-function Said(): JSX.Element {
+function Translation(): JSX.Element {
   const said = chosen.value!;
   return (
     <Line label="Translation" close={runsOn(said.tokens)}>
@@ -146,10 +146,10 @@ function StepNumbers({ plan }: { plan: Plan }): JSX.Element {
     <>
       {none ? null : (
         <Numbers
-          caption={`Step ${t.value + 1}: the score and weight of each source token`}
+          caption={`score and weight of each source token in step ${t.value + 1}`}
           corner="source"
           columns={["score", "weight"]}
-          rows={tokens.map((head, j) => ({ head, cells: [energies.value ? energies.value[j] : "none: mean of heads", weights.value[j]] }))}
+          rows={tokens.map((head, j) => ({ head, cells: [energies.value ? energies.value[j] : "none (mean of heads)", weights.value[j]] }))}
         />
       )}
     </>

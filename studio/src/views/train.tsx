@@ -37,7 +37,7 @@ export function Train(): JSX.Element {
   useEffect(() => {
     if (run.value) void sampled(run.value, text.value);
   }, [run.value, text.value]);
-  if (!runs.value.length) return <p class="empty">{problem.value || "No run is open. Start the studio with: regarde studio RUN"}</p>;
+  if (!runs.value.length) return <p class="empty">{problem.value || "There is no run to show. Start the studio with: regarde studio RUN"}</p>;
   return (
     <>
       <div class="bar">
@@ -64,9 +64,9 @@ export function Train(): JSX.Element {
 
 function standing(): string {
   const last = rows.value.at(-1)?.step;
-  const reached = last === undefined ? "nothing measured yet" : `step ${last.toLocaleString("en")}`;
+  const reached = last === undefined ? "no records yet" : `step ${last.toLocaleString("en")}`;
   const quiet = run.value?.quiet ?? Infinity;
-  return quiet < OVER ? `${reached}, measured ${quiet} s ago` : reached;
+  return quiet < OVER ? `${reached}, last record ${quiet} s ago` : reached;
 }
 
 /** Look at the list of runs again and again; returns how to stop. */
@@ -139,14 +139,19 @@ const NAMES: Record<string, string> = {
   bleu: "BLEU",
   chrf: "chrF",
   ter: "TER",
-  cer: "character error rate",
-  wer: "word error rate",
+  cer: "Character error rate",
+  wer: "Symbol error rate",
 };
 const UNITS: Record<string, string> = {
-  rate: "learning rate",
-  norm: "Euclidean norm",
+  rate: "factor of the update",
+  norm: "Euclidean norm of the gradient",
   tokens_per_second: "target tokens per second",
   exact_match: "share of sentences, 0 to 1",
+  bleu: "BLEU, 0 to 100",
+  chrf: "chrF, 0 to 100",
+  ter: "edits per 100 reference words",
+  cer: "edits per reference character",
+  wer: "edits per reference symbol",
 };
 const name = (each: string): string => NAMES[each] ?? each.replaceAll("_", " ");
 
@@ -156,7 +161,7 @@ const curve = (each: string, called = ""): Curve => ({
 });
 const titled = (each: string): string => (NAMES[each] ? name(each) : name(each)[0].toUpperCase() + name(each).slice(1));
 
-/** What is learned. */
+/** Loss and metrics. */
 function Story(): JSX.Element {
   const measured = rows.value.flatMap((row) => ("valid_loss" in row ? Object.keys(row) : []));
   const judged = [...new Set(measured)].filter((each) => !TOLD.has(each));
@@ -170,13 +175,13 @@ function Story(): JSX.Element {
   );
 }
 
-/** How it is learned. */
+/** Learning rate, gradient norm and speed. */
 function Pace(): JSX.Element {
   const shown = PACE.filter((each) => rows.value.some((row) => each in row));
   return (
     <div class="story pace">
       {shown.map((each) => (
-        <Curves key={each} title={titled(each)} unit={UNITS[each] ?? name(each)} curves={[curve(each)]} />
+        <Curves narrow key={each} title={titled(each)} unit={UNITS[each] ?? name(each)} curves={[curve(each)]} />
       ))}
     </div>
   );
@@ -188,8 +193,8 @@ function Samples(): JSX.Element {
     .filter(({ at }) => at[0] === named.value && at[2] === text.value)
     .sort((a, b) => a.at[1] - b.at[1]);
   return (
-    <section class="samples" aria-label="What its checkpoints say">
-      <h2>What its checkpoints say</h2>
+    <section class="samples" aria-label="Translations by checkpoint">
+      <h2>Translations by checkpoint</h2>
       <Ask bare />
       {mine.map(({ at, found }) => (
         <Sample key={at[1]} step={at[1]} found={found} />
@@ -214,7 +219,7 @@ function Sample({ step, found }: { step: number; found: Translation }): JSX.Elem
           rows={found.tokens}
           columns={found.source_tokens}
           values={found.attention.map((row, t) => found.attention![t + found.offset] ?? row.map(() => 0))}
-          label={`What the checkpoint of step ${step} looked at`}
+          label={`Attention of the checkpoint of step ${step}`}
           active={cell.value}
           onActive={(next) => (cell.value = next)}
         />
@@ -223,7 +228,7 @@ function Sample({ step, found }: { step: number; found: Translation }): JSX.Elem
   );
 }
 
-/** A matrix too small for words. */
+/** A small matrix without labels. */
 function Thumb({ values }: { values: number[][] }): JSX.Element {
   const [T, S] = [values.length, values[0]?.length ?? 0];
   return (

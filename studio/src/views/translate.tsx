@@ -3,7 +3,7 @@ import { useSignal } from "@preact/signals";
 import type { JSX } from "preact";
 import { useEffect } from "preact/hooks";
 import { go, link, number } from "../address";
-import { type Asked, followed, type Said, type Translation } from "../api";
+import { type TranslateRequest, followed, type Alternative, type Translation } from "../api";
 import { Ask } from "../ask";
 import { Chip, Line, runsOn, Say, Token } from "../components/tokens";
 import { Numbers } from "../components/numbers";
@@ -12,7 +12,7 @@ import { Examples } from "../examples";
 import { follow, question } from "../session";
 import { fixed, percent } from "../text";
 
-const SCORE = "Score: log-probability divided by the length penalty of the search; higher is better.";
+const SCORE = "Score: log-probability divided by the length penalty ((5 + n) / 6)^alpha for n tokens (Wu et al. 2016); higher is better.";
 
 type Looked = { side: "source" | "target"; at: number } | null;
 
@@ -20,7 +20,7 @@ export function Translate(): JSX.Element {
   const found = useSignal<Translation | null>(null);
   const begun = useSignal<string | null>(null); // the translation so far
   useEffect(() => {
-    const ask = (asked: Asked, signal: AbortSignal) => followed(asked, signal, (part) => (begun.value = part.text));
+    const ask = (asked: TranslateRequest, signal: AbortSignal) => followed(asked, signal, (part) => (begun.value = part.text));
     return follow(question, ask, (answer) => {
       begun.value = null;
       found.value = answer;
@@ -29,13 +29,13 @@ export function Translate(): JSX.Element {
   return (
     <>
       <Ask />
-      {begun.value !== null ? <Begun said={begun.value} /> : found.value ? <Answer found={found.value} /> : <Examples />}
+      {begun.value !== null ? <SoFar said={begun.value} /> : found.value ? <Answer found={found.value} /> : <Examples />}
     </>
   );
 }
 
 /** A translation while it is made. */
-const Begun = ({ said }: { said: string }): JSX.Element => (
+const SoFar = ({ said }: { said: string }): JSX.Element => (
   <article class="answer">
     <h2>Translation</h2>
     <p class="line begun">
@@ -47,7 +47,7 @@ const Begun = ({ said }: { said: string }): JSX.Element => (
 function Answer({ found }: { found: Translation }): JSX.Element {
   const looked = useSignal<Looked>(null);
   const { source_tokens: source, offset } = found;
-  const all: Said[] = [found, ...found.alternatives];
+  const all: Alternative[] = [found, ...found.alternatives];
   const rank = Math.min(number("rank") ?? 0, all.length - 1);
   const one = all[rank];
   const rows = one.attention && explained(one.attention, offset);
@@ -76,7 +76,7 @@ function Answer({ found }: { found: Translation }): JSX.Element {
       </Line>
       {rows ? (
         <>
-          <h2>Source, as the model reads it</h2>
+          <h2>Source tokens</h2>
           <Line label="Source tokens" close={runsOn(source)}>
             {source.map((token, s) => (
               <Chip key={s} token={token} tint={tint("source", s)} onLook={look("source", s)} />
@@ -85,23 +85,23 @@ function Answer({ found }: { found: Translation }): JSX.Element {
         </>
       ) : null}
       <p class="readout" role="status">
-        <Told one={one} source={source} rows={rows} looked={looked.value} />
+        <Readout one={one} source={source} rows={rows} looked={looked.value} />
       </p>
-      {all.length > 1 ? <Ranking title="What else it might have said" note={SCORE} all={all} rank={rank} /> : null}
+      {all.length > 1 ? <Ranking title="Translations found" note={SCORE} all={all} rank={rank} /> : null}
       <p>
-        <a href={link("step", { rank: rank || null })}>See how it was made, step by step</a>
+        <a href={link("step", { rank: rank || null })}>Show each step of the decoder</a>
       </p>
       <Numbers
-        caption="Each token, its probability, and the source token with the largest weight"
+        caption="each token, its probability, and the source token with the largest weight"
         corner="token"
-        columns={rows ? ["probability", "looks at", "weight"] : ["probability"]}
+        columns={rows ? ["probability", "attends most to", "weight"] : ["probability"]}
         rows={one.tokens.map((token, t) => ({ head: token, cells: [Math.exp(one.token_scores[t]), ...(rows ? strongest(source, rows[t]) : [])] }))}
       />
     </article>
   );
 }
 
-/** Row t speaks of token t: the model's offset applied. */
+/** Row t belongs to token t: the model's offset is applied. */
 const explained = (rows: number[][], offset: number): number[][] =>
   rows.map((row, t) => rows[t + offset] ?? row.map(() => 0));
 
@@ -110,18 +110,18 @@ function strongest(source: string[], row: number[]): [string, number] {
   return [source[at], row[at]];
 }
 
-interface ToldProps {
-  one: Said;
+interface ReadoutProps {
+  one: Alternative;
   source: string[];
   rows: number[][] | null;
   looked: Looked;
 }
 
 /** What is pointed at, in words. */
-function Told({ one, source, rows, looked }: ToldProps): JSX.Element {
+function Readout({ one, source, rows, looked }: ReadoutProps): JSX.Element {
   if (!looked) {
     const hint = rows ? "Point at a token to see which tokens it attends to, or which attend to it." : "This model has no attention.";
-    return <span class="quiet">{hint} The redder the line under a token, the lower its probability.</span>;
+    return <span class="quiet">{hint} The line under a token is redder for a lower probability.</span>;
   }
   const { side, at } = looked;
   const mine = side === "source" ? source[at] : one.tokens[at];
@@ -136,7 +136,7 @@ function Told({ one, source, rows, looked }: ToldProps): JSX.Element {
     <>
       <Token of={mine} />
       {side === "target" ? ` ${percent(Math.exp(one.token_scores[at]))}` : ""}
-      {best.length ? (side === "source" ? ", looked at by" : ", looks at") : ""}
+      {best.length ? (side === "source" ? ", attended to by" : ", attends to") : ""}
       {best.map(({ token, weight }, i) => (
         <span key={i}>
           {" "}

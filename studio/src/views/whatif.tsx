@@ -10,12 +10,12 @@ import { Changes, StartOver } from "../explore/changes";
 import { Outcome } from "../explore/outcome";
 import { SourceLine } from "../explore/source";
 import { StepControls } from "../explore/controls";
-import { explore, here, isNothing, NOTHING, told, type Wish } from "../explore/told";
+import { explore, here, isNothing, NOTHING, told, type TraceRequest } from "../explore/told";
 import { typing } from "../keys";
 import { beam, follow, model, text, trace as looked } from "../session";
 import { shape, type Trace } from "../trace";
 
-/** A search by itself, and the same search as it was told. */
+/** A search without and with the changes. */
 export interface Pair {
   alone: Trace;
   told: Trace;
@@ -45,17 +45,17 @@ export function WhatIf(): JSX.Element {
   return (
     <>
       <Ask />
-      {found.value ? <Told pair={found.value} /> : isNothing(told.value) ? <Examples /> : <StartOver />}
+      {found.value ? <Result pair={found.value} /> : isNothing(told.value) ? <Examples /> : <StartOver />}
     </>
   );
 }
 
-function wish(): Wish | null {
+function wish(): TraceRequest | null {
   if (!model.value || !text.value.trim()) return null;
   return { model: model.value.name, text: text.value, beam: beam.value, n_best: 1, told: told.value };
 }
 
-async function ask(wished: Wish, signal: AbortSignal): Promise<Pair> {
+async function ask(wished: TraceRequest, signal: AbortSignal): Promise<Pair> {
   const alone = await explore({ ...wished, told: NOTHING }, signal);
   return { alone, told: isNothing(wished.told) ? alone : await explore(wished, signal) };
 }
@@ -63,7 +63,7 @@ async function ask(wished: Wish, signal: AbortSignal): Promise<Pair> {
 /** As many as the longer of the two has. */
 export const steps = ({ alone, told: then }: Pair): number => Math.max(...[alone, then].map(({ hypotheses }) => hypotheses[0].ids.length));
 
-function Told({ pair }: { pair: Pair }): JSX.Element {
+function Result({ pair }: { pair: Pair }): JSX.Element {
   const { layers } = shape(pair.alone);
   const step = Math.min(number("step") ?? 0, steps(pair) - 1);
   return (
@@ -82,7 +82,7 @@ function Told({ pair }: { pair: Pair }): JSX.Element {
       <StepControls pair={pair} step={step} attentive={layers > 0} />
       <p class="honest">
         If a change alters the translation, the model uses these weights here. It does not follow that the weights caused the unchanged
-        translation: attention is a place to look, not proof of cause{" "}
+        translation: attention weights are evidence, not proof of cause{" "}
         <span class="quiet">(Jain and Wallace 2019; Wiegreffe and Pinter 2019)</span>.
       </p>
     </>

@@ -1,0 +1,1 @@
+"""HTTP: limits, keys, security headers, admission, logging and metrics, the protocol, and startup and shutdown."""

@@ -1,0 +1,178 @@
+"""Text -> tokens, and results of the worker -> text, in the server, so that the worker's core is free for the engine.
+
+Axes: S source tokens (EOS included), T target tokens at most, K hypotheses in the beam.
+"""
+
+from __future__ import annotations
+
+import struct
+from dataclasses import dataclass, replace
+from typing import Self
+
+import numpy as np
+
+from regarde.engines.native import cost
+from regarde.engines.records import Streams, read
+from regarde.errors import DataError
+from regarde.scribe import Scribe, Sentence
+from regarde.search import Search, adjusted
+from regarde.search.settings import NO_PREFIX, Prefix
+from regarde.serving.models.catalog import ModelInfo
+from regarde.serving.models.messages import LONG, as_json, as_large_json
+from regarde.serving.models.requests import (
+    BatchRequest,
+    ExplorationRequest,
+    Json,
+    TraceRequest,
+    TranslationRequest,
+    translation_record,
+)
+from regarde.serving.models.sizes import ResponseSizes, check_size, longest_token
+from regarde.text.sentences import cut
+from regarde.translation import Translation
+
+MAX_NUMBERS = 16 << 20  # in the engine's result for a request, attention included: 64 MB
+NUMBER = 4  # bytes
+_COUNT = struct.Struct("=Q")
+_SHORTER = "Send fewer or shorter sentences, or request a smaller beam or fewer candidates"
+
+
+@dataclass(frozen=True)
+class RequestEncoder:
+    """Encodes the requests of one model and computes their cost, in numbers of `NUMBER` bytes."""
+
+    scribe: Scribe
+    sizes: ResponseSizes
+
+    @classmethod
+    def of(cls, scribe: Scribe, model: ModelInfo) -> Self:
+        token = longest_token(scribe.text.target)
+        return cls(scribe, ResponseSizes(token, model.layers, model.heads, model.states))
+
+    def encode(self, request: TranslationRequest) -> EncodedRequest:
+        """The sentences of a request; one that is too long, or a result that is too large, is an error."""
+        search = adjusted(self.scribe.search, beam=request.beam, n_best=request.n_best)
+        prefix = self.scribe.prefix(request.prefix)  # once: it may be longer than all texts
+        texts = tuple(tuple(self._sentences(text, request, prefix)) for text in request.texts)
+        heads = self.sizes.layers * self.sizes.heads
+        numbers = sum(cost(each.ids, search, each.prefix, heads) for sentences in texts for each in sentences)
+        if numbers > MAX_NUMBERS:
+            given = f"The result may have {numbers:,} numbers, expected at most {MAX_NUMBERS:,}"
+            raise DataError(f"{given}. Send fewer or shorter sentences, or request a smaller n_best.")
+        size = sum(self._size(each, search, request) for sentences in texts for each in sentences)
+        less = "a smaller n_best, or no attention"
+        check_size(size, request.max_bytes, f"Send fewer or shorter sentences, or request {less}.")
+        return EncodedRequest(request, self, search, texts, max(numbers, size // NUMBER))
+
+    def trace_cost(self, request: TraceRequest) -> int:
+        encoded = self.encode(request)
+        search, size = encoded.search, NUMBER * encoded.cost
+        for (sentence,) in encoded.texts:
+            S, T = len(sentence.ids) + 1, search.rules.limit(len(sentence.ids) + 1, sentence.prefix)
+            size += self.sizes.trace(sentence.text, S, T, search.width, search.n_best, request.candidates)
+        return check_size(size, request.max_bytes, f"{_SHORTER}.") // NUMBER
+
+    def exploration_cost(self, request: ExplorationRequest) -> int:
+        search = adjusted(self.scribe.search, beam=request.beam, n_best=request.n_best)
+        sentence = _checked(self.scribe.tokens(request.text), "text", request.max_tokens)
+        S, prefix = len(sentence.ids) + 1, len(request.prefix_ids) + 1
+        T = prefix if request.end else max(search.rules.limit(S, NO_PREFIX), prefix)
+        K = 1 if request.end else search.width
+        size = self.sizes.trace(sentence.text, S, T, K, search.n_best, request.candidates)
+        return check_size(size, request.max_bytes, f"{_SHORTER}.") // NUMBER
+
+    def _size(self, sentence: Sentence, search: Search, request: TranslationRequest) -> int:
+        T = search.rules.limit(len(sentence.ids) + 1, sentence.prefix)
+        if request.plain:
+            return self.sizes.text(T, search.n_best)
+        attention = request.attention and self.sizes.layers > 0
+        return self.sizes.translation(sentence.text, len(sentence.ids) + 1, T, search.n_best, attention=attention)
+
+    def _sentences(self, text: str, request: TranslationRequest, prefix: Prefix) -> list[Sentence]:
+        limit = request.max_tokens
+
+        def fits(piece: str) -> bool:
+            return len(self.scribe.text.source.encode(self.scribe.text.prepare(piece))) <= limit
+
+        pieces = cut(text, fits) if request.plain and len(text) > limit else [text]  # a token has a character or more
+        sentences = [replace(self.scribe.tokens(piece), prefix=prefix) for piece in pieces]
+        return [_checked(sentence, request.field, limit) for sentence in sentences]
+
+
+@dataclass(frozen=True)
+class EncodedRequest:
+    """The sentences of a request, in order; a text that was split has several."""
+
+    request: TranslationRequest
+    encoder: RequestEncoder
+    search: Search
+    texts: tuple[tuple[Sentence, ...], ...]  # the sentences of each text
+    cost: int  # the larger of the engine's result and the response, in numbers
+
+    @property
+    def sentences(self) -> list[Sentence]:
+        """Those that the engine translates: all but empty ones."""
+        return [sentence for sentences in self.texts for sentence in sentences if sentence.ids]
+
+    def batch_request(self) -> BatchRequest:
+        """What the worker receives."""
+        sentences, request = self.sentences, self.request
+        with_prefix = any(sentence.prefix.ids for sentence in sentences)
+        prefixes = [(sentence.prefix.ids, sentence.prefix.barred.tolist()) for sentence in sentences if with_prefix]
+        return BatchRequest(
+            model=request.model,
+            sources=[sentence.ids for sentence in sentences],
+            prefixes=prefixes,
+            beam=request.beam,
+            n_best=request.n_best,
+            stream=request.stream,
+        )
+
+    def partial(self, body: bytes) -> Json:
+        """The translation of one text so far."""
+        index, *ids = np.frombuffer(body, np.int64).tolist()
+        texts = [number for number, sentences in enumerate(self.texts) for each in sentences if each.ids]
+        target = self.encoder.scribe.text.target
+        return {"sentence": texts[index], "text": target.decode(ids), "tokens": target.pieces(ids)}
+
+    def response(self, body: bytes) -> object:
+        """The translations of each text: records, or text only."""
+        sentences, sizes = self.sentences, self.encoder.sizes
+        hypotheses = iter(read(unpacked(body), len(sentences), sizes.layers, sizes.heads) if sentences else [])
+        translations = [
+            [self.encoder.scribe.finish(each, next(hypotheses) if each.ids else []) for each in sentences]
+            for sentences in self.texts
+        ]
+        if not self.request.plain:
+            return [translation_record(best, attention=self.request.attention) for (best,) in translations]
+        return [
+            [" ".join(filter(None, row)) for row in zip(*map(_ranked_texts, sentences), strict=False)]
+            for sentences in translations
+        ]
+
+    def response_json(self, body: bytes) -> bytes:
+        response = self.response(body)
+        return as_json(response) if len(body) <= LONG else as_large_json(response, self.request.max_bytes)
+
+
+def packed(streams: Streams) -> bytes:
+    """The engine's result as the body of a message."""
+    numbers, reals = streams
+    return _COUNT.pack(len(numbers)) + numbers.tobytes() + reals.tobytes()
+
+
+def unpacked(body: bytes) -> Streams:
+    (count,) = _COUNT.unpack_from(body)
+    numbers = np.frombuffer(body, np.int64, count, _COUNT.size)
+    return numbers, np.frombuffer(body, np.float32, -1, _COUNT.size + numbers.nbytes)
+
+
+def _checked(sentence: Sentence, field: str, limit: int) -> Sentence:
+    if len(sentence.ids) > limit:
+        given = f"{field}: a sentence of {len(sentence.ids):,} tokens"
+        raise DataError(f"{given}: expected at most {limit}. Split it into shorter ones.")
+    return sentence
+
+
+def _ranked_texts(best: Translation) -> list[str]:
+    return [each.text for each in (best, *best.alternatives)]

@@ -1,0 +1,118 @@
+"""Pages without scripts: `/`, which says what this server is, and `/docs`, made of the OpenAPI document."""
+
+from __future__ import annotations
+
+import html
+import json
+from collections.abc import Iterator
+from typing import Any
+
+from starlette.requests import Request
+from starlette.responses import HTMLResponse, Response
+from starlette.routing import BaseRoute, Route
+
+import regarde
+from regarde.serving.models.catalog import ModelInfo
+from regarde.serving.models.service import Service
+from regarde.serving.routes import languages
+from regarde.serving.routes.openapi import document
+from regarde.serving.routes.responses import json_response
+
+STYLE = """
+:root { color-scheme: light dark; font: 16px/1.5 system-ui, sans-serif; }
+body { margin: 3rem auto; max-width: 46rem; padding: 0 1rem; }
+code, pre { font: 0.9em/1.5 ui-monospace, monospace; }
+pre { overflow-x: auto; padding: 0.75rem 1rem; border-radius: 0.4rem;
+  background: color-mix(in srgb, currentColor 8%, transparent); }
+h2 { margin: 2.5rem 0 0; font-size: 1.1rem; }
+table { border-collapse: collapse; margin: 0.75rem 0; width: 100%; }
+td, th { border-bottom: 1px solid color-mix(in srgb, currentColor 20%, transparent); padding: 0.3rem 0.75rem 0.3rem 0;
+  text-align: left; vertical-align: top; overflow-wrap: anywhere; }
+"""
+LINKS = {
+    "docs": "every route and field",
+    "openapi.json": "the same as an OpenAPI document, for programs",
+    "health/ready": "whether the models can translate",
+    "metrics": "metrics for Prometheus",
+}
+
+
+def routes(service: Service, *, home: bool) -> list[BaseRoute]:
+    """`home`: with the page `/`."""
+    described = document(service.limits)
+    docs_page = _page("Regarde: the API", _docs(described))
+
+    async def home_page(client: Request) -> Response:
+        keys = bool(service.policy.keys.hashes)
+        return HTMLResponse(_page("Regarde", _home(str(client.base_url), service.worker.models, keys=keys)))
+
+    async def openapi(client: Request) -> Response:
+        return json_response(described)
+
+    async def docs(client: Request) -> Response:
+        return HTMLResponse(docs_page)
+
+    async def style(client: Request) -> Response:
+        return Response(STYLE, media_type="text/css")
+
+    pages = [Route("/openapi.json", openapi), Route("/docs", docs), Route("/docs.css", style)]
+    return [Route("/", home_page), *pages] if home else [*pages]
+
+
+def _page(title: str, content: Iterator[str]) -> str:
+    head = '<meta charset="utf-8"><meta name="viewport" content="width=device-width">'
+    style = '<link rel="stylesheet" href="docs.css"><link rel="icon" href="data:,">'
+    start = f'<!doctype html><html lang="en"><head>{head}<title>{title}</title>{style}</head>'
+    return f"{start}<body><main><h1>{title}</h1>{''.join(content)}</main></body></html>"
+
+
+def _home(url: str, models: tuple[ModelInfo, ...], *, keys: bool) -> Iterator[str]:
+    yield f"<p>This server translates text with attention. It runs Regarde {html.escape(regarde.__version__)}.</p>"
+    yield "<h2>Models</h2>"
+    if keys:  # the names of models are for clients with a key
+        yield "<p>Requests need a key. With one, <code>GET /v1/models</code> lists the models.</p>"
+    else:
+        yield "<table><tr><th>name</th><th>kind</th><th>from</th><th>to</th></tr>"
+        for model in models:
+            codes = languages.source(model), languages.target(model)
+            cells = (model.name, model.kind, *map(languages.name, codes))
+            yield f"<tr>{''.join(f'<td>{html.escape(cell)}</td>' for cell in cells)}</tr>"
+        yield "</table><p>The first model is the default. Details: <a href='v1/models'>/v1/models</a></p>"
+    yield "<h2>Examples</h2>"
+    header = " -H 'authorization: Bearer KEY'" if keys else ""
+    for path, body in (
+        ("v1/translate", {"text": "TEXT", "beam": 5, "attention": True}),
+        ("translate", {"q": "TEXT", "source": "auto", "target": languages.target(models[0])}),
+    ):
+        command = f"curl {url}{path}{header} -H 'content-type: application/json' \\\n  -d '{json.dumps(body)}'"
+        yield f"<pre>{html.escape(command)}</pre>"
+    yield "<p>The first is Regarde's API, the second that of LibreTranslate.</p><h2>More</h2><table>"
+    for path, about in LINKS.items():
+        yield f'<tr><th><a href="{path}">/{path}</a></th><td>{about}</td></tr>'
+    yield "</table>"
+
+
+def _docs(described: dict[str, Any]) -> Iterator[str]:
+    yield '<p>As an OpenAPI document: <a href="openapi.json">openapi.json</a></p>'
+    for path, methods in described["paths"].items():
+        for method, operation in methods.items():
+            heading = f"<h2><code>{method.upper()} {html.escape(path)}</code></h2>"
+            yield f"{heading}<p>{html.escape(operation['summary'])}</p>"
+            yield from _fields(operation)
+            yield "<table>"
+            for code, response in operation["responses"].items():
+                yield f"<tr><th>{code}</th><td>{html.escape(response['description'])}</td></tr>"
+            yield "</table>"
+
+
+def _fields(operation: dict[str, Any]) -> Iterator[str]:
+    if "requestBody" not in operation:
+        return
+    media = operation["requestBody"]["content"]
+    schema = next(iter(media.values()))["schema"]
+    yield f"<p>Body: {' or '.join(f'<code>{kind}</code>' for kind in media)}</p><table>"
+    for name, field in schema["properties"].items():
+        required = "required" if name in schema["required"] else ""
+        bounds = f"{field['minimum']} to {field['maximum']}" if "minimum" in field else required
+        yield f"<tr><th><code>{name}</code></th><td>{html.escape(field['description'])}</td><td>{bounds}</td></tr>"
+    yield "</table>"
