@@ -65,6 +65,7 @@ class EnsembleDecoder(Decoder[States, Memories]):
         super().__init__()
         self.members = cast(Sequence[Decoder[Any, Any]], nn.ModuleList(decoders))
         self.offset = max(decoder.offset for decoder in decoders)
+        self.looks_back = decoders[0].looks_back
 
     def attentions(self) -> list[Attention]:
         return []  # none of the members' is the ensemble's

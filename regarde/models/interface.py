@@ -72,7 +72,7 @@ MemoryT = TypeVar("MemoryT", bound=Batched)
 class Decoder(nn.Module, ABC, Generic[StateT, MemoryT]):
     formulas: ClassVar[Mapping[str, str]] = {}
     """For the studio, which has those of the models in regarde.models: `state`, `query` and `output`."""
-    looks_back: ClassVar[bool] = False
+    looks_back: bool = False
     """Whether `past` is over the words so far, BOS first, and not over the source: (B, L, N, t, t)."""
     offset: int = 0
     """Row t of the attention explains target word t - offset (Luong et al. 2015, footnote 14)."""

@@ -12,7 +12,6 @@ from pathlib import Path
 import numpy as np
 import pytest
 import torch
-from regarde.folder.weights import in_bytes
 
 from regarde import config as configs
 from regarde.attention.mechanisms import (
@@ -29,6 +28,7 @@ from regarde.engines.native import NativeEngine
 from regarde.engines.reference import TorchEngine
 from regarde.folder import model as folder
 from regarde.folder.model import Blueprint
+from regarde.folder.precision import in_bytes
 from regarde.layers.cells import CELLS
 from regarde.models import (
     AttentiveLanguageConfig,
@@ -46,7 +46,7 @@ from regarde.native import library
 from regarde.native.settings import flattened
 from regarde.search import Beam, Greedy, Hypothesis, Rules, Sampling, Search
 from regarde.search.settings import NO_PREFIX, Prefix
-from regarde.search.trace import Step
+from regarde.search.trace import SearchStep
 from regarde.tasks import of_model
 from regarde.text import EOS, TextConfig
 from regarde.text.tokenizers import LabelsConfig
@@ -372,7 +372,7 @@ def test_who_asks_while_others_are_answered_gets_the_same(native: NativeEngine, 
         assert_near(found, expected)
 
 
-def assert_same_steps(found: tuple[Step, ...], expected: tuple[Step, ...]) -> None:
+def assert_same_steps(found: tuple[SearchStep, ...], expected: tuple[SearchStep, ...]) -> None:
     assert len(found) == len(expected)
     for one, other in zip(found, expected, strict=True):
         for a, b in zip(one.branches, other.branches, strict=True):

@@ -20,7 +20,16 @@ from regarde import config as configs
 from regarde.attention.mechanisms import GlobalConfig
 from regarde.attention.scores import ConcatConfig
 from regarde.folder.precision import in_bytes
-from regarde.models import BahdanauConfig, LuongConfig, ModelConfig, TransformerConfig
+from regarde.models import (
+    AttentiveLanguageConfig,
+    BahdanauConfig,
+    ClassifierConfig,
+    LuongConfig,
+    ModelConfig,
+    TaggerConfig,
+    TransformerConfig,
+    TransformerLanguageConfig,
+)
 from regarde.native.settings import flattened
 
 SOURCE = Path(regarde.__file__).parent / "native" / "source"
@@ -32,6 +41,10 @@ MODELS: dict[str, ModelConfig] = {
     "transformer": TransformerConfig(
         size=8, layers=2, heads=2, feed_forward=10, tying="two-way", positions="learned", longest=30
     ),
+    "classifier": ClassifierConfig(embedding=5, hidden=3, size=7, queries=2),
+    "tagger": TaggerConfig(embedding=5, hidden=3),
+    "attentive language model": AttentiveLanguageConfig(embedding=5, hidden=6, window=2),
+    "Transformer language model": TransformerLanguageConfig(size=8, layers=2, heads=2, feed_forward=10, longest=30),
 }
 Compile = Callable[..., Path]
 pytestmark = pytest.mark.slow

@@ -19,7 +19,18 @@ from regarde.engines.forced import forced
 from regarde.engines.native import NativeEngine
 from regarde.engines.reference import TorchEngine
 from regarde.errors import UsageError
-from regarde.models import BahdanauConfig, LuongConfig, Model, ModelConfig, SutskeverConfig, TransformerConfig
+from regarde.models import (
+    AttentiveLanguageConfig,
+    BahdanauConfig,
+    ClassifierConfig,
+    LuongConfig,
+    Model,
+    ModelConfig,
+    SutskeverConfig,
+    TaggerConfig,
+    TransformerConfig,
+    TransformerLanguageConfig,
+)
 from regarde.models.ensemble import Ensemble
 from regarde.native import library
 from regarde.native.settings import flattened
@@ -46,6 +57,15 @@ ENSEMBLES: dict[str, list[ModelConfig]] = {
     "with and without attention": [SUTSKEVER, BAHDANAU, SUTSKEVER],
     "no attention at all": [SUTSKEVER, SUTSKEVER],
     "offsets that differ": [TRANSFORMER, LUONG, BAHDANAU],
+    "labels": [
+        ClassifierConfig(embedding=5, hidden=3, size=7, queries=2),
+        ClassifierConfig(embedding=5, hidden=4, pooling="last"),
+    ],
+    "tags": [TaggerConfig(embedding=5, hidden=3), TaggerConfig(embedding=5, hidden=4, crf=False)],
+    "languages": [
+        AttentiveLanguageConfig(embedding=5, hidden=6, window=2),
+        TransformerLanguageConfig(size=8, layers=2, heads=2, feed_forward=10, longest=30),
+    ],
     "one offset for all": [LUONG, LuongConfig(**{**vars(LUONG), "attention": GlobalConfig(score=GeneralConfig())})],
 }
 

@@ -18,6 +18,7 @@ WATCHED = [  # what is run: tests, and which of them
     ["native/test_engine.py", "-k", "not imports_torch"],
     ["faults/test_malformed.py", "-k", "hundred"],
     ["contract/test_native.py", "-k", "(transformer or conditional) and (beam or forced)"],
+    ["contract/test_tasks.py", "-k", "native_engine or steps or bytes"],
     ["native/test_continuous.py"],
     ["native/test_kernels.py"],
 ]

@@ -112,15 +112,18 @@ struct Tagger : Model {
   AnyEncoder encoder;
   Linear W;
   Floats from, into;  // A[y, z], from tag y to tag z, by row and by column; nothing without a field
+  int64_t wide = 0;   // of a row of these: V and what fills whole vectors, -inf
 
   explicit Tagger(const Folder &folder)
       : table(folder.table), encoder(folder), W(folder, "decoder.W", encoder.D, -1, true) {
     V = W.N, source_words = encoder.words, layers = heads = 1, scored = false;
     if (V < CONTROLS) throw Unknown("so few tags");
     if (!folder.yes("model.crf")) return;
-    from = folder.dense("decoder.A", V, V);
-    into.resize(from.size());
-    for (int64_t i = 0; i < static_cast<int64_t>(from.size()); i++) into[i % V * V + i / V] = from[i];
+    const Floats A = folder.dense("decoder.A", V, V);
+    wide = (V + 7) / 8 * 8;
+    from.assign(V * wide, -INFINITY), into = from;
+    for (int64_t i = 0; i < static_cast<int64_t>(A.size()); i++)
+      from[i / V * wide + i % V] = into[i % V * wide + i / V] = A[i];
   }
   Linear &output() override { return W; }
   void shorten() override { throw Unknown("a shortlist of tags"); }
@@ -146,7 +149,7 @@ struct Tagger : Model {
       const Row &row = rows[i];
       const int64_t words = row.sentence->S() - 1, at = std::min(row.t, words);
       std::copy_n(&row.sentence->memory[0].values[at * V], V, logits);
-      if (!from.empty() && at < words) table->add(logits, &from[(row.t ? previous[i] : BOS) * V], V);
+      if (!from.empty() && at < words) table->add(logits, &from[(row.t ? previous[i] : BOS) * wide], V);
       certain(logits, V, at == words);  // the sums above moved what is impossible
       weights(row, row.t, row.slot, 0)[at] = 1;
     }
@@ -156,13 +159,13 @@ struct Tagger : Model {
   // P (words, V) += beta: the log of the sum over all ends of the tagging, after each tag of each word.
   void backward(int64_t words, float *P) const {
     static thread_local Floats beta, sum;
-    beta.assign(&into[EOS * V], &into[EOS * V] + V), sum.resize(V);
+    beta.assign(&into[EOS * wide], &into[EOS * wide] + V), sum.resize(wide);
     for (int64_t i = words - 1; i >= 0; i--) {
       if (i < words - 1)
         for (int64_t y = 0; y < V; y++) {
-          std::copy_n(&from[y * V], V, sum.data());
+          std::copy_n(&from[y * wide], wide, sum.data());
           table->add(sum.data(), P + (i + 1) * V, V);
-          beta[y] = table->log_sum_exp(sum.data(), V);
+          beta[y] = table->log_sum_exp(sum.data(), wide);
         }
       table->add(P + i * V, beta.data(), V);
     }
@@ -172,11 +175,11 @@ struct Tagger : Model {
     static thread_local Floats score, next, sum;
     static thread_local std::vector<int64_t> came;
     if (!words) return;
-    score.assign(&from[BOS * V], &from[BOS * V] + V), next.resize(V), sum.resize(V), came.resize(words * V);
+    score.assign(&from[BOS * wide], &from[BOS * wide] + wide), next = score, sum.resize(wide), came.resize(words * V);
     auto top = [&](int64_t z, int64_t &y) {  // over tags y before z
-      std::copy_n(&into[z * V], V, sum.data());
-      table->add(sum.data(), score.data(), V);
-      const float highest = table->highest(sum.data(), V);
+      std::copy_n(&into[z * wide], wide, sum.data());
+      table->add(sum.data(), score.data(), wide);
+      const float highest = table->highest(sum.data(), wide);
       y = table->place(sum.data(), V, highest);
       return highest;
     };
