@@ -31,7 +31,7 @@ class Setting:
 
 
 @dataclass(frozen=True)
-class _Field:
+class _SettingField:
     key: str
     kind: str  # of the table that it is in; "" if that has no kinds
     sentence: str
@@ -42,7 +42,7 @@ class _Field:
 @functools.cache
 def settings(cls: type) -> dict[str, Setting]:
     """Every setting of a configuration by its key, in the order of the fields."""
-    fields: dict[str, dict[str, _Field]] = {}  # by key, then by kind
+    fields: dict[str, dict[str, _SettingField]] = {}  # by key, then by kind
     for field in _fields(cls):
         fields.setdefault(field.key, {}).setdefault(field.kind, field)
     return {key: _setting(list(kinds.values())) for key, kinds in fields.items()}
@@ -63,7 +63,7 @@ def commented(configuration: object) -> str:
     return "\n".join(lines) + "\n"
 
 
-def _setting(fields: list[_Field]) -> Setting:
+def _setting(fields: list[_SettingField]) -> Setting:
     sentence = next((field.sentence for field in fields if field.sentence), "")
     facts = []
     for values in dict.fromkeys(field.values for field in fields):
@@ -76,7 +76,7 @@ def _setting(fields: list[_Field]) -> Setting:
     return Setting(fields[0].key, sentence, " ".join(facts))
 
 
-def _fields(cls: Any, where: str = "", kind: str = "") -> Iterator[_Field]:
+def _fields(cls: Any, where: str = "", kind: str = "") -> Iterator[_SettingField]:
     hints, sentences = typing.get_type_hints(cls, include_extras=True), _sentences(cls)
     for field in dataclasses.fields(cls):
         key, hint = f"{where}{field.name}", hints[field.name]
@@ -84,13 +84,13 @@ def _fields(cls: Any, where: str = "", kind: str = "") -> Iterator[_Field]:
         tables = config.tables_of(hint)
         if len(tables) > 1:
             kinds = {config.kind_of(table): table for table in tables}
-            yield _Field(f"{key}.kind", kind, sentences[field.name], f"One of {', '.join(kinds)}", default.kind)
+            yield _SettingField(f"{key}.kind", kind, sentences[field.name], f"One of {', '.join(kinds)}", default.kind)
             for name, table in kinds.items():
                 yield from _fields(table, f"{key}.", name)
         elif tables:
             yield from _fields(tables[0], f"{key}.")
         elif field.name != "kind":
-            yield _Field(key, kind, sentences[field.name], _values(hint), _default(default))
+            yield _SettingField(key, kind, sentences[field.name], _values(hint), _default(default))
 
 
 def _values(hint: Any) -> str:

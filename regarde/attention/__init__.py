@@ -5,24 +5,19 @@ memory = attention.remember(states, mask)     # (B, S, 1024), (B, S)
 context, weights = attention(query, memory)   # (B, T, 512) -> (B, T, 1024), (B, 1, T, S)
 """
 
+from regarde.attention.history import Coverage, CoverageConfig, Monotonic, MonotonicConfig
+from regarde.attention.interface import Attention, Memory
 from regarde.attention.kernel import KernelRegression
 from regarde.attention.mechanisms import (
-    Attention,
     AttentionConfig,
-    Coverage,
-    CoverageConfig,
     Global,
     GlobalConfig,
     LocalM,
     LocalMConfig,
     LocalP,
     LocalPConfig,
-    Memory,
-    Monotonic,
-    MonotonicConfig,
-    MultiHead,
-    MultiHeadConfig,
 )
+from regarde.attention.multihead import MultiHead, MultiHeadConfig
 from regarde.attention.normalizers import NORMALIZERS, NormalizerName, softmax, sparsemax
 from regarde.attention.scores import (
     Additive,

@@ -40,7 +40,7 @@ class Coverage(OneHead):
     def __init__(
         self, score: Score, dropout: float = 0.0, normalizer: NormalizerName = "softmax", attend_eos: bool = True
     ) -> None:
-        super().__init__(score, dropout, attend_eos, normalizer)
+        super().__init__(score, dropout, normalizer, attend_eos)
         if not score.content:
             raise ConfigError("Coverage adds to the keys, but a location score has none. Use another score.")
         self.w = nn.Parameter(torch.empty(score.width).uniform_(-1, 1) / math.sqrt(score.width))
@@ -89,7 +89,7 @@ class Monotonic(OneHead):
     def __init__(
         self, score: Score, start: float = -1.0, noise: float = 1.0, dropout: float = 0.0, attend_eos: bool = True
     ) -> None:
-        super().__init__(score, dropout, attend_eos)
+        super().__init__(score, dropout, None, attend_eos)
         self.start = start
         self.noise = noise
         self.r = nn.Parameter(torch.zeros(()))  # counted from `start`, so that a model's initialization keeps it

@@ -85,7 +85,11 @@ class OneHead(Attention):
     """All but the weights, which `weigh` computes."""
 
     def __init__(
-        self, score: Score, dropout: float, attend_eos: bool, normalizer: NormalizerName | None = None
+        self,
+        score: Score,
+        dropout: float = 0.0,
+        normalizer: NormalizerName | None = "softmax",
+        attend_eos: bool = True,
     ) -> None:
         super().__init__()
         self.score = score

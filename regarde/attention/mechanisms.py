@@ -21,40 +21,17 @@ from typing import Literal
 import torch
 from torch import Tensor, nn
 
-from regarde.attention.history import Coverage, CoverageConfig, Monotonic, MonotonicConfig
+from regarde.attention.history import CoverageConfig, MonotonicConfig
 from regarde.attention.interface import Attention, Memory, OneHead, last
-from regarde.attention.multihead import MultiHead, MultiHeadConfig
+from regarde.attention.multihead import MultiHeadConfig
 from regarde.attention.normalizers import NormalizerName
 from regarde.attention.scores import AdditiveConfig, GeneralConfig, Score, ScoreConfig
 from regarde.config import Share, Size
 from regarde.native.decoders import ScoreParameters
 
-__all__ = [
-    "Attention",
-    "AttentionConfig",
-    "Coverage",
-    "CoverageConfig",
-    "Global",
-    "GlobalConfig",
-    "LocalM",
-    "LocalMConfig",
-    "LocalP",
-    "LocalPConfig",
-    "Memory",
-    "Monotonic",
-    "MonotonicConfig",
-    "MultiHead",
-    "MultiHeadConfig",
-]
-
 
 class Global(OneHead):
     """All source positions, softmax over the scores (Bahdanau et al. 2015, equation 6; Luong et al. 2015, 3.1)."""
-
-    def __init__(
-        self, score: Score, dropout: float = 0.0, normalizer: NormalizerName = "softmax", attend_eos: bool = True
-    ) -> None:
-        super().__init__(score, dropout, attend_eos, normalizer)
 
     def kernel_parameters(self) -> ScoreParameters | None:
         drops = self.training and self.dropout.p > 0
@@ -90,7 +67,7 @@ class LocalM(OneHead):
         normalizer: NormalizerName = "softmax",
         attend_eos: bool = True,
     ) -> None:
-        super().__init__(score, dropout, attend_eos, normalizer)
+        super().__init__(score, dropout, normalizer, attend_eos)
         self.window = window
 
     def weigh(self, query: Tensor, memory: Memory, past: Tensor | None, allowed: Tensor) -> Tensor:
@@ -131,7 +108,7 @@ class LocalP(OneHead):
         normalizer: NormalizerName = "softmax",
         attend_eos: bool = True,
     ) -> None:
-        super().__init__(score, dropout, attend_eos, normalizer)
+        super().__init__(score, dropout, normalizer, attend_eos)
         self.window = window
         self.W_p = nn.Linear(query, query, bias=False)
         self.v_p = nn.Parameter(torch.empty(query).uniform_(-1, 1) / math.sqrt(query))

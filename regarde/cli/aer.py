@@ -5,24 +5,20 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Annotated
 
-import typer
-
 from regarde.cli import options
+from regarde.cli.options import argument, flag
 from regarde.display.tables import json_line, table
 from regarde.errors import DataError, counted
 from regarde.streaming.streams import tell, write
 
 
 def aer(
-    hypothesis: Annotated[Path, typer.Argument(metavar="HYP", help="Links to evaluate, as regarde align prints them.")],
-    gold: Annotated[Path, typer.Argument(metavar="GOLD", help="Gold links, sure and possible.")],
+    hypothesis: Annotated[Path, argument("HYP", "Links to evaluate, as regarde align prints them.")],
+    gold: Annotated[Path, argument("GOLD", "Gold links, sure and possible.")],
     one_based: Annotated[
-        bool,
-        typer.Option(
-            "--one-based", metavar="", help="Read Pharaoh links of GOLD as counted from 1, as NAACL links always are."
-        ),
+        bool, flag("--one-based", "Read Pharaoh links of GOLD as counted from 1, as NAACL links always are.")
     ] = False,
-    turn: Annotated[bool, typer.Option("--turn", metavar="", help="Exchange source and target of GOLD.")] = False,
+    turn: Annotated[bool, flag("--turn", "Exchange source and target of GOLD.")] = False,
     samples: options.Samples = 1000,
     seed: options.Seed = 1,
     as_json: options.AsJson = False,

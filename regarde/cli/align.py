@@ -9,10 +9,8 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Literal
 
-import typer
-
 from regarde.cli import completion, options, pictures
-from regarde.cli.options import open_run
+from regarde.cli.options import flag, open_run, option
 from regarde.display.tables import json_line
 from regarde.errors import DataError, UsageError, counted
 from regarde.streaming.streams import warn, write
@@ -38,63 +36,49 @@ def align(
     on_error: options.OnError = "stop",
     reverse: Annotated[
         Path | None,
-        typer.Option(
-            metavar="RUN",
-            help="Align with this model of the opposite direction too, and symmetrize.",
-            autocompletion=completion.runs,
-        ),
+        option("RUN", "Align with this model of the opposite direction too, and symmetrize.", complete=completion.runs),
     ] = None,
     symmetrize: Annotated[
         Literal["intersection", "union", "grow-diag-final-and"],
-        typer.Option(
-            "--symmetrize", metavar="HOW", help="Method for --reverse: intersection, union or grow-diag-final-and."
-        ),
+        option("HOW", "Method for --reverse: intersection, union or grow-diag-final-and.", "--symmetrize"),
     ] = "grow-diag-final-and",
     layer: Annotated[
-        int | None,
-        typer.Option(min=1, metavar="N", help="Use the attention of this layer, from 1. Default: the mean of all."),
+        int | None, option("N", "Use the attention of this layer, from 1. Default: the mean of all.", least=1)
     ] = None,
     head: Annotated[
-        int | None,
-        typer.Option(min=1, metavar="N", help="Use the attention of this head, from 1. Default: the mean of all."),
+        int | None, option("N", "Use the attention of this head, from 1. Default: the mean of all.", least=1)
     ] = None,
     threshold: Annotated[
         float | None,
-        typer.Option(
-            callback=options.number,
-            min=0.0,
-            max=1.0,
-            metavar="X",
-            help="Link all words with at least this weight. Default: only the one with the largest.",
+        option(
+            "X",
+            "Link all words with at least this weight. Default: only the one with the largest.",
+            least=0.0,
+            most=1.0,
+            check=options.number,
         ),
     ] = None,
     offset: Annotated[
         int | None,
-        typer.Option(
-            min=-1, max=1, metavar="N", help="Row t of the attention explains token t - N. Default: the model's offset."
-        ),
+        option("N", "Row t of the attention explains token t - N. Default: the model's offset.", least=-1, most=1),
     ] = None,
     tokens: Annotated[
-        bool,
-        typer.Option("--tokens", metavar="", help="Link the model's tokens (characters, subwords) instead of words."),
+        bool, flag("--tokens", "Link the model's tokens (characters, subwords) instead of words.")
     ] = False,
     matrices: Annotated[
-        Path | None, typer.Option(metavar="FILE", help="Also write the weights, (target, source), to this .npz file.")
+        Path | None, option("FILE", "Also write the weights, (target, source), to this .npz file.")
     ] = None,
     picture: pictures.File = None,
-    pair: Annotated[int, typer.Option(min=1, metavar="N", help="Pair that --picture draws, from 1.")] = 1,
+    pair: Annotated[int, option("N", "Pair that --picture draws, from 1.", least=1)] = 1,
     gold: Annotated[
-        Path | None,
-        typer.Option(metavar="FILE", help="Draw these gold links into --picture; the formats are those of aer."),
+        Path | None, option("FILE", "Draw these gold links into --picture; the formats are those of aer.")
     ] = None,
     values: pictures.Values = False,
     heads: pictures.Heads = False,
     dark: pictures.Dark = False,
     transparent: pictures.Transparent = False,
     dpi: pictures.Dpi = pictures.DPI,
-    as_json: Annotated[
-        bool, typer.Option("--json", metavar="", help="Print JSON lines with words, links and score.")
-    ] = False,
+    as_json: Annotated[bool, flag("--json", "Print JSON lines with words, links and score.")] = False,
     device: options.Device = "cpu",
     engine: options.Engine = "auto",
     threads: options.Threads = 0,

@@ -5,19 +5,15 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Annotated
 
-import typer
-
 from regarde.cli import completion
+from regarde.cli.options import argument, option
 from regarde.errors import counted
 from regarde.streaming.streams import warn
 
 
 def average(
-    folders: Annotated[
-        list[Path],
-        typer.Argument(metavar="FOLDER...", help="Checkpoints of one run.", autocompletion=completion.runs),
-    ],
-    out: Annotated[Path, typer.Option(metavar="FOLDER", help="Model folder to create.")],
+    folders: Annotated[list[Path], argument("FOLDER...", "Checkpoints of one run.", complete=completion.runs)],
+    out: Annotated[Path, option("FOLDER", "Model folder to create.")],
 ) -> None:
     """Average the weights of several checkpoints into a new model (Vaswani et al. 2017, section 6.1).
 

@@ -7,11 +7,9 @@ from dataclasses import asdict
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
-import typer
-
 from regarde.cli import completion, options
 from regarde.cli.evaluate import about, named, notes
-from regarde.cli.options import open_run
+from regarde.cli.options import argument, open_run, option
 from regarde.display.tables import json_line, table
 from regarde.errors import UsageError, counted
 from regarde.streaming.streams import tell, warn, write
@@ -26,10 +24,7 @@ SIGNIFICANT = 0.05
 
 def compare(
     runs: Annotated[
-        list[Path],
-        typer.Argument(
-            metavar="RUN...", help="Model folders; the first is the baseline.", autocompletion=completion.runs
-        ),
+        list[Path], argument("RUN...", "Model folders; the first is the baseline.", complete=completion.runs)
     ],
     data: options.Data = "",
     source: options.Source = None,
@@ -44,9 +39,7 @@ def compare(
     beam: options.BeamSize = None,
     samples: options.Samples = 1000,
     seed: options.Seed = 1,
-    examples: Annotated[
-        int, typer.Option(min=0, max=1000, metavar="N", help="Examples to show of each direction.")
-    ] = 3,
+    examples: Annotated[int, option("N", "Examples to show of each direction.", least=0, most=1000)] = 3,
     as_json: options.AsJson = False,
     device: options.Device = "cpu",
     engine: options.Engine = "auto",

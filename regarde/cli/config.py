@@ -5,16 +5,14 @@ from __future__ import annotations
 import textwrap
 from typing import Annotated
 
-import typer
-
+from regarde.cli.options import argument
 from regarde.errors import UsageError
 from regarde.streaming.streams import tell
 
 
 def config(
     key: Annotated[
-        str | None,
-        typer.Argument(metavar="[KEY]", help="Setting, or the table or last word of some. Default: all settings."),
+        str | None, argument("[KEY]", "Setting, or the table or last word of some. Default: all settings.")
     ] = None,
 ) -> None:
     """Describe the settings of a recipe: what each means, its bounds and its default.

@@ -7,9 +7,8 @@ from contextlib import suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
-import typer
-
 from regarde.cli import completion
+from regarde.cli.options import argument, flag, option
 from regarde.errors import DiskError, UsageError
 from regarde.streaming.streams import write
 
@@ -19,20 +18,14 @@ if TYPE_CHECKING:
 
 def data(
     name: Annotated[
-        str | None,
-        typer.Argument(metavar="[NAME]", help="Data set. Default: list all.", autocompletion=completion.datasets),
+        str | None, argument("[NAME]", "Data set. Default: list all.", complete=completion.datasets)
     ] = None,
     split: Annotated[
-        str | None,
-        typer.Option(metavar="NAME", help="Split: train, valid or test. Default: train to print, all to write."),
+        str | None, option("NAME", "Split: train, valid or test. Default: train to print, all to write.")
     ] = None,
-    out: Annotated[
-        Path | None, typer.Option(metavar="PATH", help="Write to this file (with --split) or folder (all splits).")
-    ] = None,
-    links: Annotated[
-        bool, typer.Option("--links", metavar="", help="Add the gold links as a third column (Pharaoh format).")
-    ] = False,
-    check: Annotated[bool, typer.Option("--check", metavar="", help="Check the SHA-256 of each split.")] = False,
+    out: Annotated[Path | None, option("PATH", "Write to this file (with --split) or folder (all splits).")] = None,
+    links: Annotated[bool, flag("--links", "Add the gold links as a third column (Pharaoh format).")] = False,
+    check: Annotated[bool, flag("--check", "Check the SHA-256 of each split.")] = False,
 ) -> None:
     """List the embedded data sets, or print or write one as lines of source TAB target.
 

@@ -7,8 +7,7 @@ import sys
 from pathlib import Path
 from typing import Annotated
 
-import typer
-
+from regarde.cli.options import option
 from regarde.streaming.streams import tell, write
 
 STEPS = 500
@@ -32,9 +31,7 @@ SETTINGS = [
 
 
 def demo(
-    out: Annotated[Path, typer.Option(metavar="FOLDER", help="Run folder; if it exists, a number is added.")] = Path(
-        "runs/dates"
-    ),
+    out: Annotated[Path, option("FOLDER", "Run folder; if it exists, a number is added.")] = Path("runs/dates"),
 ) -> None:
     """Train a small RNNsearch on written dates in 31 languages, and draw its attention. Takes about a minute.
 

@@ -7,8 +7,7 @@ import platform
 import sys
 from typing import Annotated
 
-import typer
-
+from regarde.cli.options import flag
 from regarde.engines.devices import CORES
 from regarde.errors import EXTRAS
 from regarde.streaming.streams import tell, write
@@ -16,7 +15,7 @@ from regarde.streaming.streams import tell, write
 PACKAGES = {"numpy": "", "sentencepiece": "", "safetensors": ""} | EXTRAS
 
 
-def doctor(as_json: Annotated[bool, typer.Option("--json", metavar="", help="Print one JSON object.")] = False) -> None:
+def doctor(as_json: Annotated[bool, flag("--json", "Print one JSON object.")] = False) -> None:
     """Report what is installed, what is missing, and how to install it.
 
     Example: regarde doctor

@@ -6,10 +6,8 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
-import typer
-
 from regarde.cli import options
-from regarde.cli.options import open_run
+from regarde.cli.options import flag, open_run, option
 from regarde.display.tables import json_line, table
 from regarde.errors import DiskError, UsageError, counted
 from regarde.streaming.streams import tell, warn, write
@@ -35,13 +33,11 @@ def evaluate(
     tokenize: options.Tokenize = "13a",
     beam: options.BeamSize = None,
     perplexity: Annotated[
-        bool, typer.Option("--perplexity/--no-perplexity", metavar="", help="Compute the perplexity of the references.")
+        bool, flag("--perplexity/--no-perplexity", "Compute the perplexity of the references.")
     ] = True,
     samples: options.Samples = 1000,
     seed: options.Seed = 1,
-    hypotheses: Annotated[
-        Path | None, typer.Option(metavar="FILE", help="Write the translations to this new file, one per line.")
-    ] = None,
+    hypotheses: Annotated[Path | None, option("FILE", "Write the translations to this new file, one per line.")] = None,
     as_json: options.AsJson = False,
     device: options.Device = "cpu",
     engine: options.Engine = "auto",

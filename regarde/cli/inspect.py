@@ -6,10 +6,8 @@ from collections.abc import Iterator
 from dataclasses import asdict, replace
 from typing import TYPE_CHECKING, Annotated, Any
 
-import typer
-
 from regarde.cli import options
-from regarde.cli.options import open_run
+from regarde.cli.options import open_run, option
 from regarde.display.tables import json_line, table
 from regarde.errors import counted
 from regarde.streaming.streams import tell, warn, write
@@ -28,8 +26,8 @@ def inspect(
     header: options.Header = None,
     quotes: options.Quotes = None,
     on_error: options.OnError = "stop",
-    most: Annotated[int, typer.Option(min=1, metavar="N", help="Number of pairs to use, from the first.")] = 500,
-    words: Annotated[int, typer.Option(min=0, max=1000, metavar="N", help="Number of uncertain words to list.")] = 10,
+    most: Annotated[int, option("N", "Number of pairs to use, from the first.", least=1)] = 500,
+    words: Annotated[int, option("N", "Number of uncertain words to list.", least=0, most=1000)] = 10,
     beam: options.BeamSize = None,
     as_json: options.AsJson = False,
     device: options.Device = "cpu",

@@ -6,9 +6,8 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
-import typer
-
 from regarde.cli import completion, options
+from regarde.cli.options import argument, option
 from regarde.display.tables import table
 from regarde.engines.devices import MOST_THREADS
 from regarde.streaming.streams import tell, warn
@@ -18,55 +17,39 @@ if TYPE_CHECKING:
 
 
 def lab(
-    out: Annotated[Path, typer.Option(metavar="FOLDER", help="Folder of the lab. Repeat the command to resume it.")],
+    out: Annotated[Path, option("FOLDER", "Folder of the lab. Repeat the command to resume it.")],
     data: Annotated[
         str,
-        typer.Argument(
-            metavar="[DATA]",
-            help="Embedded data set (dates, copy, reverse, sort), or file of pairs.",
-            autocompletion=completion.data,
+        argument(
+            "[DATA]", "Embedded data set (dates, copy, reverse, sort), or file of pairs.", complete=completion.data
         ),
     ] = "",
     models: Annotated[
-        str,
-        typer.Option(metavar="NAMES", help="Presets and recipe files, separated by commas. Default: nine small ones."),
+        str, option("NAMES", "Presets and recipe files, separated by commas. Default: nine small ones.")
     ] = "",
     minutes: Annotated[
-        float,
-        typer.Option(callback=options.number, min=0.0, max=1e6, metavar="M", help="Minutes to train each model."),
+        float, option("M", "Minutes to train each model.", least=0.0, most=1e6, check=options.number)
     ] = 0.0,
     tokens: Annotated[
-        int,
-        typer.Option(
-            min=0, max=10**12, metavar="N", help="Target tokens to train each model on, instead of --minutes."
-        ),
+        int, option("N", "Target tokens to train each model on, instead of --minutes.", least=0, most=10**12)
     ] = 0,
     source: options.Source = None,
     target: options.Target = None,
     valid: options.Valid = None,
     test: Annotated[
         list[Path] | None,
-        typer.Option(
-            metavar="FILE", help="Test pairs; give it twice for source and target files. Default: held out of the data."
-        ),
+        option("FILE", "Test pairs; give it twice for source and target files. Default: held out of the data."),
     ] = None,
-    gold: Annotated[
-        Path | None, typer.Option(metavar="FILE", help="Gold links of the test pairs; the formats are those of aer.")
-    ] = None,
+    gold: Annotated[Path | None, option("FILE", "Gold links of the test pairs; the formats are those of aer.")] = None,
     columns: options.Columns = None,
     header: options.Header = None,
     quotes: options.Quotes = None,
     on_error: options.OnError = "stop",
     settings: options.Settings = None,
-    beam: Annotated[int, typer.Option(min=1, max=1000, metavar="N", help="Beam size; 1 is greedy search.")] = 5,
+    beam: Annotated[int, option("N", "Beam size; 1 is greedy search.", least=1, most=1000)] = 5,
     threads: Annotated[
         int,
-        typer.Option(
-            min=0,
-            max=MOST_THREADS,
-            metavar="N",
-            help="Number of threads; 0: by the model's size to train, 1 to translate.",
-        ),
+        option("N", "Number of threads; 0: by the model's size to train, 1 to translate.", least=0, most=MOST_THREADS),
     ] = 0,
 ) -> None:
     """Train several models on the same data with the same budget, evaluate them, and write a report.

@@ -7,9 +7,8 @@ import sys
 import textwrap
 from typing import TYPE_CHECKING, Annotated
 
-import typer
-
 from regarde.cli import completion
+from regarde.cli.options import argument, option
 from regarde.streaming.streams import tell
 
 if TYPE_CHECKING:
@@ -17,12 +16,9 @@ if TYPE_CHECKING:
 
 
 def models(
-    name: Annotated[
-        str | None,
-        typer.Argument(metavar="[NAME]", help="Preset. Default: list all.", autocompletion=completion.presets),
-    ] = None,
+    name: Annotated[str | None, argument("[NAME]", "Preset. Default: list all.", complete=completion.presets)] = None,
     vocabulary: Annotated[
-        int, typer.Option(min=5, max=10**7, metavar="N", help="Size of both vocabularies, to count parameters.")
+        int, option("N", "Size of both vocabularies, to count parameters.", least=5, most=10**7)
     ] = 30_000,
 ) -> None:
     """List the presets, or describe one: equations, sizes, the paper's results, differences from the paper.

@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Callable
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Literal
+from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 import typer
+from typer.models import ArgumentInfo, OptionInfo
 
 from regarde.cli import completion
 from regarde.engines.devices import CORES, MOST_THREADS, choose, settle_threads
@@ -15,94 +17,92 @@ if TYPE_CHECKING:
     from regarde.config import Table
     from regarde.translate import Translator
 
-Run = Annotated[
-    Path,
-    typer.Argument(metavar="RUN", help="Model folder, for example runs/dates.", autocompletion=completion.runs),
-]
+
+def option(
+    metavar: str,
+    text: str,
+    *names: str,
+    least: float | None = None,
+    most: float | None = None,
+    complete: Callable[[str], list[str]] | None = None,
+    check: Callable[[Any], Any] | None = None,
+) -> OptionInfo:
+    """An option with a value; `metavar` stands for the value in its help text."""
+    info: OptionInfo = typer.Option(
+        *names, metavar=metavar, help=text, min=least, max=most, autocompletion=complete, callback=check
+    )
+    return info
+
+
+def flag(names: str, text: str) -> OptionInfo:
+    """An option without a value: --name, or --name/--no-name."""
+    return option("", text, names)
+
+
+def argument(metavar: str, text: str, *, complete: Callable[[str], list[str]] | None = None) -> ArgumentInfo:
+    info: ArgumentInfo = typer.Argument(metavar=metavar, help=text, autocompletion=complete)
+    return info
+
+
+def number(value: float | None) -> float | None:
+    """Reject NaN, which typer's ranges let pass."""
+    if value is not None and math.isnan(value):
+        raise typer.BadParameter("nan is not a number.")
+    return value
+
+
+Run = Annotated[Path, argument("RUN", "Model folder, for example runs/dates.", complete=completion.runs)]
 Preset = Annotated[
     str | None,
-    typer.Option(
-        metavar="NAME",
-        help="Preset to start from, listed by regarde models. Default: rnnsearch-small.",
-        autocompletion=completion.presets,
+    option(
+        "NAME", "Preset to start from, listed by regarde models. Default: rnnsearch-small.", complete=completion.presets
     ),
 ]
-Recipe = Annotated[
-    Path | None, typer.Option(metavar="FILE", help="Read settings from this TOML file, over those of --preset.")
-]
+Recipe = Annotated[Path | None, option("FILE", "Read settings from this TOML file, over those of --preset.")]
 Settings = Annotated[
-    list[str] | None,
-    typer.Option("--set", metavar="KEY=VALUE", help="Change a setting listed by regarde config. Repeatable."),
+    list[str] | None, option("KEY=VALUE", "Change a setting listed by regarde config. Repeatable.", "--set")
 ]
 Data = Annotated[
     str,
-    typer.Option(
-        metavar="DATA",
-        help="File of pairs, - for standard input, or embedded data set (its test split).",
-        autocompletion=completion.data,
+    option(
+        "DATA", "File of pairs, - for standard input, or embedded data set (its test split).", complete=completion.data
     ),
 ]
-Source = Annotated[
-    Path | None, typer.Option(metavar="FILE", help="Read source sentences, one per line; needs --target.")
-]
-Target = Annotated[Path | None, typer.Option(metavar="FILE", help="Read target sentences, line-aligned with --source.")]
+Source = Annotated[Path | None, option("FILE", "Read source sentences, one per line; needs --target.")]
+Target = Annotated[Path | None, option("FILE", "Read target sentences, line-aligned with --source.")]
 Valid = Annotated[
-    list[Path] | None,
-    typer.Option(metavar="FILE", help="Validate on these pairs; give it twice for source and target files."),
+    list[Path] | None, option("FILE", "Validate on these pairs; give it twice for source and target files.")
 ]
 Targets = Annotated[
-    list[Path] | None,
-    typer.Option("--target", metavar="FILE", help="Read references, line-aligned with --source. Repeatable."),
+    list[Path] | None, option("FILE", "Read references, line-aligned with --source. Repeatable.", "--target")
 ]
-Columns = Annotated[
-    str | None, typer.Option(metavar="S:T", help="Columns to read, source:target, from 1; 1+2:3 joins two.")
-]
-Several = Annotated[
-    bool,
-    typer.Option("--several", metavar="", help="Accept each column of --data after the first as a reference."),
-]
+Columns = Annotated[str | None, option("S:T", "Columns to read, source:target, from 1; 1+2:3 joins two.")]
+Several = Annotated[bool, flag("--several", "Accept each column of --data after the first as a reference.")]
 Header = Annotated[
-    bool | None,
-    typer.Option("--header/--no-header", metavar="", help="Skip the first row, which names the columns; or read it."),
+    bool | None, flag("--header/--no-header", "Skip the first row, which names the columns; or read it.")
 ]
-Quotes = Annotated[
-    bool | None,
-    typer.Option("--quotes/--no-quotes", metavar="", help="Remove double quotes around fields, or keep them."),
-]
+Quotes = Annotated[bool | None, flag("--quotes/--no-quotes", "Remove double quotes around fields, or keep them.")]
 OnError = Annotated[
     Literal["stop", "skip", "skip-any"],
-    typer.Option(metavar="HOW", help="At a line that is not a pair: stop, skip (up to 20%) or skip-any."),
+    option("HOW", "At a line that is not a pair: stop, skip (up to 20%) or skip-any."),
 ]
 OnErrorOrRecipe = Annotated[  # "" leaves it to the recipe, whose values are checked with it
-    str,
-    typer.Option(
-        metavar="HOW", help="At a line that is not a pair: stop, skip (up to 20%) or skip-any. Default: stop."
-    ),
+    str, option("HOW", "At a line that is not a pair: stop, skip (up to 20%) or skip-any. Default: stop.")
 ]
 BeamSize = Annotated[
-    int | None,
-    typer.Option(min=1, max=1000, metavar="N", help="Beam size; 1 is greedy search. Default: the model's search."),
+    int | None, option("N", "Beam size; 1 is greedy search. Default: the model's search.", least=1, most=1000)
 ]
-AsJson = Annotated[bool, typer.Option("--json", metavar="", help="Print one JSON object instead of tables.")]
-Device = Annotated[str, typer.Option(metavar="NAME", help="Device: auto, cpu, cuda or mps.")]
-Engine = Annotated[
-    Literal["auto", "native", "torch"], typer.Option(metavar="NAME", help="Engine: auto, native (C++) or torch.")
-]
-Threads = Annotated[
-    int, typer.Option(min=0, max=MOST_THREADS, metavar="N", help="Number of threads; 0: one for each core.")
-]
-Samples = Annotated[
-    int, typer.Option(min=0, max=1_000_000, metavar="N", help="Bootstrap samples for intervals; 0: no intervals.")
-]
-Seed = Annotated[int, typer.Option(min=0, metavar="N", help="Seed of the bootstrap samples.")]
-Tokenize = Annotated[
-    str, typer.Option(metavar="NAME", help="Tokenizer of sacrebleu for BLEU: 13a, intl, zh, char, none …")
-]
+AsJson = Annotated[bool, flag("--json", "Print one JSON object instead of tables.")]
+Device = Annotated[str, option("NAME", "Device: auto, cpu, cuda or mps.")]
+Engine = Annotated[Literal["auto", "native", "torch"], option("NAME", "Engine: auto, native (C++) or torch.")]
+Threads = Annotated[int, option("N", "Number of threads; 0: one for each core.", least=0, most=MOST_THREADS)]
+Samples = Annotated[int, option("N", "Bootstrap samples for intervals; 0: no intervals.", least=0, most=1_000_000)]
+Seed = Annotated[int, option("N", "Seed of the bootstrap samples.", least=0)]
+Tokenize = Annotated[str, option("NAME", "Tokenizer of sacrebleu for BLEU: 13a, intl, zh, char, none …")]
 Metrics = Annotated[
     str,
-    typer.Option(
-        metavar="NAMES",
-        help="Metrics, separated by commas: exact_match, bleu, chrf, ter, cer, wer. Default: chosen by the data.",
+    option(
+        "NAMES", "Metrics, separated by commas: exact_match, bleu, chrf, ter, cer, wer. Default: chosen by the data."
     ),
 ]
 
@@ -128,13 +128,6 @@ def data_fields(
         "quotes": quotes,
         "on_error": on_error,
     }
-
-
-def number(value: float | None) -> float | None:
-    """Reject NaN, which typer's ranges let pass."""
-    if value is not None and math.isnan(value):
-        raise typer.BadParameter("nan is not a number.")
-    return value
 
 
 def open_run(run: Path, *, device: str, engine: Literal["auto", "native", "torch"], threads: int) -> Translator:

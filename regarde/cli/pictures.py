@@ -7,8 +7,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
-import typer
-
+from regarde.cli.options import flag, option
 from regarde.errors import UsageError
 from regarde.streaming.streams import warn
 
@@ -16,16 +15,13 @@ if TYPE_CHECKING:
     from regarde.visualize.panels import Panel
 
 File = Annotated[
-    Path | None,
-    typer.Option(
-        "--picture", metavar="FILE", help="Draw the attention: .svg, .pdf or .png for print, .html for a browser."
-    ),
+    Path | None, option("FILE", "Draw the attention: .svg, .pdf or .png for print, .html for a browser.", "--picture")
 ]
-Values = Annotated[bool, typer.Option("--values", metavar="", help="Write each weight into its cell of the picture.")]
-Heads = Annotated[bool, typer.Option("--heads", metavar="", help="Draw each layer and head separately.")]
-Dark = Annotated[bool, typer.Option("--dark", metavar="", help="Draw the picture on a black background.")]
-Transparent = Annotated[bool, typer.Option("--transparent", metavar="", help="Draw the picture without a background.")]
-Dpi = Annotated[int, typer.Option(min=30, max=1200, metavar="N", help="Resolution of a .png picture, dots per inch.")]
+Values = Annotated[bool, flag("--values", "Write each weight into its cell of the picture.")]
+Heads = Annotated[bool, flag("--heads", "Draw each layer and head separately.")]
+Dark = Annotated[bool, flag("--dark", "Draw the picture on a black background.")]
+Transparent = Annotated[bool, flag("--transparent", "Draw the picture without a background.")]
+Dpi = Annotated[int, option("N", "Resolution of a .png picture, dots per inch.", least=30, most=1200)]
 DPI = 200
 
 

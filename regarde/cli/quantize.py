@@ -7,9 +7,8 @@ from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
-import typer
-
 from regarde.cli import options
+from regarde.cli.options import option
 from regarde.errors import RegardeError, counted, missing_extra
 from regarde.streaming.streams import tell, warn
 
@@ -25,13 +24,8 @@ LONGEST = 10**6  # tokens: none of them is left out
 
 def quantize(
     run: options.Run,
-    out: Annotated[
-        Path | None,
-        typer.Option(metavar="FOLDER", help="Model folder to create. Default: RUN-int8."),
-    ] = None,
-    data: Annotated[
-        Path | None, typer.Option(metavar="PAIRS", help="Pairs to compare on. Default: the run's validation data.")
-    ] = None,
+    out: Annotated[Path | None, option("FOLDER", "Model folder to create. Default: RUN-int8.")] = None,
+    data: Annotated[Path | None, option("PAIRS", "Pairs to compare on. Default: the run's validation data.")] = None,
     columns: options.Columns = None,
     header: options.Header = None,
     quotes: options.Quotes = None,

@@ -6,9 +6,8 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
-import typer
-
 from regarde.cli import completion, options
+from regarde.cli.options import argument, flag, option
 from regarde.display.tables import table
 from regarde.engines.devices import choose
 from regarde.errors import RegardeError, counted
@@ -24,25 +23,20 @@ MOST_SHOWN = 10
 
 
 def search_params(
-    space: Annotated[
-        Path, typer.Option(metavar="FILE", help="TOML file with the settings to search and their ranges.")
-    ],
-    out: Annotated[Path, typer.Option(metavar="FOLDER", help="Folder of the search. Repeat the command to resume it.")],
+    space: Annotated[Path, option("FILE", "TOML file with the settings to search and their ranges.")],
+    out: Annotated[Path, option("FOLDER", "Folder of the search. Repeat the command to resume it.")],
     data: Annotated[
-        str | None,
-        typer.Argument(metavar="[DATA]", help="Embedded data set, or file of pairs.", autocompletion=completion.data),
+        str | None, argument("[DATA]", "Embedded data set, or file of pairs.", complete=completion.data)
     ] = None,
-    trials: Annotated[
-        int, typer.Option(min=1, max=10_000, metavar="N", help="Number of trials in all; each is one training.")
-    ] = 20,
+    trials: Annotated[int, option("N", "Number of trials in all; each is one training.", least=1, most=10_000)] = 20,
     minutes: Annotated[
         float | None,
-        typer.Option(
+        option(
+            "M",
+            "Minutes to train in each trial. Default: as the recipe says.",
             "--minutes-per-trial",
-            callback=options.number,
-            min=0.01,
-            metavar="M",
-            help="Minutes to train in each trial. Default: as the recipe says.",
+            least=0.01,
+            check=options.number,
         ),
     ] = None,
     preset: options.Preset = None,
@@ -55,10 +49,8 @@ def search_params(
     quotes: options.Quotes = None,
     on_error: options.OnErrorOrRecipe = "",
     settings: options.Settings = None,
-    seed: Annotated[int, typer.Option(min=0, metavar="N", help="Seed of the search.")] = 1,
-    keep_all: Annotated[
-        bool, typer.Option("--keep-all", metavar="", help="Finish every trial, also those worse than the median.")
-    ] = False,
+    seed: Annotated[int, option("N", "Seed of the search.", least=0)] = 1,
+    keep_all: Annotated[bool, flag("--keep-all", "Finish every trial, also those worse than the median.")] = False,
     device: options.Device = "cpu",
     threads: options.Threads = 0,
 ) -> None:

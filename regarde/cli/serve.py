@@ -5,8 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Annotated
 
-import typer
-
+from regarde.cli.options import argument, flag, option
 from regarde.engines.devices import CORES, MOST_THREADS
 from regarde.errors import UsageError
 from regarde.streaming.streams import warn, write
@@ -14,72 +13,47 @@ from regarde.streaming.streams import warn, write
 
 def serve(
     runs: Annotated[
-        list[str] | None,
-        typer.Argument(metavar="RUN...", help="Model folders, or NAME=RUN to rename. The first model is the default."),
+        list[str] | None, argument("RUN...", "Model folders, or NAME=RUN to rename. The first model is the default.")
     ] = None,
     host: Annotated[
-        str,
-        typer.Option(
-            metavar="ADDRESS", help="Address to listen on. All except 127.0.0.1, ::1 and localhost need --keys."
-        ),
+        str, option("ADDRESS", "Address to listen on. All except 127.0.0.1, ::1 and localhost need --keys.")
     ] = "127.0.0.1",
-    port: Annotated[
-        int, typer.Option(min=0, max=65535, metavar="N", help="Port to listen on; 0 chooses a free port.")
-    ] = 5000,
+    port: Annotated[int, option("N", "Port to listen on; 0 chooses a free port.", least=0, most=65535)] = 5000,
     threads: Annotated[
-        int, typer.Option(min=0, max=MOST_THREADS, metavar="N", help="Threads for each model; 0: all cores but one.")
+        int, option("N", "Threads for each model; 0: all cores but one.", least=0, most=MOST_THREADS)
     ] = 0,
-    keys: Annotated[Path | None, typer.Option(metavar="FILE", help="Require an API key listed in FILE.")] = None,
+    keys: Annotated[Path | None, option("FILE", "Require an API key listed in FILE.")] = None,
     new_key: Annotated[
-        str | None,
-        typer.Option(metavar="NAME", help="Create an API key, add its hash to --keys FILE, print the key, and exit."),
+        str | None, option("NAME", "Create an API key, add its hash to --keys FILE, print the key, and exit.")
     ] = None,
-    allow_host: Annotated[
-        list[str] | None, typer.Option(metavar="NAME", help="Accept requests for this host name. Repeatable.")
-    ] = None,
+    allow_host: Annotated[list[str] | None, option("NAME", "Accept requests for this host name. Repeatable.")] = None,
     allow_origin: Annotated[
-        list[str] | None,
-        typer.Option(metavar="URL", help="Accept requests from web pages of this origin (CORS). Repeatable."),
+        list[str] | None, option("URL", "Accept requests from web pages of this origin (CORS). Repeatable.")
     ] = None,
     queue: Annotated[
-        int,
-        typer.Option(
-            min=1, max=100_000, metavar="N", help="Maximum number of sentences in progress; further requests get 503."
-        ),
+        int, option("N", "Maximum number of sentences in progress; further requests get 503.", least=1, most=100_000)
     ] = 256,
     deadline: Annotated[
-        float, typer.Option(min=0.1, max=3600, metavar="S", help="Maximum seconds to compute a response; then 503.")
+        float, option("S", "Maximum seconds to compute a response; then 503.", least=0.1, most=3600)
     ] = 30.0,
     patience: Annotated[
         float,
-        typer.Option(
-            min=0.1,
-            max=3600,
-            metavar="S",
-            help="Maximum seconds for a client to send a request (then 408), or to read nothing.",
+        option(
+            "S", "Maximum seconds for a client to send a request (then 408), or to read nothing.", least=0.1, most=3600
         ),
     ] = 10.0,
     rate: Annotated[
-        int,
-        typer.Option(
-            min=0, max=1_000_000, metavar="N", help="Maximum requests per minute of each key or address; 0: no limit."
-        ),
+        int, option("N", "Maximum requests per minute of each key or address; 0: no limit.", least=0, most=1_000_000)
     ] = 0,
     notice: Annotated[
         float,
-        typer.Option(
-            min=0,
-            max=600,
-            metavar="S",
-            help="At shutdown, seconds between a failing /health/ready and rejecting requests.",
-        ),
+        option("S", "At shutdown, seconds between a failing /health/ready and rejecting requests.", least=0, most=600),
     ] = 0.0,
     grace: Annotated[
-        float,
-        typer.Option(min=0.1, max=3600, metavar="S", help="At shutdown, seconds until unanswered requests get 503."),
+        float, option("S", "At shutdown, seconds until unanswered requests get 503.", least=0.1, most=3600)
     ] = 30.0,
-    log: Annotated[bool, typer.Option("--log", metavar="", help="Log each request, without its text.")] = False,
-    log_text: Annotated[bool, typer.Option("--log-text", metavar="", help="Log each request with its text.")] = False,
+    log: Annotated[bool, flag("--log", "Log each request, without its text.")] = False,
+    log_text: Annotated[bool, flag("--log-text", "Log each request with its text.")] = False,
 ) -> None:
     """Serve models over HTTP, with LibreTranslate's API and an API that adds scores, tokens, attention and traces.
 

@@ -5,9 +5,8 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Annotated
 
-import typer
-
 from regarde.cli import options
+from regarde.cli.options import option
 from regarde.errors import DiskError, UsageError, counted
 from regarde.streaming.streams import warn
 
@@ -15,8 +14,7 @@ from regarde.streaming.streams import warn
 def shortlist(
     run: options.Run,
     data: Annotated[
-        Path | None,
-        typer.Option(metavar="FILE", help="Pairs to learn from, best the training data; - for standard input."),
+        Path | None, option("FILE", "Pairs to learn from, best the training data; - for standard input.")
     ] = None,
     source: options.Source = None,
     target: options.Target = None,
@@ -24,12 +22,9 @@ def shortlist(
     header: options.Header = None,
     quotes: options.Quotes = None,
     on_error: options.OnError = "stop",
-    best: Annotated[
-        int, typer.Option(min=1, max=10_000, metavar="N", help="Number of target tokens for each source token.")
-    ] = 30,
+    best: Annotated[int, option("N", "Number of target tokens for each source token.", least=1, most=10_000)] = 30,
     frequent: Annotated[
-        int,
-        typer.Option(min=0, max=100_000, metavar="N", help="Number of frequent target tokens that are always allowed."),
+        int, option("N", "Number of frequent target tokens that are always allowed.", least=0, most=100_000)
     ] = 100,
 ) -> None:
     """Learn likely target tokens for each source token from pairs (IBM Model 1), and store them in the model folder.

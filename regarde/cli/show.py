@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from regarde.cli import completion, options, pictures
+from regarde.cli.options import argument, option
 from regarde.errors import UsageError
 from regarde.streaming.streams import tell, warn, write
 
@@ -25,7 +26,7 @@ _SHOWN = 5  # translations of a beam that a page has room for
 
 def show(
     run: options.Run,
-    text: Annotated[str, typer.Argument(metavar="TEXT", help="Sentence to translate.")],
+    text: Annotated[str, argument("TEXT", "Sentence to translate.")],
     beam: options.BeamSize = None,
     png: Annotated[Path | None, typer.Option(hidden=True)] = None,  # these three are options of version 0.1
     svg: Annotated[Path | None, typer.Option(hidden=True)] = None,
@@ -35,11 +36,7 @@ def show(
     heads: pictures.Heads = False,
     beside: Annotated[
         list[Path] | None,
-        typer.Option(
-            metavar="RUN",
-            help="Draw the attention of this model beside the first. Repeatable.",
-            autocompletion=completion.runs,
-        ),
+        option("RUN", "Draw the attention of this model beside the first. Repeatable.", complete=completion.runs),
     ] = None,
     dark: pictures.Dark = False,
     transparent: pictures.Transparent = False,

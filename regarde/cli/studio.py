@@ -10,6 +10,7 @@ from typing import Annotated
 
 import typer
 
+from regarde.cli.options import argument, option
 from regarde.engines.devices import CORES, MOST_THREADS
 from regarde.errors import FolderError, UsageError
 from regarde.streaming.streams import warn
@@ -21,25 +22,17 @@ RUNS = Path("runs")
 def studio(
     runs: Annotated[
         list[str] | None,
-        typer.Argument(
-            metavar="[RUN...]", help="Runs, trained or in training, or NAME=RUN to rename. Default: all in runs/."
-        ),
+        argument("[RUN...]", "Runs, trained or in training, or NAME=RUN to rename. Default: all in runs/."),
     ] = None,
     port: Annotated[
         int | None,
-        typer.Option(
-            min=0,
-            max=65535,
-            metavar="N",
-            help=f"Port to listen on; 0 chooses a free port. Default: {PORT} if it is free.",
-        ),
+        option("N", f"Port to listen on; 0 chooses a free port. Default: {PORT} if it is free.", least=0, most=65535),
     ] = None,
     report: Annotated[
-        list[Path] | None,
-        typer.Option(metavar="FOLDER", help="Show the report of regarde lab in FOLDER. Repeatable."),
+        list[Path] | None, option("FOLDER", "Show the report of regarde lab in FOLDER. Repeatable.")
     ] = None,
     threads: Annotated[
-        int, typer.Option(min=0, max=MOST_THREADS, metavar="N", help="Threads for each model; 0: all cores but one.")
+        int, option("N", "Threads for each model; 0: all cores but one.", least=0, most=MOST_THREADS)
     ] = 0,
     browser: Annotated[bool, typer.Option("--open/--no-open", help="Open the page in the browser.")] = True,
 ) -> None:

@@ -5,9 +5,8 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Annotated
 
-import typer
-
 from regarde.cli import completion, options
+from regarde.cli.options import argument, flag, option
 from regarde.engines.devices import MOST_THREADS, choose
 from regarde.errors import UsageError, counted
 from regarde.streaming.streams import warn, write
@@ -16,48 +15,33 @@ from regarde.streaming.streams import warn, write
 def train(
     data: Annotated[
         str | None,
-        typer.Argument(
-            metavar="[DATA]",
-            help="Embedded data set (dates, copy, reverse, sort), file of pairs, or - for standard input.",
-            autocompletion=completion.data,
+        argument(
+            "[DATA]",
+            "Embedded data set (dates, copy, reverse, sort), file of pairs, or - for standard input.",
+            complete=completion.data,
         ),
     ] = None,
-    steps: Annotated[
-        int | None, typer.Option(min=1, max=10**12, metavar="N", help="Steps to train (--set training.steps).")
-    ] = None,
+    steps: Annotated[int | None, option("N", "Steps to train (--set training.steps).", least=1, most=10**12)] = None,
     epochs: Annotated[
-        int | None, typer.Option(min=1, max=10**12, metavar="N", help="Passes over the data (--set training.epochs).")
+        int | None, option("N", "Passes over the data (--set training.epochs).", least=1, most=10**12)
     ] = None,
     minutes: Annotated[
         float | None,
-        typer.Option(
-            callback=options.number, min=0.0, max=1e12, metavar="M", help="Minutes to train (--set training.minutes)."
-        ),
+        option("M", "Minutes to train (--set training.minutes).", least=0.0, most=1e12, check=options.number),
     ] = None,
     rate: Annotated[
-        float | None,
-        typer.Option(
-            callback=options.number, min=1e-12, metavar="X", help="Learning rate (--set training.optimizer.rate)."
-        ),
+        float | None, option("X", "Learning rate (--set training.optimizer.rate).", least=1e-12, check=options.number)
     ] = None,
-    batch: Annotated[
-        int | None, typer.Option(min=0, metavar="N", help="Pairs in a batch at most (--set training.batch_pairs).")
-    ] = None,
+    batch: Annotated[int | None, option("N", "Pairs in a batch at most (--set training.batch_pairs).", least=0)] = None,
     hidden: Annotated[
         int | None,
-        typer.Option(
-            min=1, max=65_536, metavar="N", help="Units of a layer (--set model.hidden; of a Transformer, model.size)."
-        ),
+        option("N", "Units of a layer (--set model.hidden; of a Transformer, model.size).", least=1, most=65_536),
     ] = None,
     dropout: Annotated[
         float | None,
-        typer.Option(
-            callback=options.number, min=0.0, max=1.0, metavar="P", help="Dropout probability (--set model.dropout)."
-        ),
+        option("P", "Dropout probability (--set model.dropout).", least=0.0, most=1.0, check=options.number),
     ] = None,
-    seed: Annotated[
-        int | None, typer.Option(min=0, metavar="N", help="Seed of the training (--set training.seed).")
-    ] = None,
+    seed: Annotated[int | None, option("N", "Seed of the training (--set training.seed).", least=0)] = None,
     preset: options.Preset = None,
     recipe: options.Recipe = None,
     settings: options.Settings = None,
@@ -68,23 +52,14 @@ def train(
     header: options.Header = None,
     quotes: options.Quotes = None,
     on_error: options.OnErrorOrRecipe = "",
-    out: Annotated[
-        Path | None, typer.Option(metavar="FOLDER", help="Run folder to create. Default: runs/NAME.")
-    ] = None,
+    out: Annotated[Path | None, option("FOLDER", "Run folder to create. Default: runs/NAME.")] = None,
     resume: Annotated[
-        bool,
-        typer.Option("--resume", metavar="", help="Resume the run DATA, or the one in --out; start it if it is new."),
+        bool, flag("--resume", "Resume the run DATA, or the one in --out; start it if it is new.")
     ] = False,
-    exact: Annotated[
-        bool, typer.Option("--exact", metavar="", help="With --resume: fail unless the result is bit for bit the same.")
-    ] = False,
+    exact: Annotated[bool, flag("--exact", "With --resume: fail unless the result is bit for bit the same.")] = False,
     device: options.Device = "cpu",
-    threads: Annotated[
-        int, typer.Option(min=0, max=MOST_THREADS, metavar="N", help="Number of threads; 0: by the model's size.")
-    ] = 0,
-    print_config: Annotated[
-        bool, typer.Option("--print-config", metavar="", help="Print all settings with comments; do not train.")
-    ] = False,
+    threads: Annotated[int, option("N", "Number of threads; 0: by the model's size.", least=0, most=MOST_THREADS)] = 0,
+    print_config: Annotated[bool, flag("--print-config", "Print all settings with comments; do not train.")] = False,
 ) -> None:
     """Train a model on pairs of text.
 

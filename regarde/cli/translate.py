@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import sys
 from contextlib import ExitStack, closing
 from dataclasses import replace
@@ -9,10 +10,8 @@ from pathlib import Path
 from signal import Signals
 from typing import TYPE_CHECKING, Annotated, Literal
 
-import typer
-
 from regarde.cli import completion
-from regarde.cli.options import number
+from regarde.cli.options import argument, flag, option
 from regarde.engines.devices import CORES, MOST_THREADS, choose, settle_threads
 from regarde.errors import DataError, FolderError, UsageError, counted
 from regarde.streaming.streams import warn
@@ -26,104 +25,63 @@ if TYPE_CHECKING:
 def translate(
     runs: Annotated[
         list[Path],
-        typer.Argument(
-            metavar="RUN...",
-            help="Model folder; several form an ensemble, which averages their probabilities.",
-            autocompletion=completion.runs,
+        argument(
+            "RUN...",
+            "Model folder; several form an ensemble, which averages their probabilities.",
+            complete=completion.runs,
         ),
     ],
-    file: Annotated[
-        Path | None,
-        typer.Option("--input", metavar="FILE", help="Read FILE, not standard input."),
-    ] = None,
-    beam: Annotated[int | None, typer.Option(min=1, max=1000, metavar="N", help="Beam size; 1 is greedy.")] = None,
-    n_best: Annotated[
-        int,
-        typer.Option(min=1, max=1000, metavar="N", help="Write the N best: line TAB rank TAB score TAB text."),
-    ] = 1,
+    file: Annotated[Path | None, option("FILE", "Read FILE, not standard input.", "--input")] = None,
+    beam: Annotated[int | None, option("N", "Beam size; 1 is greedy.", least=1, most=1000)] = None,
+    n_best: Annotated[int, option("N", "Write the N best: line TAB rank TAB score TAB text.", least=1, most=1000)] = 1,
     alpha: Annotated[
         float | None,
-        typer.Option(
-            min=0.0,
-            max=10.0,
-            metavar="X",
-            help="Length penalty of a beam: 0 for none, higher for longer translations.",
-        ),
+        option("X", "Length penalty of a beam: 0 for none, higher for longer translations.", least=0.0, most=10.0),
     ] = None,
     beta: Annotated[
         float | None,
-        typer.Option(
-            callback=number,
-            min=0.0,
-            max=100.0,
-            metavar="X",
-            help="Coverage penalty of a beam; 0 for none, more to attend to every source token.",
+        option(
+            "X", "Coverage penalty of a beam; 0 for none, more to attend to every source token.", least=0.0, most=100.0
         ),
     ] = None,
     prune: Annotated[
         float | None,
-        typer.Option(
-            min=0.0,
-            max=1000.0,
-            metavar="X",
-            help="Prune hypotheses of a beam that score X below the best (GNMT: 3); 0 for none.",
+        option(
+            "X", "Prune hypotheses of a beam that score X below the best (GNMT: 3); 0 for none.", least=0.0, most=1000.0
         ),
     ] = None,
     min_length: Annotated[
-        int | None, typer.Option(min=0, max=10**6, metavar="N", help="Write at least N tokens per translation.")
+        int | None, option("N", "Write at least N tokens per translation.", least=0, most=10**6)
     ] = None,
     as_json: Annotated[
-        bool,
-        typer.Option(
-            "--json", metavar="", help="Write JSON lines with scores, tokens and attention; keep fields of JSON input."
-        ),
+        bool, flag("--json", "Write JSON lines with scores, tokens and attention; keep fields of JSON input.")
     ] = False,
-    sample: Annotated[
-        bool, typer.Option("--sample", metavar="", help="Sample from the model's distribution instead of searching.")
-    ] = False,
-    top_k: Annotated[
-        int | None, typer.Option(min=1, max=10**6, metavar="N", help="Sample from the N most probable tokens.")
-    ] = None,
+    sample: Annotated[bool, flag("--sample", "Sample from the model's distribution instead of searching.")] = False,
+    top_k: Annotated[int | None, option("N", "Sample from the N most probable tokens.", least=1, most=10**6)] = None,
     top_p: Annotated[
-        float | None,
-        typer.Option(
-            min=0.0, max=1.0, metavar="P", help="Sample from the most probable tokens with total probability P."
-        ),
+        float | None, option("P", "Sample from the most probable tokens with total probability P.", least=0.0, most=1.0)
     ] = None,
     temperature: Annotated[
         float | None,
-        typer.Option(
-            min=1e-3, max=1e3, metavar="X", help="Sharpen (below 1) or flatten (above 1) the distribution of samples."
-        ),
+        option("X", "Sharpen (below 1) or flatten (above 1) the distribution of samples.", least=1e-3, most=1e3),
     ] = None,
-    seed: Annotated[int | None, typer.Option(min=0, max=2**63 - 1, metavar="N", help="Seed of the samples.")] = None,
+    seed: Annotated[int | None, option("N", "Seed of the samples.", least=0, most=2**63 - 1)] = None,
     replace_unknown: Annotated[
-        bool,
-        typer.Option("--replace-unknown", metavar="", help="Replace unknown words by attended source words."),
+        bool, flag("--replace-unknown", "Replace unknown words by attended source words.")
     ] = False,
     shortlist: Annotated[
-        bool, typer.Option("--shortlist", metavar="", help="Score likely tokens only (see regarde shortlist): faster.")
+        bool, flag("--shortlist", "Score likely tokens only (see regarde shortlist): faster.")
     ] = False,
-    device: Annotated[str, typer.Option(metavar="NAME", help="Device: auto, cpu, cuda or mps.")] = "cpu",
-    engine: Annotated[
-        Literal["auto", "native", "torch"], typer.Option(metavar="NAME", help="Engine: auto, native or torch.")
-    ] = "auto",
-    threads: Annotated[
-        int, typer.Option(min=0, max=MOST_THREADS, metavar="N", help="Number of threads; 0 chooses it.")
-    ] = 0,
+    device: Annotated[str, option("NAME", "Device: auto, cpu, cuda or mps.")] = "cpu",
+    engine: Annotated[Literal["auto", "native", "torch"], option("NAME", "Engine: auto, native or torch.")] = "auto",
+    threads: Annotated[int, option("N", "Number of threads; 0 chooses it.", least=0, most=MOST_THREADS)] = 0,
     long: Annotated[
         Literal["refuse", "split", "truncate"],
-        typer.Option(metavar="HOW", help="Refuse, split or truncate lines that are too long for the model."),
+        option("HOW", "Refuse, split or truncate lines that are too long for the model."),
     ] = "refuse",
-    output: Annotated[
-        Path | None, typer.Option(metavar="FILE", help="Write to a new FILE instead of standard output.")
-    ] = None,
-    resume: Annotated[
-        bool, typer.Option("--resume", metavar="", help="Continue the --output of an interrupted run.")
-    ] = False,
-    skip_lines: Annotated[
-        int, typer.Option(min=0, max=10**15, metavar="N", help="Skip the first N lines of the input.")
-    ] = 0,
+    output: Annotated[Path | None, option("FILE", "Write to a new FILE instead of standard output.")] = None,
+    resume: Annotated[bool, flag("--resume", "Continue the --output of an interrupted run.")] = False,
+    skip_lines: Annotated[int, option("N", "Skip the first N lines of the input.", least=0, most=10**15)] = 0,
 ) -> None:
     """Translate lines from standard input to standard output.
 
@@ -150,6 +108,10 @@ def translate(
         raise UsageError(f"--{option} is a setting of sampling. Add --sample, or leave it out.")
     if sample and (beam, alpha, beta, prune) != (None, None, None, None):
         raise UsageError("--beam, --alpha, --beta and --prune exclude --sample. Leave out one or the other.")
+    numbers = {"alpha": alpha, "beta": beta, "prune": prune, "top-p": top_p, "temperature": temperature}
+    for option, value in numbers.items():
+        if value is not None and math.isnan(value):  # which lies in no range, but a range of options accepts it
+            raise UsageError(f"--{option}: nan is not a number.")
     if resume and output is None:
         raise UsageError("--resume continues a file. Name it with --output, or use --skip-lines.")
 

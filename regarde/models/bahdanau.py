@@ -22,7 +22,7 @@ from typing import Literal
 import torch
 from torch import Tensor, nn
 
-from regarde.attention.mechanisms import Attention, AttentionConfig, GlobalConfig, Memory
+from regarde.attention import Attention, AttentionConfig, GlobalConfig, Memory
 from regarde.attention.scores import AdditiveConfig
 from regarde.config import Share, Size
 from regarde.data.batch import Batched
@@ -45,28 +45,18 @@ class RecurrentState(State):
 class AttendBeforeDecoder(AttentionDecoder[RecurrentState]):
     """Attention, then the cell, then the readout."""
 
-    def __init__(
-        self,
-        embedding: Embedding,
-        attention: Attention,
-        start: nn.Linear,
-        last: slice,
-        cell: Cell,
-        readout: Maxout,
-        readout_state: ReadoutState,
-        dropout: float,
-        vocabulary: nn.Linear,
-    ) -> None:
+    def __init__(self, config: BahdanauConfig, encoder: RecurrentEncoder, vocabulary: int) -> None:
         super().__init__()
-        self.embedding = embedding
-        self.attention = attention
-        self.W_s = start
-        self.last = last
-        self.cell = cell
-        self.readout = readout
-        self.readout_state = readout_state
-        self.dropout = Dropout(dropout)
-        self.W_o = vocabulary
+        E, H, D = config.embedding, config.hidden, encoder.size
+        self.embedding = Embedding(vocabulary, E, config.dropout)
+        self.attention = config.attention.build(query=H, state=D)
+        self.W_s = nn.Linear(encoder.last.stop - encoder.last.start, H)
+        self.last = encoder.last
+        self.cell = CELLS[config.cell]([E, D], H)
+        self.readout = Maxout([H, E, D], config.maxout)
+        self.readout_state = config.readout
+        self.dropout = Dropout(config.dropout)
+        self.W_o = nn.Linear(config.maxout, vocabulary)
 
     def start(self, encoding: Encoding) -> RecurrentState:
         output = torch.tanh(self.W_s(encoding.final[:, -1, self.last]))  # (B, H) from <-h_1
@@ -133,21 +123,9 @@ class BahdanauConfig:
     init: Literal["paper", "torch"] = "paper"
 
     def build(self, source_vocabulary: int, target_vocabulary: int) -> Model:
-        E, H = self.embedding, self.hidden
-        embedding = Embedding(source_vocabulary, E, self.dropout)
-        encoder = self.encoder.build(embedding, RecurrentShape(H, 1, self.cell, self.dropout))
-        D = encoder.size
-        decoder = AttendBeforeDecoder(
-            embedding=Embedding(target_vocabulary, E, self.dropout),
-            attention=self.attention.build(query=H, state=D),
-            start=nn.Linear(encoder.last.stop - encoder.last.start, H),
-            last=encoder.last,
-            cell=CELLS[self.cell]([E, D], H),
-            readout=Maxout([H, E, D], self.maxout),
-            readout_state=self.readout,
-            dropout=self.dropout,
-            vocabulary=nn.Linear(self.maxout, target_vocabulary),
-        )
+        embedding = Embedding(source_vocabulary, self.embedding, self.dropout)
+        encoder = self.encoder.build(embedding, RecurrentShape(self.hidden, 1, self.cell, self.dropout))
+        decoder = AttendBeforeDecoder(self, encoder, target_vocabulary)
         if self.init == "paper":
             initialize(encoder, decoder)
         return Model(encoder, decoder)

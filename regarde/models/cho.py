@@ -106,24 +106,16 @@ class ChoEncoder(Encoder):
 class ChoDecoder(Decoder[SummaryState, Summary]):
     """The summary at every step."""
 
-    def __init__(
-        self,
-        embedding: Embedding,
-        cell: SummaryGRU,
-        summary: nn.Linear,
-        start: nn.Linear,
-        readout: Maxout,
-        dropout: float,
-        vocabulary: nn.Linear,
-    ) -> None:
+    def __init__(self, config: ChoConfig, vocabulary: int) -> None:
         super().__init__()
-        self.embedding = embedding
-        self.cell = cell
-        self.V = summary
-        self.V_start = start
-        self.readout = readout
-        self.dropout = Dropout(dropout)
-        self.G = vocabulary
+        E, H = config.embedding, config.hidden
+        self.embedding = Embedding(vocabulary, E, config.dropout)
+        self.cell = SummaryGRU(E, H, H)
+        self.V = nn.Linear(H, H)
+        self.V_start = nn.Linear(H, H)
+        self.readout = Maxout([H, E, H], config.maxout)
+        self.dropout = Dropout(config.dropout)
+        self.G = nn.Linear(config.maxout, vocabulary)
 
     def remember(self, encoding: Encoding) -> Summary:
         c = torch.tanh(self.V(encoding.final))
@@ -150,22 +142,15 @@ class ChoDecoder(Decoder[SummaryState, Summary]):
 class DeepSummaryDecoder(Decoder[DeepState, Summary]):
     """The same with a stack of other cells: the summary enters every layer, and the output."""
 
-    def __init__(
-        self,
-        embedding: Embedding,
-        stack: Stack,
-        summary: nn.Linear,
-        start: nn.Linear,
-        readout: Maxout,
-        vocabulary: nn.Linear,
-    ) -> None:
+    def __init__(self, config: ChoConfig, stack: Stack, vocabulary: int) -> None:
         super().__init__()
-        self.embedding = embedding
+        E, H = config.embedding, config.hidden
+        self.embedding = Embedding(vocabulary, E, config.dropout)
         self.stack = stack
-        self.V = summary
-        self.V_start = start
-        self.readout = readout
-        self.G = vocabulary
+        self.V = nn.Linear(H, H)
+        self.V_start = nn.Linear(H, config.layers * stack.state_size)
+        self.readout = Maxout([H, E, H], config.maxout)
+        self.G = nn.Linear(config.maxout, vocabulary)
 
     def remember(self, encoding: Encoding) -> Summary:
         c = torch.tanh(self.V(encoding.final[:, -1, : self.stack.hidden]))
@@ -220,14 +205,7 @@ class ChoConfig:
         forwards = UnidirectionalConfig(reverse=False, residual_from=self.residual_from)
         stack = Stack.of(shape, [E, H], context=H, residual_from=self.residual_from)
         encoder = forwards.build(Embedding(source_vocabulary, E, self.dropout), shape)
-        decoder = DeepSummaryDecoder(
-            embedding=Embedding(target_vocabulary, E, self.dropout),
-            stack=stack,
-            summary=nn.Linear(H, H),
-            start=nn.Linear(H, self.layers * stack.state_size),
-            readout=Maxout([H, E, H], self.maxout),
-            vocabulary=nn.Linear(self.maxout, target_vocabulary),
-        )
+        decoder = DeepSummaryDecoder(self, stack, target_vocabulary)
         if self.init == "paper":
             cells = [part for side in (encoder, decoder) for part in side.modules() if isinstance(part, Cell)]
             normal_and_orthogonal([encoder, decoder], [square for cell in cells for square in cell.recurrent()])
@@ -236,15 +214,7 @@ class ChoConfig:
     def _paper(self, source_vocabulary: int, target_vocabulary: int) -> Model:
         E, H = self.embedding, self.hidden
         encoder = ChoEncoder(Embedding(source_vocabulary, E, self.dropout), KeepingGRU([E], H))
-        decoder = ChoDecoder(
-            embedding=Embedding(target_vocabulary, E, self.dropout),
-            cell=SummaryGRU(E, H, H),
-            summary=nn.Linear(H, H),
-            start=nn.Linear(H, H),
-            readout=Maxout([H, E, H], self.maxout),
-            dropout=self.dropout,
-            vocabulary=nn.Linear(self.maxout, target_vocabulary),
-        )
+        decoder = ChoDecoder(self, target_vocabulary)
         if self.init == "paper":
             recurrent = [*encoder.cell.recurrent(), *decoder.cell.U.weight.chunk(3)]
             normal_and_orthogonal([encoder, decoder], recurrent)

@@ -27,38 +27,29 @@ from typing import Literal
 import torch
 from torch import Tensor, nn
 
-from regarde.attention.mechanisms import Attention, AttentionConfig, GlobalConfig, Memory
+from regarde.attention import AttentionConfig, GlobalConfig, Memory
 from regarde.attention.scores import AdditiveConfig
 from regarde.config import Share, Size
-from regarde.layers import CELLS, Cell, CellName, Dropout, Embedding, Maxout, RecurrentShape
+from regarde.layers import CELLS, CellName, Dropout, Embedding, Maxout, RecurrentShape
 from regarde.models.bahdanau import RecurrentState
-from regarde.models.encoders import BidirectionalConfig, EncoderConfig
+from regarde.models.encoders import BidirectionalConfig, EncoderConfig, RecurrentEncoder
 from regarde.models.interface import AttentionDecoder, Encoding, Model
 
 
 class AttendInsideDecoder(AttentionDecoder[RecurrentState]):
     """The first transition, attention, the second transition, the readout."""
 
-    def __init__(
-        self,
-        embedding: Embedding,
-        attention: Attention,
-        start: nn.Linear,
-        first: Cell,
-        second: Cell,
-        readout: Maxout,
-        dropout: float,
-        vocabulary: nn.Linear,
-    ) -> None:
+    def __init__(self, config: ConditionalConfig, encoder: RecurrentEncoder, vocabulary: int) -> None:
         super().__init__()
-        self.embedding = embedding
-        self.attention = attention
-        self.W_s = start
-        self.first = first
-        self.second = second
-        self.readout = readout
-        self.dropout = Dropout(dropout)
-        self.W_o = vocabulary
+        E, H, D = config.embedding, config.hidden, encoder.size
+        self.embedding = Embedding(vocabulary, E, config.dropout)
+        self.attention = config.attention.build(query=H, state=D)
+        self.W_s = nn.Linear(D, H)
+        self.first = CELLS[config.cell]([E], H)
+        self.second = CELLS[config.cell]([D], H)
+        self.readout = Maxout([H, E, D], config.maxout)
+        self.dropout = Dropout(config.dropout)
+        self.W_o = nn.Linear(config.maxout, vocabulary)
 
     def start(self, encoding: Encoding) -> RecurrentState:
         mask = encoding.source.mask.unsqueeze(-1).to(encoding.states.dtype)  # (B, S, 1)
@@ -95,18 +86,6 @@ class ConditionalConfig:
     dropout: Share = 0.0  # on embeddings and readout
 
     def build(self, source_vocabulary: int, target_vocabulary: int) -> Model:
-        E, H = self.embedding, self.hidden
-        embedding = Embedding(source_vocabulary, E, self.dropout)
-        encoder = self.encoder.build(embedding, RecurrentShape(H, 1, self.cell, self.dropout))
-        D = encoder.size
-        decoder = AttendInsideDecoder(
-            embedding=Embedding(target_vocabulary, E, self.dropout),
-            attention=self.attention.build(query=H, state=D),
-            start=nn.Linear(D, H),
-            first=CELLS[self.cell]([E], H),
-            second=CELLS[self.cell]([D], H),
-            readout=Maxout([H, E, D], self.maxout),
-            dropout=self.dropout,
-            vocabulary=nn.Linear(self.maxout, target_vocabulary),
-        )
-        return Model(encoder, decoder)
+        embedding = Embedding(source_vocabulary, self.embedding, self.dropout)
+        encoder = self.encoder.build(embedding, RecurrentShape(self.hidden, 1, self.cell, self.dropout))
+        return Model(encoder, AttendInsideDecoder(self, encoder, target_vocabulary))

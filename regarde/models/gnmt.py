@@ -19,7 +19,7 @@ from typing import Literal
 import torch
 from torch import Tensor, nn
 
-from regarde.attention.mechanisms import Attention, AttentionConfig, GlobalConfig, Memory
+from regarde.attention import AttentionConfig, GlobalConfig, Memory
 from regarde.attention.scores import AdditiveConfig
 from regarde.config import Depth, Share, Size
 from regarde.layers import CellName, Embedding, InitName, RecurrentShape, Stack, draw
@@ -27,9 +27,8 @@ from regarde.models.bahdanau import attend_before
 from regarde.models.encoders import (
     STARTS,
     BottomBidirectionalConfig,
-    Copy,
     EncoderConfig,
-    Project,
+    RecurrentEncoder,
     ResidualFrom,
     StartName,
 )
@@ -40,20 +39,15 @@ from regarde.models.sutskever import DeepState
 class GNMTDecoder(AttentionDecoder[DeepState]):
     """Attention from the bottom layer, its context into every layer."""
 
-    def __init__(
-        self,
-        embedding: Embedding,
-        bridge: Copy | Project,
-        stack: Stack,
-        attention: Attention,
-        vocabulary: nn.Linear,
-    ) -> None:
+    def __init__(self, config: GNMTConfig, shape: RecurrentShape, encoder: RecurrentEncoder, vocabulary: int) -> None:
         super().__init__()
-        self.embedding = embedding
-        self.bridge = bridge
+        E, H, D = config.embedding, config.hidden, encoder.size
+        stack = Stack.of(shape, [E, D], context=D, residual_from=config.residual_from)
+        self.embedding = Embedding(vocabulary, E, config.dropout)
+        self.bridge = STARTS[config.start](encoder.final_shape, (config.layers, stack.state_size))
         self.stack = stack
-        self.attention = attention
-        self.W = vocabulary
+        self.attention = config.attention.build(query=H, state=D)
+        self.W = nn.Linear(H, vocabulary)
 
     def start(self, encoding: Encoding) -> DeepState:
         return DeepState(past=self.no_past(encoding), cells=self.bridge(encoding.final))
@@ -86,18 +80,9 @@ class GNMTConfig:
     init: InitName = "paper"
 
     def build(self, source_vocabulary: int, target_vocabulary: int) -> Model:
-        E, H = self.embedding, self.hidden
-        embedding = Embedding(source_vocabulary, E, self.dropout)
-        shape = RecurrentShape(H, self.layers, self.cell, self.dropout, self.variational)
+        embedding = Embedding(source_vocabulary, self.embedding, self.dropout)
+        shape = RecurrentShape(self.hidden, self.layers, self.cell, self.dropout, self.variational)
         encoder = self.encoder.build(embedding, shape)
-        stack = Stack.of(shape, [E, encoder.size], context=encoder.size, residual_from=self.residual_from)
-        decoder = GNMTDecoder(
-            embedding=Embedding(target_vocabulary, E, self.dropout),
-            bridge=STARTS[self.start](encoder.final_shape, (self.layers, stack.state_size)),
-            stack=stack,
-            attention=self.attention.build(query=H, state=encoder.size),
-            vocabulary=nn.Linear(H, target_vocabulary),
-        )
-        model = Model(encoder, decoder)
+        model = Model(encoder, GNMTDecoder(self, shape, encoder, target_vocabulary))
         draw(model, self.init, 0.04)  # section 8.2
         return model

@@ -22,15 +22,14 @@ from typing import Literal
 import torch
 from torch import Tensor, nn
 
-from regarde.attention.mechanisms import Attention, AttentionConfig, GlobalConfig, Memory
+from regarde.attention import AttentionConfig, GlobalConfig, Memory
 from regarde.attention.scores import GeneralConfig
 from regarde.config import Depth, Share, Size
 from regarde.layers import CellName, Embedding, InitName, RecurrentShape, Stack, draw
 from regarde.models.encoders import (
     STARTS,
-    Copy,
     EncoderConfig,
-    Project,
+    RecurrentEncoder,
     ResidualFrom,
     StartName,
     UnidirectionalConfig,
@@ -52,26 +51,19 @@ class FedState(State):
 class AttendAfterDecoder(AttentionDecoder[FedState]):
     """The stack, then attention, then the readout."""
 
-    def __init__(
-        self,
-        embedding: Embedding,
-        bridge: Copy | Project,
-        stack: Stack,
-        attention: Attention,
-        combine: nn.Linear,
-        feeding: bool,
-        offset: int,
-        vocabulary: nn.Linear,
-    ) -> None:
+    def __init__(self, config: LuongConfig, shape: RecurrentShape, encoder: RecurrentEncoder, vocabulary: int) -> None:
         super().__init__()
-        self.embedding = embedding
-        self.bridge = bridge
+        E, H, D = config.embedding, config.hidden, encoder.size
+        stack = Stack.of(shape, [E, H] if config.feeding else [E], residual_from=config.residual_from)
+        attention = config.attention.build(query=H, state=D)
+        self.embedding = Embedding(vocabulary, E, config.dropout)
+        self.bridge = STARTS[config.start](encoder.final_shape, (config.layers, stack.state_size))
         self.stack = stack
         self.attention = attention
-        self.W_c = combine
-        self.feeding = feeding
-        self.offset = offset
-        self.W_s = vocabulary
+        self.W_c = nn.Linear(D + H, H, bias=False)
+        self.feeding = config.feeding
+        self.offset = settings.offset(config)
+        self.W_s = nn.Linear(H, vocabulary)
 
     def start(self, encoding: Encoding) -> FedState:
         feed = encoding.states.new_zeros(len(encoding.states), self.stack.hidden if self.feeding else 0)
@@ -140,22 +132,9 @@ class LuongConfig:
     init: InitName = "paper"
 
     def build(self, source_vocabulary: int, target_vocabulary: int) -> Model:
-        E, H = self.embedding, self.hidden
-        embedding = Embedding(source_vocabulary, E, self.dropout)
-        shape = RecurrentShape(H, self.layers, self.cell, self.dropout, self.variational)
+        embedding = Embedding(source_vocabulary, self.embedding, self.dropout)
+        shape = RecurrentShape(self.hidden, self.layers, self.cell, self.dropout, self.variational)
         encoder = self.encoder.build(embedding, shape)
-        stack = Stack.of(shape, [E, H] if self.feeding else [E], residual_from=self.residual_from)
-        attention = self.attention.build(query=H, state=encoder.size)
-        decoder = AttendAfterDecoder(
-            embedding=Embedding(target_vocabulary, E, self.dropout),
-            bridge=STARTS[self.start](encoder.final_shape, (self.layers, stack.state_size)),
-            stack=stack,
-            attention=attention,
-            combine=nn.Linear(encoder.size + H, H, bias=False),
-            feeding=self.feeding,
-            offset=settings.offset(self),
-            vocabulary=nn.Linear(H, target_vocabulary),
-        )
-        model = Model(encoder, decoder)
+        model = Model(encoder, AttendAfterDecoder(self, shape, encoder, target_vocabulary))
         draw(model, self.init, 0.1)  # section 4.1
         return model

@@ -24,9 +24,8 @@ from regarde.data.batch import Batched
 from regarde.layers import CellName, Embedding, InitName, RecurrentShape, Stack, draw
 from regarde.models.encoders import (
     STARTS,
-    Copy,
     EncoderConfig,
-    Project,
+    RecurrentEncoder,
     ResidualFrom,
     StartName,
     UnidirectionalConfig,
@@ -49,12 +48,15 @@ class Nothing(Batched):
 class DeepDecoder(Decoder[DeepState, Nothing]):
     """A stack of cells that starts from the final states of the encoder."""
 
-    def __init__(self, embedding: Embedding, bridge: Copy | Project, stack: Stack, vocabulary: nn.Linear) -> None:
+    def __init__(
+        self, config: SutskeverConfig, shape: RecurrentShape, encoder: RecurrentEncoder, vocabulary: int
+    ) -> None:
         super().__init__()
-        self.embedding = embedding
-        self.bridge = bridge
+        stack = Stack.of(shape, [config.embedding], residual_from=config.residual_from)
+        self.embedding = Embedding(vocabulary, config.embedding, config.dropout)
+        self.bridge = STARTS[config.start](encoder.final_shape, (config.layers, stack.state_size))
         self.stack = stack
-        self.W = vocabulary
+        self.W = nn.Linear(config.hidden, vocabulary)
 
     def remember(self, encoding: Encoding) -> Nothing:
         return Nothing()
@@ -91,13 +93,6 @@ class SutskeverConfig:
         embedding = Embedding(source_vocabulary, self.embedding, self.dropout)
         shape = RecurrentShape(self.hidden, self.layers, self.cell, self.dropout, self.variational)
         encoder = self.encoder.build(embedding, shape)
-        stack = Stack.of(shape, [self.embedding], residual_from=self.residual_from)
-        decoder = DeepDecoder(
-            embedding=Embedding(target_vocabulary, self.embedding, self.dropout),
-            bridge=STARTS[self.start](encoder.final_shape, (self.layers, stack.state_size)),
-            stack=stack,
-            vocabulary=nn.Linear(self.hidden, target_vocabulary),
-        )
-        model = Model(encoder, decoder)
+        model = Model(encoder, DeepDecoder(self, shape, encoder, target_vocabulary))
         draw(model, self.init, 0.08)  # section 3.4
         return model

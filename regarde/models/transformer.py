@@ -27,7 +27,7 @@ import torch
 from torch import Tensor, nn
 from torch.nn import functional
 
-from regarde.attention.mechanisms import Attention, AttentionConfig, Memory, MultiHeadConfig
+from regarde.attention import Attention, AttentionConfig, Memory, MultiHeadConfig
 from regarde.config import Depth, Share, Size
 from regarde.data.batch import Batched, Source
 from regarde.errors import ConfigError

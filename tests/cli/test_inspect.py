@@ -28,7 +28,7 @@ def test_a_text_in_another_case_is_diagnosed(cli, wordy: Path, tmp_path: Path) -
     done = cli("inspect", wordy / "run", "--source", tmp_path / "src", "--target", tmp_path / "trg", "--most", 5)
     text = done.out.decode()
     assert done.code == 0
-    assert "unknown source words are known in another case.\n  Write the text as the training data was" in text
+    assert "unknown source words are known in another case.\n  Use the case of the training data" in text
     assert "this text is unlike the training data" in text
 
 

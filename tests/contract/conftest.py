@@ -21,7 +21,7 @@ import torch
 
 import regarde
 from regarde import config as configs
-from regarde.attention.mechanisms import AttentionConfig, MultiHeadConfig
+from regarde.attention import AttentionConfig, MultiHeadConfig
 from regarde.attention.normalizers import NORMALIZERS
 from regarde.attention.scores import ScoreConfig
 from regarde.engines.native import NativeEngine, Unfit

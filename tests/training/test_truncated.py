@@ -6,7 +6,7 @@ import pytest
 import torch
 from torch import Tensor
 
-from regarde.attention.mechanisms import CoverageConfig, GlobalConfig
+from regarde.attention import CoverageConfig, GlobalConfig
 from regarde.attention.scores import AdditiveConfig
 from regarde.data.batch import Batch, collate
 from regarde.errors import ConfigError
