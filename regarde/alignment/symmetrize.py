@@ -9,6 +9,7 @@ Axes of a link: source and target of the first direction, for both sets.
 
 from __future__ import annotations
 
+import operator
 from collections.abc import Callable, Iterable
 from typing import Literal
 
@@ -29,14 +30,6 @@ def symmetrize(forward: Iterable[Link], backward: Iterable[Link], method: Method
 def turned(links: Iterable[Link]) -> list[Link]:
     """Links of the other direction as links of this one."""
     return [Link(target, source) for source, target in links]
-
-
-def _intersection(forward: Links, backward: Links) -> set[Link]:
-    return set(forward & backward)
-
-
-def _union(forward: Links, backward: Links) -> set[Link]:
-    return set(forward | backward)
 
 
 def _grow_diag_final_and(forward: Links, backward: Links) -> set[Link]:
@@ -72,8 +65,8 @@ def _grow_diag_final_and(forward: Links, backward: Links) -> set[Link]:
     return found
 
 
-_METHODS: dict[Method, Callable[[Links, Links], set[Link]]] = {
-    "intersection": _intersection,
-    "union": _union,
+_METHODS: dict[Method, Callable[[Links, Links], Iterable[Link]]] = {
+    "intersection": operator.and_,
+    "union": operator.or_,
     "grow-diag-final-and": _grow_diag_final_and,
 }

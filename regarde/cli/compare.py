@@ -17,7 +17,6 @@ from regarde.streaming.streams import tell, warn, write
 if TYPE_CHECKING:
     from regarde.evaluation.compare import Disagreement, DisagreementExample, MetricComparison, MetricDifference
     from regarde.evaluation.metrics import Metric
-    from regarde.text import Tokenizer
 
 SIGNIFICANT = 0.05
 
@@ -73,7 +72,7 @@ def compare(
     wanted = chosen or suited(testset).metrics
     require([*wanted, "chrf"])
     opened = [open_run(run, device=device, engine=engine, threads=threads) for run in runs]
-    comparable = _same([translator.text.target for translator in opened])
+    comparable = all(translator.text.target == opened[0].text.target for translator in opened)
     said = [answers(t, testset, adjusted(t.search, beam=beam), perplexity=comparable) for t in opened]
     rows = compared(said, testset, wanted, bootstrap=Bootstrap(samples, seed), tokenize=tokenize)
     apart = disagreements(said, testset, examples)
@@ -91,10 +90,6 @@ def compare(
     tell([f"{counted(len(testset), 'pair')} of {testset.name}\n\n", *_standings(names, rows)])
     for one in apart:
         tell(_told(names, one))
-
-
-def _same(tokenizers: Sequence[Tokenizer]) -> bool:
-    return all(tokenizer == tokenizers[0] for tokenizer in tokenizers)
 
 
 def _names(runs: Sequence[Path]) -> list[str]:

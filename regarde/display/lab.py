@@ -2,52 +2,29 @@
 
 from __future__ import annotations
 
-import io
-import sys
 from collections.abc import Sequence
-from types import TracebackType
-from typing import TYPE_CHECKING, Any, Self, TextIO, cast
+from typing import TYPE_CHECKING, Any
 
-from rich.console import Console
-from rich.progress import BarColumn, Progress, TaskID, TaskProgressColumn, TextColumn, TimeRemainingColumn
+from rich.progress import BarColumn, TaskID, TaskProgressColumn, TimeRemainingColumn
 
-from regarde.display.progress import Steady
+from regarde.display.progress import STATE, Display
 from regarde.streaming.streams import warn
 
 if TYPE_CHECKING:
     from regarde.lab.processes import Task
 
 
-class LabDisplay:
+class LabDisplay(Display):
     """For each model: its task, the share of the budget, loss, best metric so far, time left."""
 
     def __init__(self) -> None:
-        stream = Steady(sys.stderr) if sys.stderr else io.StringIO()
-        self.console = Console(file=cast(TextIO, stream), highlight=False)
-        self.live = self.console.is_terminal and not self.console.is_dumb_terminal
-        self.bar = Progress(
-            TextColumn("{task.description}"),
-            BarColumn(bar_width=16),
-            TaskProgressColumn(),
-            TextColumn("{task.fields[state]}"),
-            TimeRemainingColumn(compact=True),
-            console=self.console,
-            disable=not self.live,
-        )
+        bar = BarColumn(bar_width=16)
+        super().__init__(bar, TaskProgressColumn(), STATE, TimeRemainingColumn(compact=True), transient=False)
         self._tasks: dict[str, TaskID] = {}
         self._loss: dict[str, str] = {}
         self._best: dict[str, str] = {}
         self._begun: set[tuple[str, Task]] = set()
         self._notes: set[str] = set()
-
-    def __enter__(self) -> Self:
-        self.bar.start()
-        return self
-
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
-        self.bar.stop()
 
     def noted(self, note: str) -> None:
         """Print a note once, though every model may have it about the same data."""

@@ -10,18 +10,10 @@ import contextlib
 import io
 import sys
 import time
-from types import TracebackType
 from typing import TYPE_CHECKING, Self, TextIO, cast
 
 from rich.console import Console
-from rich.progress import (
-    BarColumn,
-    Progress,
-    ProgressColumn,
-    TaskProgressColumn,
-    TextColumn,
-    TimeRemainingColumn,
-)
+from rich.progress import BarColumn, Progress, ProgressColumn, TaskProgressColumn, TextColumn, TimeRemainingColumn
 
 from regarde.errors import counted
 
@@ -30,41 +22,35 @@ if TYPE_CHECKING:
     from regarde.training.run import Validation
 
 
-class _Display:
-    """A live line: name, progress, columns of its own, time left."""
+class Display:
+    """Live lines on a terminal, each with these columns; `transient`: they disappear at the end."""
 
-    def __init__(self, name: str, total: float | None, *columns: ProgressColumn) -> None:
+    def __init__(self, *columns: ProgressColumn, transient: bool) -> None:
         stream = Steady(sys.stderr) if sys.stderr else io.StringIO()
         self.console = Console(file=cast(TextIO, stream), highlight=False)
-        self.bar = Progress(
-            TextColumn("{task.description}"),
-            *columns,
-            console=self.console,
-            disable=not self.console.is_terminal or self.console.is_dumb_terminal,
-            transient=True,
-        )
-        self.task = self.bar.add_task(name, total=total, state="")
+        self.live = self.console.is_terminal and not self.console.is_dumb_terminal
+        name = TextColumn("{task.description}")
+        self.bar = Progress(name, *columns, console=self.console, disable=not self.live, transient=transient)
 
     def __enter__(self) -> Self:
         self.bar.start()
         return self
 
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
+    def __exit__(self, *_: object) -> None:
         self.bar.stop()
 
 
-_STATE = TextColumn("{task.fields[state]}")
+STATE = TextColumn("{task.fields[state]}")
 
 
-class TrainingDisplay(_Display):
+class TrainingDisplay(Display):
     """Loss, metric, tokens/s and time left while a model trains; on standard error."""
 
     def __init__(self) -> None:
         self.metric = ""
         bar = BarColumn(bar_width=24)
-        super().__init__("training", 1.0, bar, TaskProgressColumn(), _STATE, TimeRemainingColumn(compact=True))
+        super().__init__(bar, TaskProgressColumn(), STATE, TimeRemainingColumn(compact=True), transient=True)
+        self.task = self.bar.add_task("training", total=1.0, state="")
 
     def progressed(self, progress: TrainingProgress) -> None:
         speed = f"{progress.tokens_per_second:,.0f} tokens/s"
@@ -78,13 +64,14 @@ class TrainingDisplay(_Display):
         self.console.print(f"{spent}  valid loss {validation.loss:.4f}  {self.metric}{best}", soft_wrap=True)
 
 
-class TranslationDisplay(_Display):
+class TranslationDisplay(Display):
     """Lines, lines/s and, if the size of the input is known, time left; on standard error."""
 
     def __init__(self, size: int | None) -> None:
         self._first, self._since = -1, 0.0
         known = () if size is None else (BarColumn(bar_width=24), TimeRemainingColumn(compact=True))
-        super().__init__("translating", size, *known[:1], _STATE, *known[1:])
+        super().__init__(*known[:1], STATE, *known[1:], transient=True)
+        self.task = self.bar.add_task("translating", total=size, state="")
 
     def progressed(self, lines: int, read: int) -> None:
         """Show that `lines` are answered and `read` bytes are read."""

@@ -9,9 +9,9 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
 from regarde.engines.native import Ids, NativeEngine, PreparedRequest
-from regarde.engines.records import NOTHING, Streams, read
+from regarde.engines.records import NOTHING, Streams
 from regarde.errors import RegardeError
-from regarde.search import Hypothesis, Search
+from regarde.search import Search
 from regarde.search.settings import Prefix
 
 PARTIAL, COMPLETED = 0, 1  # and 2: canceled; as in source/engine/continuous.h
@@ -88,10 +88,6 @@ class ContinuousEngine:
                 yield Completed(number.value, 0, NOTHING, error)
                 continue
             yield Completed(number.value, prepared.request.count if kind.value == COMPLETED else 0, streams)
-
-    def hypotheses(self, done: Completed) -> list[list[Hypothesis]]:
-        """Those of each sentence."""
-        return read(done.streams, done.count, self._engine.layers, self._engine.heads)
 
     def close(self) -> None:
         """Stop at once; open requests get no result."""

@@ -19,7 +19,7 @@ from torch import Tensor
 
 from regarde.data.batch import collate_source
 from regarde.engines.continuous import Completed, PartialHypothesis
-from regarde.engines.records import NOTHING, read, written
+from regarde.engines.records import NOTHING, written
 from regarde.engines.reference import TorchEngine
 from regarde.models.interface import Decoder, Encoding, Model
 from regarde.search import Hypothesis, Search
@@ -108,10 +108,6 @@ class QueuedEngine:
             return
         while event := self._next():
             yield event
-
-    def hypotheses(self, done: Completed) -> list[list[Hypothesis]]:
-        """Those of each sentence."""
-        return read(done.streams, done.count, self._engine.layers, self._engine.heads)
 
     def close(self) -> None:
         """Stop at the next step; open requests get no result."""

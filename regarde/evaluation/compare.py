@@ -5,7 +5,7 @@ Every model is measured on the same bootstrap samples and compared with the firs
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -79,7 +79,8 @@ def compare(
 ) -> list[MetricComparison]:
     """A row for each metric; perplexity if it was computed for every model."""
     counts = [metric_counts(model, testset, metrics, tokenize=tokenize) for model in models]
-    return [_row(metric, [found[metric] for found in counts], bootstrap) for metric in _shared(counts)]
+    shared = [metric for metric in counts[0] if all(metric in found for found in counts)]
+    return [_row(metric, [found[metric] for found in counts], bootstrap) for metric in shared]
 
 
 def disagreements(models: Sequence[Answers], testset: TestSet, examples: int) -> list[Disagreement]:
@@ -89,7 +90,8 @@ def disagreements(models: Sequence[Answers], testset: TestSet, examples: int) ->
     come first.
     """
     references = testset.normalized_references
-    scores = np.array([_each(count("chrf", model.texts, references)) for model in models])  # (models, pairs)
+    counts = [count("chrf", model.texts, references) for model in models]
+    scores = np.array([[one.value_of(row) for row in one.rows] for one in counts])  # (models, pairs)
     lengths = np.array([len(source) for source in testset.sources])
     found = []
     for place in range(1, len(models)):
@@ -115,14 +117,6 @@ def _row(metric: Metric, counts: Sequence[MetricCounts], bootstrap: Bootstrap) -
             )
         standings.append(Standing(value, interval(samples[:, i]) if len(samples) else None, difference))
     return MetricComparison(metric, counts[0].signature, tuple(standings))
-
-
-def _shared(counts: Sequence[Mapping[Metric, MetricCounts]]) -> list[Metric]:
-    return [metric for metric in counts[0] if all(metric in found for found in counts)]
-
-
-def _each(counts: MetricCounts) -> list[float]:
-    return [counts.value_of(row) for row in counts.rows]
 
 
 def _examples(

@@ -28,30 +28,13 @@ from regarde.engines.reference import TorchEngine
 from regarde.errors import ConfigError, DiskError, FolderError, OutOfMemoryError, is_out_of_memory, unreadable
 from regarde.folder import manifest
 from regarde.folder.loading import read_config
-from regarde.folder.manifest import BULKY, CARD, CONFIG, LARGEST_HEADER, MANIFEST, OPTIMIZER, WEIGHTS, Entry, verify
+from regarde.folder.manifest import CARD, CONFIG, LARGEST_HEADER, WEIGHTS, Entry
 from regarde.folder.precision import LARGEST, SCALE, Precision, stored_kinds
 from regarde.models import BahdanauConfig, Model, ModelConfig
 from regarde.scribe import ScribeConfig
 from regarde.tasks import of_model
 from regarde.text import Text, load_text
 from regarde.translate import Translator
-
-__all__ = [
-    "BULKY",
-    "CARD",
-    "CONFIG",
-    "MANIFEST",
-    "OPTIMIZER",
-    "WEIGHTS",
-    "Blueprint",
-    "load",
-    "load_tokenizers",
-    "load_weights",
-    "read_tensors",
-    "save",
-    "verify",
-    "write",
-]
 
 
 @dataclass(frozen=True)
@@ -187,8 +170,7 @@ def _weights(file: BinaryIO, entry: Entry, model: Model, stored: Precision) -> d
             raise FolderError(f"{path}: tensor {name} holds NaN or infinite values. Train anew, with a lower rate.")
         if expected[name].in_bytes and tensor.int().abs().max() > LARGEST:
             raise FolderError(f"{path}: tensor {name} holds bytes beyond {LARGEST}. Quantize the model anew.")
-    return {name: _in_floats(name, tensors) if expected[name].in_bytes else tensors[name] for name in shapes}
-
-
-def _in_floats(name: str, tensors: Mapping[str, Tensor]) -> Tensor:
-    return tensors[name].float() * tensors[name + SCALE][:, None]
+    for name in shapes:
+        if expected[name].in_bytes:
+            tensors[name] = tensors[name].float() * tensors[name + SCALE][:, None]
+    return {name: tensors[name] for name in shapes}

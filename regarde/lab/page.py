@@ -86,16 +86,13 @@ def _charts(report: LabReport, charts: Sequence[Drawn]) -> str:
 
 
 def _figure(drawn: Drawn, numbers: str) -> str:
-    light, dark = (_source(drawing) for drawing in drawn.svgs)
+    encoded = (base64.b64encode(drawing.encode()).decode("ascii") for drawing in drawn.svgs)
+    light, dark = (f"data:image/svg+xml;base64,{drawing}" for drawing in encoded)
     return (
         f"<figure><figcaption>{_text(drawn.caption)}</figcaption><picture>"
         f'<source media="screen and (prefers-color-scheme: dark)" srcset="{dark}">'
         f'<img src="{light}" alt="{_text(drawn.caption)}"></picture>{numbers}</figure>'
     )
-
-
-def _source(drawing: str) -> str:
-    return f"data:image/svg+xml;base64,{base64.b64encode(drawing.encode()).decode('ascii')}"
 
 
 def _by_length(report: LabReport, write: Callable[[Point], str]) -> str:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import astuple, dataclass
 from functools import cached_property
 from pathlib import Path
 
@@ -12,7 +12,7 @@ import numpy as np
 from regarde.evaluation.metrics import METRICS, Metric
 from regarde.lab import plan as plans
 from regarde.lab.measure import Alignment
-from regarde.lab.report import Estimate, LabReport, ModelReport, Points
+from regarde.lab.report import LabReport, ModelReport, Points
 from regarde.visualize import curves, panels
 from regarde.visualize.curves import Chart, Curve
 from regarde.visualize.heatmap import Heatmap
@@ -93,15 +93,11 @@ def _by_length(report: LabReport, metric: Metric) -> Chart:
     lines = []
     for entry in report.entries:
         found = [point.quality for point in entry.by_length]
-        value, low, high = ([scale * x for x in side] for side in zip(*map(_numbers, found), strict=True))
+        value, low, high = ([scale * x for x in side] for side in zip(*map(astuple, found), strict=True))
         lines.append(Curve(entry.name, range(len(found)), value, low, high))
     points = report.entries[0].by_length
     groups, counts = [point.group for point in points], [point.pairs for point in points]
     return Chart(lines, report.lengths, _axis(metric), groups=groups, counts=counts, counted="pairs", from_zero=True)
-
-
-def _numbers(quality: Estimate) -> tuple[float, float, float]:
-    return quality.value, quality.low, quality.high
 
 
 def _cost(report: LabReport) -> Chart:

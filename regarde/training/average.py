@@ -9,7 +9,7 @@ from regarde.config import Table
 from regarde.errors import UsageError
 from regarde.folder import model as folder
 from regarde.folder.loading import read_config
-from regarde.folder.manifest import STATE
+from regarde.folder.manifest import STATE, WEIGHTS, verify
 from regarde.training.checkpoint import read
 from regarde.training.resume import differences
 from regarde.training.run import refuse_existing
@@ -53,7 +53,7 @@ def _difference(expected: Table, given: Table) -> str:
 
 def _card(folders: Sequence[Path]) -> str:
     """Markdown for the new folder's README.md; models are named by folder and by the SHA-256 of their weights."""
-    rows = [f"| {path.resolve().name} | {folder.verify(path)[folder.WEIGHTS].sha256} |" for path in folders]
+    rows = [f"| {path.resolve().name} | {verify(path)[WEIGHTS].sha256} |" for path in folders]
     return "\n".join(
         [
             f"# The mean of {len(folders)} models trained with Regarde",

@@ -29,7 +29,7 @@ from regarde.config import Count, Table
 from regarde.errors import ConfigError, DiskError, FolderError, RegardeError, unreadable
 from regarde.folder import manifest
 from regarde.folder import model as folder
-from regarde.folder.manifest import CHECKPOINTS, OPTIMISER, OPTIMIZER, STATE, Entry
+from regarde.folder.manifest import BULKY, CHECKPOINTS, CONFIG, OPTIMISER, OPTIMIZER, STATE, Entry
 from regarde.models.interface import Model
 from regarde.text import Text
 from regarde.training.distributed import World
@@ -190,14 +190,14 @@ def read(path: Path) -> Checkpoint:
         raise FolderError(unreadable(error.filename, error, "Restore it.")) from None
     except (ValueError, KeyError, TypeError, AttributeError, RecursionError, ConfigError):
         raise FolderError(f"{path / STATE}: not the state of a training. Restore it.") from None
-    return Checkpoint(path, config.read(path / folder.CONFIG), state, circumstances, files)
+    return Checkpoint(path, config.read(path / CONFIG), state, circumstances, files)
 
 
 def verify(path: Path) -> Mapping[str, Entry]:
     """Check every file of a checkpoint against its manifest, the large ones too."""
-    files = folder.verify(path)
+    files = manifest.verify(path)
     try:
-        for name in folder.BULKY:
+        for name in BULKY:
             if name in files:
                 manifest.check_file(path / name, files[name])
     except OSError as error:

@@ -11,6 +11,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from html import escape
 
+import numpy as np
 from rich.cells import cell_len
 
 from regarde.visualize.heatmap import Heatmap
@@ -213,8 +214,8 @@ def _shade(position: float) -> str:
 def _numbers(heat: Heatmap, layout: _Layout) -> str:
     """The weights, in cells that are large enough; those below a tenth of the scale are left out."""
     texts = []
-    for (t, s), weight in _enumerate(heat):
-        position = share(weight, heat.top)
+    for (t, s), weight in np.ndenumerate(heat.weights):
+        position = share(float(weight), heat.top)
         if position >= 0.1:
             x, y = layout.left + (s + 0.48) * layout.cell, layout.top + (t + 0.48) * layout.cell + 3.6
             number = f"{weight:.2f}".removeprefix("0")
@@ -223,11 +224,6 @@ def _numbers(heat: Heatmap, layout: _Layout) -> str:
                 f'x="{x:.1f}" y="{y:.1f}">{number}</text>'
             )
     return f'<g font-size="10" text-anchor="middle" pointer-events="none">{"".join(texts)}</g>'
-
-
-def _enumerate(heat: Heatmap) -> Iterator[tuple[tuple[int, int], float]]:
-    rows, columns = heat.weights.shape
-    return (((t, s), float(heat.weights[t, s])) for t in range(rows) for s in range(columns))
 
 
 def _legend(heat: Heatmap, layout: _Layout) -> str:

@@ -32,7 +32,7 @@ def heatmap(heat: Heatmap, *, width: int, color: bool) -> str:
     source = [shorten(visible(token), min(_LONGEST_LABEL, width // 3)) for token in heat.source]
     target = [shorten(visible(token), min(_LONGEST_LABEL, width // 3)) for token in heat.target]
     margin = max(map(cell_len, target), default=0) + 1
-    lines = [isolated(shorten(_spaced(heat.title), width))] if heat.title else []
+    lines = [isolated(shorten(visible(heat.title).replace("␣", " "), width))] if heat.title else []
     column = _column_width(source, width - margin)
     for first, last in _blocks(source, column, width - margin):
         if len(lines) > 1:
@@ -41,10 +41,6 @@ def heatmap(heat: Heatmap, *, width: int, color: bool) -> str:
         lines += _rows(heat, target, slice(first, last), column, margin, color=color)
     lines.append(" " * margin + _legend(heat.top, width - margin, color=color))
     return "\n".join(line.rstrip() for line in lines)
-
-
-def _spaced(title: str) -> str:
-    return visible(title).replace("␣", " ")
 
 
 def _column_width(labels: Sequence[str], room: int) -> int:

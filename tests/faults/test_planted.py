@@ -51,6 +51,7 @@ QUICK = [
     ["translate", "run", "--long", "split"],
     ["show", "run", "abc", "--png", "map.png"],
     ["models"],
+    ["config", "training"],
 ]
 OTHERS = [
     ["train", "pairs.tsv", "--out", "new", *SET[2:], "--set", "training.steps=4"],

@@ -88,7 +88,11 @@ def test_questions_of_all_kinds_side_by_side_get_their_own_answers(engine: Engin
     for number, (sources, search, prefix) in asked.items():
         event = found[number]
         assert isinstance(event, Completed)
-        same(continuous.hypotheses(event), list(engine.decode(sources, search, [prefix] * len(sources))))
+        same(hypotheses(engine, event), list(engine.decode(sources, search, [prefix] * len(sources))))
+
+
+def hypotheses(engine: Engine, done: Completed) -> list[list[Hypothesis]]:
+    return read(done.streams, done.count, engine.layers, engine.heads)
 
 
 def test_a_long_question_does_not_hold_up_a_short_one(engine: Engine) -> None:
@@ -109,7 +113,7 @@ def test_a_question_that_nobody_waits_for_leaves(engine: Engine) -> None:
         continuous.cancel(number)
     given_up = {event.number: event for event in collected(continuous, 2)}
     assert {
-        number: continuous.hypotheses(event) for number, event in given_up.items() if isinstance(event, Completed)
+        number: hypotheses(engine, event) for number, event in given_up.items() if isinstance(event, Completed)
     } == {
         alone: [],
         several: [],
@@ -125,7 +129,7 @@ def test_who_follows_hears_every_word_of_a_greedy_answer(engine: Engine) -> None
     *parts, done = collected(continuous, 1)
     continuous.close()
     assert isinstance(done, Completed)
-    for sentence, (hypothesis,) in enumerate(continuous.hypotheses(done)):
+    for sentence, (hypothesis,) in enumerate(hypotheses(engine, done)):
         told = [part.ids for part in parts if isinstance(part, PartialHypothesis) and part.sentence == sentence]
         assert told == [hypothesis.ids[:length] for length in range(1, len(hypothesis.ids))]
 

@@ -14,7 +14,9 @@ from regarde import config
 from regarde.attention.mechanisms import GlobalConfig
 from regarde.attention.scores import AdditiveConfig
 from regarde.errors import FolderError, UsageError
+from regarde.folder import manifest
 from regarde.folder import model as folder
+from regarde.folder.manifest import CARD, WEIGHTS, verify
 from regarde.folder.model import Blueprint
 from regarde.models import BahdanauConfig
 from regarde.text import TextConfig
@@ -39,8 +41,8 @@ def three(tmp_path: Path) -> list[Path]:
 
 def test_each_weight_is_the_mean_of_that_weight(three: list[Path], tmp_path: Path) -> None:
     average(three, tmp_path / "mean")
-    given = [safetensors.torch.load_file(path / folder.WEIGHTS) for path in three]
-    for name, tensor in safetensors.torch.load_file(tmp_path / "mean" / folder.WEIGHTS).items():
+    given = [safetensors.torch.load_file(path / WEIGHTS) for path in three]
+    for name, tensor in safetensors.torch.load_file(tmp_path / "mean" / WEIGHTS).items():
         expected = sum(weights[name].double() for weights in given) / 3
         assert tensor.dtype == torch.float32
         assert tensor.equal(expected.float())
@@ -49,24 +51,24 @@ def test_each_weight_is_the_mean_of_that_weight(three: list[Path], tmp_path: Pat
 
 def test_the_mean_of_equal_models_is_the_model(three: list[Path], tmp_path: Path) -> None:
     average([three[0]] * 3, tmp_path / "mean")
-    found, expected = (path / folder.WEIGHTS for path in (tmp_path / "mean", three[0]))
+    found, expected = (path / WEIGHTS for path in (tmp_path / "mean", three[0]))
     assert found.read_bytes() == expected.read_bytes()
-    assert (tmp_path / "mean" / folder.CONFIG).read_bytes() == (three[0] / folder.CONFIG).read_bytes()
+    assert (tmp_path / "mean" / manifest.CONFIG).read_bytes() == (three[0] / manifest.CONFIG).read_bytes()
 
 
 def test_the_card_says_what_was_averaged(three: list[Path], tmp_path: Path) -> None:
     average(three, tmp_path / "mean")
-    card = (tmp_path / "mean" / folder.CARD).read_text()
+    card = (tmp_path / "mean" / CARD).read_text()
     assert "mean of 3 models" in card
     for path in three:
-        assert f"| {path.name} | {folder.verify(path)[folder.WEIGHTS].sha256} |" in card
+        assert f"| {path.name} | {verify(path)[WEIGHTS].sha256} |" in card
 
 
 def test_what_is_there_is_never_overwritten(three: list[Path]) -> None:
-    before = (three[2] / folder.WEIGHTS).read_bytes()
+    before = (three[2] / WEIGHTS).read_bytes()
     with pytest.raises(UsageError, match="never overwritten"):
         average(three[:2], three[2])
-    assert (three[2] / folder.WEIGHTS).read_bytes() == before
+    assert (three[2] / WEIGHTS).read_bytes() == before
 
 
 def test_models_that_differ_are_refused_and_nothing_is_written(three: list[Path], tmp_path: Path) -> None:
@@ -90,8 +92,8 @@ def test_the_model_before_its_first_step_is_no_part_of_a_mean(tmp_path: Path) ->
 
 
 def test_a_damaged_model_is_refused(three: list[Path], tmp_path: Path) -> None:
-    content = bytearray((three[1] / folder.WEIGHTS).read_bytes())
+    content = bytearray((three[1] / WEIGHTS).read_bytes())
     content[-1] ^= 1
-    (three[1] / folder.WEIGHTS).write_bytes(content)
+    (three[1] / WEIGHTS).write_bytes(content)
     with pytest.raises(FolderError, match="SHA-256 differs"):
         average(three, tmp_path / "mean")

@@ -29,7 +29,6 @@ from regarde.serving.models.requests import (
 )
 from regarde.serving.models.sizes import ResponseSizes, check_size, longest_token
 from regarde.text.sentences import cut
-from regarde.translation import Translation
 
 MAX_NUMBERS = 16 << 20  # in the engine's result for a request, attention included: 64 MB
 NUMBER = 4  # bytes
@@ -145,10 +144,8 @@ class EncodedRequest:
         ]
         if not self.request.plain:
             return [translation_record(best, attention=self.request.attention) for (best,) in translations]
-        return [
-            [" ".join(filter(None, row)) for row in zip(*map(_ranked_texts, sentences), strict=False)]
-            for sentences in translations
-        ]
+        ranked = [[[each.text for each in (best, *best.alternatives)] for best in text] for text in translations]
+        return [[" ".join(filter(None, row)) for row in zip(*sentences, strict=False)] for sentences in ranked]
 
     def response_json(self, body: bytes) -> bytes:
         response = self.response(body)
@@ -172,7 +169,3 @@ def _checked(sentence: Sentence, field: str, limit: int) -> Sentence:
         given = f"{field}: a sentence of {len(sentence.ids):,} tokens"
         raise DataError(f"{given}: expected at most {limit}. Split it into shorter ones.")
     return sentence
-
-
-def _ranked_texts(best: Translation) -> list[str]:
-    return [each.text for each in (best, *best.alternatives)]

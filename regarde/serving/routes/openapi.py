@@ -11,6 +11,11 @@ from regarde.serving.routes import api, fields, libretranslate
 Table = dict[str, Any]
 
 _ERROR = {"type": "object", "properties": {"error": {"type": "string"}}, "required": ["error"]}
+_DETECTED = {
+    "type": "object",
+    "properties": {"confidence": {"type": "number"}, "language": {"type": "string"}},
+    "required": ["confidence", "language"],
+}
 _TEXTS = {"oneOf": [{"type": "string"}, {"type": "array", "items": {"type": "string"}}]}
 _FAILURES = {
     "400": "Not valid JSON, or not valid HTTP",
@@ -31,6 +36,7 @@ def document(limits: Limits) -> Table:
     own = fields.schema(api.translate_fields(limits), api.TranslateBody)
     libre = fields.schema(libretranslate.translate_fields(limits), libretranslate.LibreTranslateBody)
     detect = fields.schema(libretranslate.detect_fields(limits), libretranslate.DetectBody)
+    status = _object({"status": {"type": "string"}})
     return {
         "openapi": "3.1.0",
         "info": {
@@ -48,15 +54,15 @@ def document(limits: Limits) -> Table:
                 "post": _post(
                     "Detect the language of a text, if all models have the same source language",
                     detect,
-                    _detected(),
+                    _list(_DETECTED),
                     form=True,
                 )
             },
             "/languages": {"get": _get("List the languages and their target languages", _languages())},
             "/frontend/settings": {"get": _get("Settings that LibreTranslate's clients read", {"type": "object"})},
-            "/health": {"get": _get("Liveness: the process responds", _status())},
-            "/health/live": {"get": _get("Liveness: the process responds", _status())},
-            "/health/ready": {"get": _get("Readiness: the models can translate", _status(), "503")},
+            "/health": {"get": _get("Liveness: the process responds", status)},
+            "/health/live": {"get": _get("Liveness: the process responds", status)},
+            "/health/ready": {"get": _get("Readiness: the models can translate", status, "503")},
             "/metrics": {"get": _get("Metrics for Prometheus", {"type": "string"}, media="text/plain")},
         },
         "components": {"securitySchemes": {"key": {"type": "http", "scheme": "bearer"}}},
@@ -129,19 +135,10 @@ def _event() -> Table:
 
 
 def _libretranslate() -> Table:
-    detected = _object({"confidence": {"type": "number"}, "language": {"type": "string"}})
-    several = {"oneOf": [detected, _list(detected)]}
+    several = {"oneOf": [_DETECTED, _list(_DETECTED)]}
     return _object({"translatedText": _TEXTS}, {"detectedLanguage": several, "alternatives": {"type": "array"}})
-
-
-def _detected() -> Table:
-    return _list(_object({"confidence": {"type": "number"}, "language": {"type": "string"}}))
 
 
 def _languages() -> Table:
     text = {"type": "string"}
     return _list(_object({"code": text, "name": text, "targets": _list(text)}))
-
-
-def _status() -> Table:
-    return _object({"status": {"type": "string"}})
