@@ -19,6 +19,7 @@ def test_each_row_links_to_its_strongest_column_and_a_row_of_zeros_to_none() -> 
 
 def test_a_row_below_the_threshold_gives_no_link() -> None:
     assert argmax_links(ATTENTION, threshold=0.5) == [Link(0, 0), Link(2, 1)]
+    assert argmax_links(ATTENTION, threshold=0.7) == [Link(0, 0), Link(2, 1)]  # the first row has just that
 
 
 def test_with_a_threshold_alone_every_column_of_that_weight_is_linked() -> None:

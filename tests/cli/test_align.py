@@ -42,6 +42,15 @@ def test_tokens_and_words_are_counted_each_by_themselves(cli, tiny: Path, pairs:
     assert [{link.target for link in links} for links in tokens] == [set(range(3)), set(range(5)), set(range(3))]
 
 
+def test_a_row_may_speak_of_the_token_before(cli, tiny: Path, pairs: Path, tmp_path: Path) -> None:
+    own, moved = tmp_path / "own.npz", tmp_path / "moved.npz"
+    lines(cli("align", tiny, "--data", pairs, "--tokens", "--matrices", own))
+    lines(cli("align", tiny, "--data", pairs, "--tokens", "--offset", "1", "--matrices", moved))
+    with np.load(own) as before, np.load(moved) as after:
+        for name in before:
+            np.testing.assert_array_equal(after[name][:-1], before[name][1:])
+
+
 def test_pairs_of_fast_align_are_pairs_like_others(cli, tiny: Path, pairs: Path) -> None:
     (pairs.parent / "text.a-b").write_text(pairs.read_text().replace("\t", " ||| "))
     assert cli("align", tiny, "--data", pairs.parent / "text.a-b").out == cli("align", tiny, "--data", pairs).out
@@ -100,9 +109,12 @@ def test_a_model_without_attention_aligns_nothing(cli, plain: Path, tmp_path: Pa
     assert "without attention" in cli("align", plain, "--data", tmp_path / "pairs.tsv").fails(2)
 
 
-def test_a_pair_that_is_too_long_is_named(cli, tiny: Path, tmp_path: Path) -> None:
-    (tmp_path / "pairs.tsv").write_text(f"a\tb\na\t{'b' * 1001}\n")
-    assert "Pair 2: A sentence of 1001 tokens" in cli("align", tiny, "--data", tmp_path / "pairs.tsv").fails(3)
+def test_a_pair_that_is_too_long_is_named_and_no_half_of_an_archive_is_left(cli, tiny: Path, tmp_path: Path) -> None:
+    (tmp_path / "pairs.tsv").write_text("a\tb\n" * 600 + f"a\t{'b' * 1001}\n")
+    done = cli("align", tiny, "--data", tmp_path / "pairs.tsv", "--matrices", tmp_path / "soft.npz")
+    assert "Pair 601: A sentence of 1001 tokens" in done.fails(3)
+    assert done.out
+    assert [path.name for path in tmp_path.iterdir()] == ["pairs.tsv"]
 
 
 # aer

@@ -38,6 +38,8 @@ def test_trials_are_told_and_the_best_are_printed(cli) -> None:
     assert {row.split()[0] for row in rows[:2]} == {"1", "2"}
     assert "2 trials complete, 0 stopped early, 0 failed" in rows
     assert cli("train", "--recipe", "out/best.toml", "--print-config").code == 0
+    told = cli("search-params", *given, "--keep-all", *(word for setting in SETTINGS for word in ("--set", setting)))
+    assert "prune is False, but this search was begun with True" in told.fails(2)
 
 
 @pytest.mark.parametrize(("metric", "best"), [("bleu", "2"), ("cer", "1")])

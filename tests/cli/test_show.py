@@ -7,8 +7,12 @@ import pty
 import subprocess
 import sys
 from pathlib import Path
+from random import Random
 
 import pytest
+
+from regarde.folder.loading import load
+from regarde.visualize.style import DARK, LIGHT
 
 
 def test_the_translation_and_its_attention_are_drawn(cli, tiny: Path) -> None:
@@ -19,6 +23,15 @@ def test_the_translation_and_its_attention_are_drawn(cli, tiny: Path) -> None:
     assert f"abc → {text}" in drawn
     assert "</s>" in drawn
     assert "\x1b" not in drawn  # no terminal, no color
+
+
+def test_the_beam_is_as_wide_as_told(cli, tiny: Path) -> None:
+    translator, dice = load(tiny), Random(1)
+    texts = ["".join(dice.choices("abcdefgh", k=12)) for _ in range(40)]
+    greedy, wide = translator.translate(texts), translator.translate(texts, beam=8)
+    place = next(place for place, one in enumerate(greedy) if one.text != wide[place].text)
+    assert cli("show", tiny, texts[place]).out.decode().splitlines()[0] == greedy[place].text
+    assert cli("show", tiny, texts[place], "--beam", 8).out.decode().splitlines()[0] == wide[place].text
 
 
 def test_pictures_are_written(cli, tiny: Path, tmp_path: Path) -> None:
@@ -126,6 +139,16 @@ def test_a_picture_for_print_is_drawn_of_one_model_of_its_heads_or_of_several(
         done = cli("show", tiny, "abc", "--picture", tmp_path / name, *options)
         assert (done.code, done.error) == (0, f"regarde: wrote {tmp_path / name}\n")
         assert (tmp_path / name).stat().st_size > 1000
+
+
+def test_a_picture_stands_on_light_or_dark_paper_or_on_none(cli, tiny: Path, tmp_path: Path) -> None:
+    papers = {"light.svg": [], "dark.svg": ["--dark"], "none.svg": ["--transparent"]}
+    for name, options in papers.items():
+        assert cli("show", tiny, "abc", "--picture", tmp_path / name, *options).code == 0
+    light, dark, none = ((tmp_path / name).read_text() for name in papers)
+    assert [DARK.paper in drawn for drawn in (light, dark, none)] == [False, True, False]
+    assert [LIGHT.ink in drawn for drawn in (light, dark, none)] == [True, False, True]
+    assert light != none
 
 
 @pytest.mark.parametrize(

@@ -91,6 +91,7 @@ def test_a_run_folder_is_never_overwritten(cli, tmp_path: Path) -> None:
     before = {path: path.read_bytes() for path in Path("runs/my").rglob("*") if path.is_file()}
     assert "runs/my: exists already and is never overwritten" in cli("train", "my.tsv", "--out", "runs/my").fails(2)
     assert "exists already" in cli("train", "my.tsv", "--out", "my.tsv").fails(2)
+    assert "exists already" in cli("train", "none.tsv", "--out", "runs/my").fails(2)  # before any data is read
     assert cli("train", "my.tsv", *SMALL).code == 0  # a name of its own
     assert Path("runs/my-2/manifest.json").exists()
     assert {path: path.read_bytes() for path in Path("runs/my").rglob("*") if path.is_file()} == before

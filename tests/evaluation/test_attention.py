@@ -26,7 +26,7 @@ def test_the_mass_is_averaged_over_all_tokens_with_gold() -> None:
 
 
 def test_links_past_the_end_of_a_short_translation_are_left_out() -> None:
-    assert attention_quality([translation([[1.0, 0.0]])], [[Link(0, 0), Link(1, 5)]]).rows == 1
+    assert attention_quality([translation([[1.0, 0.0]])], [[Link(0, 0), Link(1, 1), Link(1, 5)]]).rows == 1
 
 
 def test_a_model_without_attention_has_no_mass() -> None:

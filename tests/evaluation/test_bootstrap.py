@@ -58,6 +58,11 @@ def test_a_system_does_not_differ_from_itself() -> None:
     assert p_value(values, values, 0.0) == 1.0
 
 
+def test_no_p_value_is_zero() -> None:
+    values = Bootstrap(99).values([share(30, 100)])[:, 0]
+    assert p_value(values, values + 0.5, 0.5) == 1 / 100  # no sample lies beyond the difference
+
+
 def test_a_large_difference_is_significant_and_a_small_one_is_not_and_sacrebleu_agrees() -> None:
     good, references = sentences(100, wrong=0.1)
     poor, _ = sentences(100, wrong=0.3)

@@ -53,7 +53,7 @@ def test_a_frequent_word_mostly_lost_tells_more_than_a_rare_one_always_lost() ->
 
 
 def test_short_strings_are_compared_by_characters_and_any_reference_may_give_them() -> None:
-    testset = TestSet("made", ("a", "b"), (("abc", "abd"), ("cd",)), Report())
+    testset = TestSet("made", ("a", "b"), (("abcd", "abd"), ("cd",)), Report())
     found = change(said("ab", "c"), said("abd", "cd"), testset)
     assert found.unit == "characters"
     assert found.gained == (Word("d", 2, 0, 2),)

@@ -21,6 +21,7 @@ from pathlib import Path
 import pytest
 
 import regarde
+from regarde.cli.main import COMMANDS
 from regarde.folder.manifest import add_file
 from regarde.native import library
 from regarde.process import SAFE_PATH, environment
@@ -50,6 +51,7 @@ QUICK = [
     ["translate", "run", "--long", "split"],
     ["show", "run", "abc", "--png", "map.png"],
     ["models"],
+    ["config", "training"],
 ]
 OTHERS = [
     ["train", "pairs.tsv", "--out", "new", *SET[2:], "--set", "training.steps=4"],
@@ -70,6 +72,8 @@ LAB = [
     *("lab", "pairs.tsv", "--out", "lab", "--tokens", "200", "--beam", "2", "--models", "rnnsearch-small"),
     *(word for setting in SMALL[2:] for word in ("--set", setting)),
 ]
+DEMO = ["demo", "--out", "dates"]
+SERVERS = ["serve", "studio"]
 
 
 @dataclass(frozen=True)
@@ -153,12 +157,23 @@ def test_no_other_command_runs_a_module_of_the_working_directory(planted: Plante
     planted.run(*OTHERS, LAB)
 
 
+def test_the_demo_runs_no_module_of_the_working_directory(planted: Planted) -> None:
+    script = planted.script.with_name("demo")
+    small = f"from regarde.cli import demo; demo.SETTINGS += {[*SMALL, 'training.valid_pairs=2']!r}"
+    script.write_text(SCRIPT.replace("import json", f"import json; {small}"))
+    Planted(planted.folder, script).run(DEMO)
+
+
+def test_every_command_is_run_among_planted_modules() -> None:
+    assert {*SERVERS, *(command[0] for command in [*QUICK, *OTHERS, LAB, DEMO])} == set(COMMANDS)
+
+
 def test_a_process_of_ours_runs_no_module_of_the_working_directory(planted: Planted) -> None:
     program = "from regarde import process; raise SystemExit(process.start('regarde', 'models').wait())"
     planted.ended([sys.executable, "-P", "-c", program])
 
 
-@pytest.mark.parametrize("name", ["serve", "studio"])
+@pytest.mark.parametrize("name", SERVERS)
 def test_a_server_runs_no_module_of_the_working_directory(planted: Planted, name: str) -> None:
     if not library.available():
         pytest.skip("the server needs the native library")

@@ -144,6 +144,24 @@ def test_the_shortlist_of_an_ensemble_is_not_that_of_its_members() -> None:
     assert [[h.ids for h in found] for found in other.decode(SOURCES, SEARCHES["beam"])] == before
 
 
+def test_the_likeliest_words_are_those_of_ibm_model_1() -> None:
+    draw = np.random.default_rng(2)
+    pairs = [tuple((draw.zipf(1.5, size) % 9 + 4).tolist() for size in draw.integers(1, 6, 2)) for _ in range(60)]
+    t = {(e, f): 1.0 for sources, targets in pairs for e in sources for f in targets}  # t(f|e)
+    for _ in range(shortlists.ROUNDS):
+        counts = dict.fromkeys(t, 0.0)
+        for sources, targets in pairs:
+            for f in set(targets):
+                total = sum(t[e, f] for e in set(sources))
+                for e in set(sources):
+                    counts[e, f] += t[e, f] / total
+        t = {(e, f): count / sum(c for (one, _), c in counts.items() if one == e) for (e, f), count in counts.items()}
+    learned = shortlists.learn(pairs, (13, 13), best=3, frequent=0)
+    for e in range(4, 13):
+        best = sorted((likely for (one, _), likely in t.items() if one == e), reverse=True)[:3]
+        assert [t[e, f] for f in learned.of(e)] == pytest.approx(best)
+
+
 def test_words_that_go_together_are_learned_and_kept() -> None:
     draw = np.random.default_rng(1)
     sources = [draw.integers(4, 40, size=draw.integers(1, 9)) for _ in range(400)]

@@ -17,7 +17,7 @@ import torch
 
 import regarde
 from regarde import config as configs
-from regarde.data.batch import collate
+from regarde.data.batch import collate, collate_source
 from regarde.engines.native import NativeEngine, Unfit
 from regarde.engines.reference import forced
 from regarde.errors import RegardeError, UsageError
@@ -39,7 +39,7 @@ from regarde.native import library
 from regarde.native.settings import flattened
 from regarde.search import Beam, Greedy, Rules
 from regarde.search.settings import Prefix
-from regarde.text import TextConfig
+from regarde.text import EOS, TextConfig
 from regarde.training.step import seeded
 from regarde.translation import Translation
 
@@ -214,6 +214,36 @@ def test_many_sentences_get_what_each_gets_alone() -> None:
         ((expected,),) = alone.decode([source], Greedy())
         assert found.ids == expected.ids
         np.testing.assert_allclose(found.heads, expected.heads, atol=1e-5)
+
+
+def test_a_beam_over_a_large_vocabulary_finds_what_torch_finds() -> None:
+    config, sizes = SutskeverConfig(embedding=5, hidden=6, layers=1), {"source": 9, "target": 300}
+    with seeded(4):
+        model = config.build(*sizes.values()).eval()
+        with torch.no_grad():
+            for parameter in model.parameters():
+                parameter.add_(torch.randn_like(parameter))
+    settings = flattened({"model": configs.as_table(config), "vocabulary": sizes})
+    engine = NativeEngine(settings, {key: tensor.numpy() for key, tensor in model.state_dict().items()})
+    search = Beam(size=5, n_best=5, rules=Rules(min_length=3, max_ratio=0.0, max_extra=6))
+    for source in ([5, 6, 7], [8]):
+        (expected,) = search(model, model.encode(collate_source([source])))
+        (found,) = engine.decode([source], search)
+        assert [h.ids for h in found] == [h.ids for h in expected]
+
+
+def test_scores_too_large_for_an_exponential_are_weighed_as_torch_weighs_them() -> None:
+    with seeded(5):
+        model = LuongConfig(embedding=5, hidden=6, layers=1, init="torch").build(*SIZES.values()).eval()
+        model.decoder.attention.score.W.weight.data.mul_(100_000)
+    settings = flattened({"model": LuongConfig(embedding=5, hidden=6, layers=1), "vocabulary": SIZES})
+    engine = NativeEngine(settings, {key: tensor.numpy() for key, tensor in model.state_dict().items()})
+    sources, targets = [[5, 6, 7, 8, 4]], [[8, 9, 5]]
+    (expected,) = forced(model, collate(sources, targets))
+    (found,) = engine.forced(sources, [[*targets[0], EOS]])
+    steps, _ = engine.trace(sources[0], Greedy(), 1, target=[*targets[0], EOS])
+    assert np.abs(steps[0].branches[0].energies).min() > 89  # exp(89) is no float
+    np.testing.assert_allclose(found.heads, expected.heads, atol=0.02)
 
 
 def test_short_and_long_sources_together_get_what_each_gets_alone() -> None:

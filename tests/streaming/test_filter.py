@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import io
+import itertools
 import json
 import tempfile
 from dataclasses import replace
@@ -18,7 +19,7 @@ from regarde.folder.loading import load
 from regarde.native import library
 from regarde.search import Beam, Greedy, Rules, Search
 from regarde.streaming.endpoints import InputStream, Output
-from regarde.streaming.filter import LONGEST, WINDOW, Counts, Filter, Long
+from regarde.streaming.filter import LONGEST, WINDOW, WINDOW_BYTES, Counts, Filter, Long
 from regarde.streaming.forms import Form, Json, Plain, Ranked
 from regarde.translate import Translator
 
@@ -102,6 +103,16 @@ def test_more_lines_than_a_window_come_back_in_order(translator: Translator) -> 
     words = [bytes([97 + n % 26]) * (1 + n % 5) for n in range(2 * WINDOW + 7)]
     out, _ = answers(translator, b"\n".join(words), Json())
     assert [json.loads(line)["source"].encode() for line in out.split(b"\n")] == words
+
+
+def test_fewer_long_lines_than_short_ones_are_held_at_once(translator: Translator) -> None:
+    line = b"a" * (LONGEST // 2) + b"\n"
+    content, read = 3 * WINDOW_BYTES // len(line) * line, [0]
+    with tempfile.TemporaryFile() as file:
+        out = Output(file.fileno(), "a file", regular=True)
+        source = InputStream(io.BytesIO(content), "input", size=len(content))
+        Filter(translator, GREEDY, Plain()).run(source, out, progress=lambda _, place: read.append(place))
+    assert max(after - before for before, after in itertools.pairwise(read)) < WINDOW_BYTES + len(line)
 
 
 def test_a_last_line_without_newline_is_mirrored(translator: Translator) -> None:

@@ -54,6 +54,10 @@ def test_a_handful_of_texts_is_no_closed_set() -> None:
     assert kind(["hello", "world"]) == "characters"
 
 
+def test_names_that_each_occur_twice_are_no_closed_set() -> None:
+    assert kind([f"name{number}" for number in range(40)] * 2) == "characters"
+
+
 def test_the_reason_is_one_short_phrase() -> None:
     assert infer(["a b", "b a"] * 9).reason == "words: 2 space-separated symbols, no new ones in the second half"
 

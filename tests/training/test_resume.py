@@ -15,6 +15,7 @@ from regarde.errors import DataError, FolderError, Stopped, UsageError
 from regarde.folder import model as folder
 from regarde.training import trainer as trainers
 from regarde.training.checkpoint import Checkpoints, read
+from regarde.training.run import RunFolder
 from regarde.training.start import Run
 
 SMALL = [
@@ -347,3 +348,13 @@ def test_a_stopped_run_says_how_to_go_on_and_does(monkeypatch: pytest.MonkeyPatc
         train("cut")
     assert signal.getsignal(signal.SIGINT) is signal.default_int_handler
     assert_same(whole.folder, regarde.train("cut", resume=True).folder)
+
+
+def test_a_line_of_the_log_that_was_torn_is_removed(tmp_path: Path) -> None:
+    with RunFolder(tmp_path / "run") as run:
+        run.log("whole")
+    with (tmp_path / "run" / "train.log").open("a") as log:
+        log.write("to")
+    with RunFolder(tmp_path / "run", old=True) as run:
+        run.log("next")
+    assert (tmp_path / "run" / "train.log").read_text() == "whole\nnext\n"

@@ -14,7 +14,9 @@ from typing import Any
 
 import pytest
 
+from regarde.serving.http.admission import BUSY, Admission
 from regarde.serving.http.keys import add
+from regarde.serving.http.limits import Limits, RequestError
 from regarde.serving.http.log import LibraryErrors, Log
 from regarde.serving.http.security import network
 from tests.serving.conftest import Running
@@ -185,6 +187,24 @@ def test_more_than_the_queue_holds_is_refused_at_once_with_a_time_to_come_again(
     refused = [answer for answer in answers if answer.status == 503]
     assert {answer.status for answer in answers} == {200, 503}
     assert all(int(answer.headers["retry-after"]) >= 1 for answer in refused)
+
+
+def test_sentences_that_the_queue_has_no_room_for_are_refused_though_it_is_not_full() -> None:
+    admission = Admission(Limits(queue=3))
+    with admission.admitted(2):
+        admission.check()
+        with pytest.raises(RequestError), admission.admitted(2):
+            pytest.fail("there is room for one")
+    assert admission.in_progress == 0
+
+
+def test_a_request_that_would_wait_for_more_than_half_the_deadline_is_rejected() -> None:
+    admission = Admission(Limits(deadline=0.2))
+    with admission.admitted(BUSY):
+        admission.check()  # nothing is known yet
+        time.sleep(0.15)
+    with admission.admitted(BUSY), pytest.raises(RequestError):  # another BUSY sentences take as long
+        admission.check()
 
 
 def test_a_question_larger_than_the_queue_is_answered_when_it_is_alone(narrow: Running) -> None:

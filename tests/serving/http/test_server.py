@@ -24,7 +24,8 @@ from regarde.serving.http.limits import RequestError
 from regarde.serving.http.log import Log
 from regarde.serving.http.metrics import Metrics
 from regarde.serving.http.server import new_event_loop
-from regarde.serving.models.client import WorkerClient
+from regarde.serving.models.client import WorkerClient, WorkerProcess
+from regarde.serving.models.messages import Message, MessageKind
 from regarde.serving.models.requests import TraceRequest, TranslationRequest
 from tests.serving.conftest import Running
 
@@ -200,6 +201,7 @@ def test_models_that_hang_do_not_hold_up_the_end(serve: Callable[..., Any], tiny
 def test_models_that_hang_are_not_ready_and_are_started_again(serve: Callable[..., Any], tiny: Path) -> None:
     with hung(serve, tiny, "--deadline", 2) as server:
         until(lambda: server.get("/health/ready").status == 503)
+        assert not any("did not respond for" in line for line in server.heard())  # they are not given up yet
         assert server.get("/health/live").status == 200
         until(lambda: server.get("/health/ready").status == 200, seconds=60)
         assert server.post("/v1/translate", {"text": "abc"}).status == 200
@@ -216,9 +218,9 @@ def loop(*_):
 
 def loop_in_engine(*_):
     "The engine's results never come, and it does not react to a cancellation."
-    from regarde.engines.continuous import Continuous
+    from regarde.engines.continuous import ContinuousEngine
 
-    Continuous.collect = lambda self: os.read(self.heard, 1 << 10) and ()
+    ContinuousEngine.collect = lambda self: os.read(self.heard, 1 << 10) and ()
 
 if any("worker" in argument for argument in sys.orig_argv):
     signal.signal(signal.SIGUSR1, loop)
@@ -287,6 +289,7 @@ def test_an_engine_that_never_returns_is_not_ready_and_is_started_again(
         until(lambda: server.get("/health/ready").status == 200, seconds=60)
         assert server.post("/v1/translate", {"text": "abc"}).status == 200
         assert gauge(server, "worker_starts_total") == 2
+        assert any("did not respond for" in line for line in server.heard()), server.lines
 
 
 def test_models_that_die_at_any_moment_are_a_503_and_leave_nothing_behind(tiny: Path) -> None:
@@ -326,6 +329,34 @@ def test_models_that_die_at_any_moment_are_a_503_and_leave_nothing_behind(tiny: 
 
     with asyncio.Runner(loop_factory=new_event_loop) as runner:
         runner.run(test())
+
+
+def test_a_request_whose_client_leaves_is_canceled_in_the_worker(tiny: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    sent: list[MessageKind] = []
+    send = WorkerProcess.send
+
+    def recording(worker: WorkerProcess, message: Message) -> None:
+        sent.append(message.kind)
+        send(worker, message)
+
+    async def test() -> None:
+        client = WorkerClient({"tiny": tiny}, 1, 30.0, Metrics(), Log())
+        await client.start()
+        request = TraceRequest(
+            model="tiny", texts=["abc" * 80], beam=2, max_tokens=250, max_bytes=1 << 30, candidates=2
+        )
+        tracing = asyncio.create_task(client.trace(request))
+        while not client._waiting:
+            await asyncio.sleep(0)
+        tracing.cancel()
+        with pytest.raises(asyncio.CancelledError):
+            await tracing
+        await client.stop()
+
+    monkeypatch.setattr(WorkerProcess, "send", recording)
+    with asyncio.Runner(loop_factory=new_event_loop) as runner:
+        runner.run(test())
+    assert MessageKind.CANCEL in sent
 
 
 def test_the_models_end_with_the_server(serve: Callable[..., Any], tiny: Path) -> None:

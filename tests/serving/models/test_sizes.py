@@ -50,6 +50,13 @@ def patient(serve: Callable[..., Any], endless: Path) -> Iterator[Running]:
 COMMON: dict[str, Any] = {"model": "", "max_tokens": 250, "max_bytes": 1 << 40, "beam": 3, "n_best": 2, "candidates": 5}
 
 
+@pytest.mark.parametrize(("layers", "heads"), [(64, 1), (1, 64)])
+def test_the_weights_of_every_layer_and_head_are_foreseen(layers: int, heads: int) -> None:
+    S, T, K = 20, 30, 4
+    least = T * K * layers * heads * S * 2 * len("0,")  # a weight and an energy each, in as few bytes as there can be
+    assert ResponseSizes(token=5, layers=layers, heads=heads, states=0).trace("a", S, T, K, 1, 1) > least
+
+
 @pytest.mark.parametrize("folder", ["plain", "endless"])
 def test_no_answer_is_larger_than_was_foreseen_nor_much_smaller_where_the_model_does_not_end(
     folder: str, request: pytest.FixtureRequest
