@@ -65,7 +65,7 @@ def measure(preset: str, data: str, out: Path) -> Measured:
     return Measured(
         sum(everything) / len(everything),
         {n: sum(r) / len(r) for n, r in sorted(right.items())},
-        attention_quality(found, gold).mass,
+        attention_quality(found, gold).share,
         pointed(found, gold),
     )
 

@@ -1,4 +1,4 @@
-"""Starts Python processes of this package; no other module does.
+"""Starts Python processes of this package, which no other module does, and measures the memory of this one.
 
 Python puts the working directory first on its path for `python -m` and `python -c`. That directory may be a model
 folder from anywhere, and a `selectors.py` in it would be run in the place of Python's. Each process here is started in
@@ -8,9 +8,11 @@ safe-path mode (`python -P`), finds modules where this process finds them, and p
 from __future__ import annotations
 
 import os
+import resource
 import subprocess
 import sys
 from collections.abc import Sequence
+from contextlib import suppress
 from pathlib import Path
 from typing import IO
 
@@ -19,6 +21,7 @@ import regarde
 SAFE_PATH = "PYTHONSAFEPATH"  # Python's own: set to anything, it leaves the working directory off the path
 NOTHING, PIPE = subprocess.DEVNULL, subprocess.PIPE
 Process = subprocess.Popen[bytes]
+_STATUS, _FORGET = Path("/proc/self/status"), Path("/proc/self/clear_refs")
 Stream = int | IO[bytes] | None  # None: that of this process
 
 
@@ -48,3 +51,22 @@ def environment() -> dict[str, str]:
     if root not in paths:  # neither installed nor named: this process has found the package in its working directory
         paths.insert(0, root)
     return os.environ | {"PYTHONPATH": os.pathsep.join(paths), SAFE_PATH: "1"}
+
+
+def peak_memory() -> int:
+    """The peak of this process's memory in bytes, since it started or since `forget_peak`.
+
+    On Linux a child process inherits the value of getrusage, but not that of /proc.
+    """
+    if _STATUS.exists():
+        for line in _STATUS.read_text().splitlines():
+            if line.startswith("VmHWM:"):
+                return int(line.split()[1]) * 1024
+    unit = 1 if sys.platform == "darwin" else 1024
+    return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * unit
+
+
+def forget_peak() -> None:
+    """Measure the peak from now on, on Linux; elsewhere this does nothing."""
+    with suppress(OSError):
+        _FORGET.write_text("5")

@@ -32,10 +32,7 @@ class Coverage(OneHead):
     works too.
     """
 
-    formulas: ClassVar[Mapping[str, str]] = {
-        **Attention.formulas,
-        "compared": r"h_j + w \sum_{i<t} \alpha_{i,j}",
-    }
+    formulas: ClassVar[Mapping[str, str]] = {**Attention.formulas, "compared": r"h_j + w \sum_{i<t} \alpha_{i,j}"}
 
     def __init__(
         self, score: Score, dropout: float = 0.0, normalizer: NormalizerName = "softmax", attend_eos: bool = True

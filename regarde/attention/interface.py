@@ -85,11 +85,7 @@ class OneHead(Attention):
     """All but the weights, which `weigh` computes."""
 
     def __init__(
-        self,
-        score: Score,
-        dropout: float = 0.0,
-        normalizer: NormalizerName | None = "softmax",
-        attend_eos: bool = True,
+        self, score: Score, dropout: float = 0.0, normalizer: NormalizerName | None = "softmax", attend_eos: bool = True
     ) -> None:
         super().__init__()
         self.score = score

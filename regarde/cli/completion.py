@@ -17,9 +17,7 @@ def presets(incomplete: str) -> list[str]:
 
 def data(incomplete: str) -> list[str]:
     """Embedded data sets, then files."""
-    from regarde.data.datasets import DATASETS
-
-    return [name for name in DATASETS if name.startswith(incomplete)] + [str(path) for path in _paths(incomplete)]
+    return datasets(incomplete) + [str(path) for path in _paths(incomplete)]
 
 
 def datasets(incomplete: str) -> list[str]:

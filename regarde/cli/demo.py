@@ -66,7 +66,7 @@ def demo(
     quality = attention_quality(found, [[Link(*link) for link in example.links] for example in test])
     tell(
         [
-            f"On {len(test):,} unseen dates: {right:.1%} exact match. {quality.mass:.1%} of the digits' attention\n"
+            f"On {len(test):,} unseen dates: {right:.1%} exact match. {quality.share:.1%} of the digits' attention\n"
             "lies on the characters of their year, month or day.\n\n"
         ]
     )

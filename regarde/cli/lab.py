@@ -67,19 +67,10 @@ def lab(
     from regarde.lab.request import COURSE, LabRequest
     from regarde.training.recipe import DataConfig
 
-    given = DataConfig(
-        name=data,
-        source=str(source or ""),
-        target=str(target or ""),
-        valid=tuple(str(path) for path in valid or ()),
-        columns=columns or "",
-        header=header,
-        quotes=quotes,
-        on_error=on_error,
-    )
+    given = options.data_fields(data, source, target, valid, columns, header, quotes, on_error)
     request = LabRequest(
         out=out,
-        data=given,
+        data=DataConfig(**given | {"valid": tuple(given["valid"])}),
         test=tuple(test or ()),
         models=tuple(name.strip() for name in models.split(",") if name.strip()) if models else COURSE,
         minutes=minutes,

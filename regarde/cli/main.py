@@ -93,7 +93,9 @@ def _run() -> int:
         code = _fail(str(error), error.exit_code)
     except _Misuse as error:
         path = error.ctx.command_path if error.ctx else "regarde"
-        code = _fail(f"{_sentence(error.format_message())} See: {path} --help", UsageError.exit_code)
+        told = error.format_message()
+        stop = "" if told.endswith(("?", "!", ".")) else "."
+        code = _fail(f"{told}{stop} See: {path} --help", UsageError.exit_code)
     except (typer.Abort, KeyboardInterrupt):
         code = _fail("interrupted", INTERRUPTED)
     except Exception as error:
@@ -113,10 +115,6 @@ def _renamed(word: str) -> str:
     """An option of version 0.1 by its name of today."""
     option, equals, value = word.partition("=")
     return f"{RENAMED.get(option, option)}{equals}{value}"
-
-
-def _sentence(message: str) -> str:
-    return message if message.endswith(("?", "!", ".")) else f"{message}."
 
 
 def _unexpected(error: Exception) -> int:

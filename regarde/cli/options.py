@@ -96,6 +96,7 @@ AsJson = Annotated[bool, flag("--json", "Print one JSON object instead of tables
 Device = Annotated[str, option("NAME", "Device: auto, cpu, cuda or mps.")]
 Engine = Annotated[Literal["auto", "native", "torch"], option("NAME", "Engine: auto, native (C++) or torch.")]
 Threads = Annotated[int, option("N", "Number of threads; 0: one for each core.", least=0, most=MOST_THREADS)]
+ServerThreads = Annotated[int, option("N", "Threads for each model; 0: all cores but one.", least=0, most=MOST_THREADS)]
 Samples = Annotated[int, option("N", "Bootstrap samples for intervals; 0: no intervals.", least=0, most=1_000_000)]
 Seed = Annotated[int, option("N", "Seed of the bootstrap samples.", least=0)]
 Tokenize = Annotated[str, option("NAME", "Tokenizer of sacrebleu for BLEU: 13a, intl, zh, char, none …")]

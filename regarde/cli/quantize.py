@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import itertools
 from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
@@ -16,7 +15,6 @@ if TYPE_CHECKING:
     from regarde.config import Table
     from regarde.data.formats import Pair
     from regarde.evaluation.metrics import MetricName
-    from regarde.evaluation.testset import Origin
 
 MOST_PAIRS = 2000  # to compare by
 LONGEST = 10**6  # tokens: none of them is left out
@@ -38,8 +36,10 @@ def quantize(
     Example: regarde quantize runs/dates
     """
     from regarde import config
+    from regarde.data.corpus import Report
+    from regarde.data.formats import Pair
     from regarde.evaluation.metrics import METRICS, measure
-    from regarde.evaluation.testset import Origin
+    from regarde.evaluation.testset import Origin, first_pairs
     from regarde.folder.loading import load
     from regarde.folder.manifest import CONFIG, WEIGHTS
     from regarde.folder.quantize import quantize
@@ -48,7 +48,11 @@ def quantize(
     made = out or named.with_name(f"{named.name}-int8")
     given = None
     if data:  # before anything is written
-        given = _given(Origin(str(data), None, (), columns, False, header, quotes, on_error))
+        origin, report = Origin(str(data), None, (), columns, False, header, quotes, on_error), Report()
+        testset = first_pairs(origin, MOST_PAIRS, report)
+        given = [Pair(*pair) for pair in zip(testset.sources, testset.first_references, strict=True)]
+        for note in report.notes():
+            warn(note)
     quantize(run, made)
     sizes = {folder: (folder / WEIGHTS).stat().st_size for folder in (run, made)}
     tables = config.read(run / CONFIG)
@@ -66,17 +70,6 @@ def quantize(
         tell([f"{folder}: {sizes[folder]:,} bytes of weights, {value}\n"])
     equal = sum(one == other for one, other in zip(answers[run], answers[made], strict=True))
     tell([f"{equal:,} of {counted(len(pairs), 'translation')} equal ({equal / len(pairs):.1%})\n"])
-
-
-def _given(origin: Origin) -> list[Pair]:
-    from regarde.data.corpus import Report
-
-    report = Report()
-    found = list(itertools.islice(origin.pairs(report), MOST_PAIRS))
-    report.judge(origin.on_error)
-    for note in report.notes():
-        warn(note)
-    return found
 
 
 def _held_out(tables: Table) -> list[Pair]:

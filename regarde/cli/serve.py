@@ -5,8 +5,9 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Annotated
 
+from regarde.cli import options
 from regarde.cli.options import argument, flag, option
-from regarde.engines.devices import CORES, MOST_THREADS
+from regarde.engines.devices import CORES
 from regarde.errors import UsageError
 from regarde.streaming.streams import warn, write
 
@@ -19,9 +20,7 @@ def serve(
         str, option("ADDRESS", "Address to listen on. All except 127.0.0.1, ::1 and localhost need --keys.")
     ] = "127.0.0.1",
     port: Annotated[int, option("N", "Port to listen on; 0 chooses a free port.", least=0, most=65535)] = 5000,
-    threads: Annotated[
-        int, option("N", "Threads for each model; 0: all cores but one.", least=0, most=MOST_THREADS)
-    ] = 0,
+    threads: options.ServerThreads = 0,
     keys: Annotated[Path | None, option("FILE", "Require an API key listed in FILE.")] = None,
     new_key: Annotated[
         str | None, option("NAME", "Create an API key, add its hash to --keys FILE, print the key, and exit.")

@@ -10,8 +10,9 @@ from typing import Annotated
 
 import typer
 
+from regarde.cli import options
 from regarde.cli.options import argument, option
-from regarde.engines.devices import CORES, MOST_THREADS
+from regarde.engines.devices import CORES
 from regarde.errors import FolderError, UsageError
 from regarde.streaming.streams import warn
 
@@ -31,9 +32,7 @@ def studio(
     report: Annotated[
         list[Path] | None, option("FOLDER", "Show the report of regarde lab in FOLDER. Repeatable.")
     ] = None,
-    threads: Annotated[
-        int, option("N", "Threads for each model; 0: all cores but one.", least=0, most=MOST_THREADS)
-    ] = 0,
+    threads: options.ServerThreads = 0,
     browser: Annotated[bool, typer.Option("--open/--no-open", help="Open the page in the browser.")] = True,
 ) -> None:
     """Show in a web page how models translate: each decoder step, alignments, the search tree, and runs in training.

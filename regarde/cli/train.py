@@ -83,6 +83,7 @@ def train(
     from regarde.manual import commented
     from regarde.training.distributed import joined
     from regarde.training.prepare import prepare
+    from regarde.training.recipe import COMMON
     from regarde.training.run import refuse_existing
     from regarde.training.start import Silence, ready, request
 
@@ -90,16 +91,7 @@ def train(
         options.data_fields(data, source, target, valid, columns, header, quotes, on_error),
         preset=preset,
         recipe=recipe,
-        common={
-            "steps": steps,
-            "epochs": epochs,
-            "minutes": minutes,
-            "rate": rate,
-            "batch": batch,
-            "hidden": hidden,
-            "dropout": dropout,
-            "seed": seed,
-        },
+        common=dict(zip(COMMON, (steps, epochs, minutes, rate, batch, hidden, dropout, seed), strict=True)),
         settings=settings or [],
         out=out,
         resume=resume,

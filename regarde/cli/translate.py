@@ -1,7 +1,5 @@
 """`regarde translate`: a Unix filter, one line out for each line in."""
 
-from __future__ import annotations
-
 import math
 import sys
 from contextlib import ExitStack, closing
@@ -17,8 +15,7 @@ from regarde.errors import DataError, FolderError, UsageError, counted
 from regarde.streaming.streams import warn
 
 if TYPE_CHECKING:
-    from regarde.config import Table
-    from regarde.search import Rules, Search
+    from regarde.search import Search
     from regarde.streaming.forms import Form
 
 
@@ -136,8 +133,9 @@ def translate(
             return f"stopped by {number.name} after {counted(out.answered, 'line')}. Continue with --resume."
 
         with SignalExit(out.whole, interrupted):
+            from regarde.config import parse
             from regarde.folder.loading import load_ensemble
-            from regarde.search import adjusted
+            from regarde.search import Sampling, adjusted
             from regarde.streaming.filter import WARNINGS, Filter
 
             device = device if device == "cpu" else choose(device)
@@ -147,9 +145,10 @@ def translate(
             own = loaded.search
             if min_length is not None:
                 own = replace(own, rules=replace(own.rules, min_length=min_length))
+            search: Search
             first: Search | None = None
             if sample:
-                search = _sampling(stated | {"n_best": n_best}, own.rules)
+                search = replace(parse(Sampling, stated | {"n_best": n_best}), rules=own.rules)
             else:
                 first = adjusted(own, beam=beam, alpha=alpha, beta=beta, prune=prune)
                 search = adjusted(own, beam=beam, n_best=n_best, alpha=alpha, beta=beta, prune=prune)
@@ -178,10 +177,3 @@ def _check_folders(runs: list[Path]) -> None:
         if run != runs[0] and not run.exists():
             remedy = f'To translate one sentence: regarde show {runs[0]} "{run}", or echo "{run}" | regarde translate'
             raise FolderError(f"{run}: no such model folder. {remedy} {runs[0]}")
-
-
-def _sampling(stated: Table, rules: Rules) -> Search:
-    from regarde import config
-    from regarde.search import Sampling
-
-    return replace(config.parse(Sampling, stated), rules=rules)

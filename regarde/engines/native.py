@@ -82,12 +82,7 @@ class NativeEngine:
     _members: tuple[NativeEngine, ...] = ()  # of an ensemble
 
     def __init__(
-        self,
-        settings: Mapping[str, str],
-        tensors: Mapping[str, NDArray[Any]],
-        *,
-        threads: int = 1,
-        rows: int = ROWS,
+        self, settings: Mapping[str, str], tensors: Mapping[str, NDArray[Any]], *, threads: int = 1, rows: int = ROWS
     ) -> None:
         self.threads, self.rows = threads, rows
         self._settings = settings

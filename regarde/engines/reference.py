@@ -13,9 +13,8 @@ import torch
 from numpy.typing import NDArray
 
 from regarde.attention.normalizers import NORMALIZERS
-from regarde.data.batch import collate, collate_source
+from regarde.data.batch import Batch, collate, collate_source
 from regarde.data.sampling import ordered
-from regarde.engines.forced import forced
 from regarde.models.ensemble import Ensemble
 from regarde.models.interface import Model
 from regarde.search import Hypothesis, Search
@@ -134,3 +133,25 @@ class TorchEngine:
             with self.alone:
                 found |= zip(rows.tolist(), forced(self.model, batch), strict=True)
         return [found[row] for row in range(len(sources))]
+
+
+@torch.no_grad()
+def forced(model: Model, batch: Batch) -> list[Hypothesis]:
+    """The targets of a batch as hypotheses, by forced decoding: their scores and their attention."""
+    decoded = model(batch)
+    log_probabilities = decoded.logits.float().log_softmax(dim=-1)  # (B, T, V)
+    token_scores = log_probabilities.gather(2, batch.target_ids.unsqueeze(2)).squeeze(2)  # (B, T)
+    hypotheses = []
+    sizes = zip(batch.source.lengths.tolist(), batch.target_mask.sum(dim=1).tolist(), strict=True)
+    for row, (S, T) in enumerate(sizes):
+        scores = token_scores[row, :T].cpu().numpy()
+        hypotheses.append(
+            Hypothesis(
+                ids=tuple(batch.target_ids[row, :T].tolist()),
+                token_scores=scores,
+                score=float(scores.sum()),
+                heads=decoded.attention[row, ..., :T, : model.decoder.width(S, T)].cpu().numpy(),
+                finished=True,
+            )
+        )
+    return hypotheses

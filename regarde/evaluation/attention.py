@@ -3,27 +3,19 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from dataclasses import astuple, dataclass
+from dataclasses import astuple
 
 import numpy as np
 
 from regarde.alignment.error import Agreement
-from regarde.alignment.links import Link, gold_mass
+from regarde.alignment.links import GoldMass, Link, gold_mass
 from regarde.evaluation.bootstrap import Bootstrap, Interval, interval
 from regarde.evaluation.metrics import MetricCounts, Rows
 from regarde.translation import Translation
 
 
-@dataclass(frozen=True)
-class AttentionQuality:
-    """Mean mass on the gold source tokens, over all target tokens that have gold links."""
-
-    mass: float
-    tokens: int
-
-
-def attention_quality(translations: Sequence[Translation], gold: Sequence[Iterable[Link]]) -> AttentionQuality:
-    """If a translation is shorter than its reference, the links after its end are ignored."""
+def attention_quality(translations: Sequence[Translation], gold: Sequence[Iterable[Link]]) -> GoldMass:
+    """The mass over all pairs. If a translation is shorter than its reference, links after its end are ignored."""
     total, tokens = 0.0, 0
     for translation, links in zip(translations, gold, strict=True):
         weights = translation.explained
@@ -32,7 +24,7 @@ def attention_quality(translations: Sequence[Translation], gold: Sequence[Iterab
         found = gold_mass(weights, [link for link in links if link.target < len(weights)])
         total += found.share * found.rows
         tokens += found.rows
-    return AttentionQuality(mass=total / tokens if tokens else 0.0, tokens=tokens)
+    return GoldMass(share=total / tokens if tokens else 0.0, rows=tokens)
 
 
 def error_interval(each: Sequence[Agreement], bootstrap: Bootstrap) -> Interval:

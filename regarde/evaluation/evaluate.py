@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 from regarde.evaluation.answers import Answers
 from regarde.evaluation.bootstrap import Bootstrap, Interval, interval
-from regarde.evaluation.groups import SAMPLE, Grouping, by_length, by_unknown
+from regarde.evaluation.groups import SAMPLE, by_length, by_unknown
 from regarde.evaluation.metrics import METRICS, PERPLEXITY, Metric, MetricCounts, MetricName, count
 from regarde.evaluation.testset import TestSet
 from regarde.text import infer
@@ -70,12 +70,7 @@ def metric_counts(
 
 
 def evaluate(
-    answers: Answers,
-    testset: TestSet,
-    metrics: Sequence[MetricName],
-    *,
-    bootstrap: Bootstrap,
-    tokenize: str = "13a",
+    answers: Answers, testset: TestSet, metrics: Sequence[MetricName], *, bootstrap: Bootstrap, tokenize: str = "13a"
 ) -> Evaluation:
     """All metrics over all pairs and over each group."""
     found = metric_counts(answers, testset, metrics, tokenize=tokenize)
@@ -85,12 +80,11 @@ def evaluate(
         MetricResult(metric, one.value(), interval(samples[:, i]) if len(samples) else None, one.signature)
         for i, (metric, one) in enumerate(found.items())
     )
-    groupings = (by_length(testset.sources), by_unknown(answers.unknown))
-    return Evaluation(results, {grouping.label: _parts(grouping, counts) for grouping in groupings})
-
-
-def _parts(grouping: Grouping, counts: Sequence[MetricCounts]) -> tuple[GroupResult, ...]:
-    return tuple(
-        GroupResult(group.label, len(group.rows), tuple(one.value(group.rows) for one in counts))
-        for group in grouping.groups
-    )
+    parts = {
+        grouping.label: tuple(
+            GroupResult(group.label, len(group.rows), tuple(one.value(group.rows) for one in counts))
+            for group in grouping.groups
+        )
+        for grouping in (by_length(testset.sources), by_unknown(answers.unknown))
+    }
+    return Evaluation(results, parts)

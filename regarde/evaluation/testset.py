@@ -53,7 +53,7 @@ class Origin:
         if self.source:
             if len(self.targets) > 1:
                 raise UsageError(f"{len(self.targets)} target files: expected one. Give a single --target.")
-            return self._aligned(self.source, self.targets[0], report)
+            return self.aligned(self.source, self.targets[0], report)
         if self.data in DATASETS:
             if self.columns is not None or self.several or self.header or self.quotes:
                 remedy = "Leave out --columns, --several, --header and --quotes"
@@ -72,12 +72,8 @@ class Origin:
             report=report,
         )
 
-    def references(self, report: Report) -> list[list[Pair]]:
-        """The pairs of the source file with each of the target files."""
-        assert self.source
-        return [list(self._aligned(self.source, target, report)) for target in self.targets]
-
-    def _aligned(self, source: Path, target: Path, report: Report) -> Iterator[Pair]:
+    def aligned(self, source: Path, target: Path, report: Report) -> Iterator[Pair]:
+        """The pairs of the source file with one of the target files."""
         return read_parallel(
             source, target, header=self.header, quotes=self.quotes, on_error=self.on_error, report=report
         )
@@ -130,7 +126,8 @@ def _aligned(origin: Origin, report: Report) -> TestSet:
     if origin.on_error != "stop":
         given = f"--on-error {origin.on_error} with several --target"
         raise UsageError(f"{given}: the lines of the files would no longer match. Leave it out.")
-    streams = origin.references(report)
+    assert origin.source
+    streams = [list(origin.aligned(origin.source, target, report)) for target in origin.targets]
     sources = tuple(pair.source for pair in streams[0])
     references = tuple(tuple(pair.target for pair in rows) for rows in zip(*streams, strict=True))
     return TestSet(str(origin), sources, references, report)

@@ -42,12 +42,7 @@ _LARGEST_AXIS = 1 << 31
 
 
 def load(
-    folder: str | Path,
-    *,
-    device: str = "cpu",
-    engine: EngineName = "auto",
-    threads: int = 1,
-    shortlist: bool = False,
+    folder: str | Path, *, device: str = "cpu", engine: EngineName = "auto", threads: int = 1, shortlist: bool = False
 ) -> Translator:
     """A translator from a model folder; each file is checked against the manifest.
 

@@ -6,7 +6,6 @@ Charts are embedded images, for light and dark mode, each with its numbers below
 from __future__ import annotations
 
 import base64
-import hashlib
 from collections.abc import Callable, Sequence
 from html import escape
 
@@ -19,24 +18,16 @@ from regarde.lab.stylesheet import STYLE
 from regarde.lab.tables import Column, columns, differences, method, summary
 from regarde.visualize import svg
 from regarde.visualize.heatmap import Heatmap
+from regarde.visualize.html import opening
 from regarde.visualize.labels import sentence
 
 
 def page(report: LabReport, charts: Sequence[Drawn]) -> str:
     """The whole page; `charts` are those of pictures.charts, or none if they cannot be drawn."""
-    policy = (
-        f"default-src 'none'; style-src {_hash(STYLE)} {_hash(svg.STYLE)}; img-src data:; "
-        "base-uri 'none'; form-action 'none'"
-    )
     title = f"Lab: {report.data}"
     parts = [_table(report), _charts(report, charts), _alignments(report), *map(_step, report.steps), _method(report)]
-    return (
-        '<!doctype html>\n<html lang="en">\n<head>\n<meta charset="utf-8">\n'
-        f'<meta http-equiv="Content-Security-Policy" content="{escape(policy)}">\n'
-        '<meta name="viewport" content="width=device-width, initial-scale=1">\n'
-        f"<title>{_text(title)}</title>\n<style>{STYLE}</style>\n</head>\n<body>\n<main>\n"
-        f"<header><h1>{_text(title)}</h1>\n{_opening(report)}</header>\n{''.join(parts)}</main>\n</body>\n</html>\n"
-    )
+    header = f"<header><h1>{_text(title)}</h1>\n{_opening(report)}</header>\n"
+    return f"{opening(_text(title), STYLE, 'img-src data:')}{header}{''.join(parts)}</main>\n</body>\n</html>\n"
 
 
 def _opening(report: LabReport) -> str:
@@ -178,7 +169,3 @@ def _method(report: LabReport) -> str:
 
 def _text(text: str) -> str:
     return svg.clean(text) or "∅"
-
-
-def _hash(text: str) -> str:
-    return f"'sha256-{base64.b64encode(hashlib.sha256(text.encode('utf-8')).digest()).decode('ascii')}'"

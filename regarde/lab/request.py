@@ -64,10 +64,12 @@ def planned(request: LabRequest) -> LabPlan:
     data = config.as_table(request.data)
     if _divides(request):
         data = {"name": str(_kept(request, "train")), "valid": [str(_kept(request, "valid"))]}
+    held_out = Origin(request.embedded or str(_kept(request, "test")))
+    test = _origin(request, request.test) if request.test else held_out
     new = LabPlan(
         models={name: _tables(data, given, request) for name, given in _named(request.models).items()},
         data=request.data.name or f"{request.data.source} and {request.data.target}",
-        test=_test(request),
+        test=test,
         embedded="" if request.test else request.embedded,
         gold=request.gold,
         minutes=request.minutes,
@@ -184,11 +186,6 @@ def _divides(request: LabRequest) -> bool:
 
 def _kept(request: LabRequest, name: str) -> Path:
     return request.out / "data" / f"{name}.jsonl"
-
-
-def _test(request: LabRequest) -> Origin:
-    """The test pairs."""
-    return _origin(request, request.test) if request.test else Origin(request.embedded or str(_kept(request, "test")))
 
 
 def _origin(request: LabRequest, files: Sequence[str | Path]) -> Origin:

@@ -17,8 +17,8 @@ from typing import TYPE_CHECKING, Any
 
 from regarde.errors import RegardeError, Stopped, is_out_of_memory
 from regarde.lab import plan as plans
-from regarde.lab.memory import forget_peak, peak_memory
 from regarde.lab.plan import LabPlan
+from regarde.process import forget_peak, peak_memory
 
 if TYPE_CHECKING:
     from regarde.training.run import Progress, Validation

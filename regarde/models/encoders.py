@@ -19,7 +19,6 @@ their last word, (B, L, K). `last` is the output of the top layer within K; of t
 
 from __future__ import annotations
 
-from abc import abstractmethod
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import Annotated, Literal
@@ -43,9 +42,6 @@ class RecurrentEncoder(Encoder):
 
     final_shape: tuple[int, int]  # L, K
     last: slice  # of K
-
-    @abstractmethod
-    def forward(self, source: Source) -> Encoding: ...
 
 
 class UnidirectionalEncoder(RecurrentEncoder):

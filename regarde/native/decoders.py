@@ -137,12 +137,11 @@ class _AttendBeforeFunction(torch.autograd.Function):
         queries = None if W_query is None else new(B, T, A)
         seen = bytes_of(mask)
         arguments = library.AttendBeforeArguments(
-            B=B, T=T, S=S, H=H, A=A, C=C, kind=kind, threads=torch.get_num_threads(), mask=pointer(seen),
-            U_gates=pointer(U_gates), U=pointer(U), W_context=pointer(W_context), W_query=pointer(W_query),
-            b_query=pointer(b_query), v=pointer(v), keys=pointer(keys), values=pointer(values), shares=pointer(shares),
-            start=pointer(state), start_carry=pointer(carried), outputs=pointer(outputs), carry=pointer(carry),
-            gates=pointer(gates), reset=pointer(reset), queries=pointer(queries), weights=pointer(weights),
-            contexts=pointer(contexts),
+            B=B, T=T, S=S, H=H, A=A, C=C, kind=kind, threads=torch.get_num_threads(), **_pointers(
+                mask=seen, U_gates=U_gates, U=U, W_context=W_context, W_query=W_query, b_query=b_query, v=v, keys=keys,
+                values=values, shares=shares, start=state, start_carry=carried, outputs=outputs, carry=carry,
+                gates=gates, reset=reset, queries=queries, weights=weights, contexts=contexts,
+            ),
         )  # fmt: skip
         library.call("before_forward", arguments, double=shares.dtype == torch.float64)
         ctx.save_for_backward(
@@ -169,15 +168,13 @@ class _AttendBeforeFunction(torch.autograd.Function):
         d_all_contexts = torch.empty_like(contexts)
         d_keys, d_v = (None, None) if v is None else (torch.zeros_like(keys), v.new_zeros(threads, A))
         arguments = library.AttendBeforeArguments(
-            B=B, T=T, S=S, H=H, A=A, C=C, kind=ctx.kind, threads=threads, mask=pointer(seen),
-            U_gates=pointer(U_gates), U=pointer(U), W_context=pointer(W_context), W_query=pointer(W_query),
-            v=pointer(v), keys=pointer(keys), values=pointer(values), start=pointer(state),
-            start_carry=pointer(carried), outputs=pointer(outputs), carry=pointer(carry), gates=pointer(gates),
-            reset=pointer(reset), queries=pointer(queries), weights=pointer(weights), contexts=pointer(contexts),
-            d_outputs=pointer(d_outputs), d_contexts=pointer(d_contexts), d_weights=pointer(d_weights),
-            d_state=pointer(d_state), d_carry=pointer(d_carry), d_gates=pointer(d_gates), d_queries=pointer(d_queries),
-            d_scores=pointer(d_scores), d_all_contexts=pointer(d_all_contexts), d_keys=pointer(d_keys),
-            d_v=pointer(d_v),
+            B=B, T=T, S=S, H=H, A=A, C=C, kind=ctx.kind, threads=threads, **_pointers(
+                mask=seen, U_gates=U_gates, U=U, W_context=W_context, W_query=W_query, v=v, keys=keys, values=values,
+                start=state, start_carry=carried, outputs=outputs, carry=carry, gates=gates, reset=reset,
+                queries=queries, weights=weights, contexts=contexts, d_outputs=d_outputs, d_contexts=d_contexts,
+                d_weights=d_weights, d_state=d_state, d_carry=d_carry, d_gates=d_gates, d_queries=d_queries,
+                d_scores=d_scores, d_all_contexts=d_all_contexts, d_keys=d_keys, d_v=d_v,
+            ),
         )  # fmt: skip
         library.call("before_backward", arguments, double=gates.dtype == torch.float64)
         before = shifted(outputs, state)
@@ -216,14 +213,13 @@ class _AttendAfterFunction(torch.autograd.Function):
         seen = bytes_of(mask)
         arguments = library.AttendAfterArguments(
             B=B, T=T, S=S, H=H, A=A, C=C, L=L, kind=kind, residual_from=residual_from, threads=torch.get_num_threads(),
-            mask=pointer(seen), W_feed=pointer(W_feed), W_query=pointer(W_query), b_query=pointer(b_query),
-            v=pointer(v), W_combine=pointer(W_combine), keys=pointer(keys), values=pointer(values),
-            shares=pointer(shares), feed=pointer(feed), U_gates=_pointers(U_gates), U=_pointers(U),
-            W_below=_pointers(W_below), b_below=_pointers(b_below), noise=_pointers(noise), start=_pointers(start),
-            start_carry=_pointers(start_carry), outputs=_pointers(outputs), carry=_pointers(carry),
-            gates=_pointers(gates), reset=_pointers(reset), below=_pointers(below), top=pointer(top),
-            queries=pointer(queries), weights=pointer(weights), contexts=pointer(contexts),
-            attentional=pointer(attentional),
+            **_pointers(
+                mask=seen, W_feed=W_feed, W_query=W_query, b_query=b_query, v=v, W_combine=W_combine, keys=keys,
+                values=values, shares=shares, feed=feed, U_gates=U_gates, U=U, W_below=W_below, b_below=b_below,
+                noise=noise, start=start, start_carry=start_carry, outputs=outputs, carry=carry, gates=gates,
+                reset=reset, below=below, top=top, queries=queries, weights=weights, contexts=contexts,
+                attentional=attentional,
+            ),
         )  # fmt: skip
         library.call("after_forward", arguments, double=shares.dtype == torch.float64)
         ctx.save_for_backward(
@@ -260,16 +256,15 @@ class _AttendAfterFunction(torch.autograd.Function):
         d_keys, d_v = (None, None) if v is None else (torch.zeros_like(keys), v.new_zeros(threads, A))
         arguments = library.AttendAfterArguments(
             B=B, T=T, S=S, H=H, A=A, C=C, L=L, kind=ctx.kind, residual_from=ctx.residual_from, threads=threads,
-            mask=pointer(seen), W_feed=pointer(W_feed), W_query=pointer(W_query), v=pointer(v),
-            W_combine=pointer(W_combine), keys=pointer(keys), values=pointer(values), feed=pointer(feed),
-            U_gates=_pointers(U_gates), U=_pointers(U), W_below=_pointers(W_below), noise=_pointers(noise),
-            start=_pointers(start), start_carry=_pointers(start_carry), outputs=_pointers(outputs),
-            carry=_pointers(carry), gates=_pointers(gates), reset=_pointers(reset), below=_pointers(below),
-            top=pointer(top), queries=pointer(queries), weights=pointer(weights), contexts=pointer(contexts),
-            attentional=pointer(attentional), d_attentional=pointer(d_attentional), d_weights=pointer(d_weights),
-            d_state=_pointers(d_state), d_carry=_pointers(d_carry), d_gates=_pointers(d_gates), d_feed=pointer(d_feed),
-            d_combined=pointer(d_combined), d_queries=pointer(d_queries), d_scores=pointer(d_scores),
-            d_contexts=pointer(d_contexts), d_keys=pointer(d_keys), d_v=pointer(d_v),
+            **_pointers(
+                mask=seen, W_feed=W_feed, W_query=W_query, v=v, W_combine=W_combine, keys=keys, values=values,
+                feed=feed, U_gates=U_gates, U=U, W_below=W_below, noise=noise, start=start, start_carry=start_carry,
+                outputs=outputs, carry=carry, gates=gates, reset=reset, below=below, top=top, queries=queries,
+                weights=weights, contexts=contexts, attentional=attentional, d_attentional=d_attentional,
+                d_weights=d_weights, d_state=d_state, d_carry=d_carry, d_gates=d_gates, d_feed=d_feed,
+                d_combined=d_combined, d_queries=d_queries, d_scores=d_scores, d_contexts=d_contexts, d_keys=d_keys,
+                d_v=d_v,
+            ),
         )  # fmt: skip
         library.call("after_backward", arguments, double=top.dtype == torch.float64)
         recurrent = [recurrent_gradients(d_gates[i], shifted(outputs[i], start[i]), reset[i]) for i in range(L)]
@@ -327,6 +322,11 @@ def _by_layer(parts: list[Any], L: int) -> tuple[list[Any], list[Any], list[Any]
     return U, U_gates, [None, *W], [None, *b]
 
 
-def _pointers(tensors: Sequence[Tensor | None]) -> ctypes.Array[ctypes.c_void_p]:
-    """One pointer for each layer; the arguments they are put into hold on to the array."""
-    return (ctypes.c_void_p * len(tensors))(*(pointer(tensor) for tensor in tensors))
+def _pointers(**tensors: Tensor | Sequence[Tensor | None] | None) -> dict[str, Any]:
+    """Fields of a kernel's arguments; those of a list hold one pointer for each layer."""
+    return {
+        name: pointer(given)
+        if given is None or isinstance(given, Tensor)
+        else (ctypes.c_void_p * len(given))(*map(pointer, given))
+        for name, given in tensors.items()
+    }

@@ -5,8 +5,9 @@ Axes: n sentences still searched, K beam, V vocabulary, t steps so far; a row is
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 import torch
@@ -18,8 +19,9 @@ from regarde.models.interface import Encoding, Model
 from regarde.search.hypothesis import Hypothesis
 from regarde.search.ranking import beam_score, length_penalty, log_probabilities
 from regarde.search.recording import OpenHypothesis, StepObserver
-from regarde.search.settings import NO_PREFIX, Beam, Prefix
+from regarde.search.settings import NO_PREFIX, Beam, Greedy, Prefix, Sampling
 from regarde.search.trace import Continuation, Fate
+from regarde.search.walk import greedily, sampled
 from regarde.text.tokenizers import BOS, EOS, PAD
 
 DEAD = float("-inf")
@@ -53,11 +55,7 @@ class BeamSearch:
 
     @torch.no_grad()
     def __call__(
-        self,
-        model: Model,
-        encoding: Encoding,
-        prefixes: Sequence[Prefix] | None = None,
-        observer: StepObserver | None = None,
+        self, model: Model, encoding: Encoding, prefixes: Sequence[Prefix] | None, observer: StepObserver | None
     ) -> list[list[Hypothesis]]:
         """The hypotheses of each sentence, none where its numbers overflow; only one sentence alone is watched."""
         decoder = model.decoder
@@ -102,8 +100,9 @@ class BeamSearch:
                 on = len(found[number]) < self.size and step < limits[number] and bool(open_)
                 cut = not on and len(found[number]) < self.n_best
                 if observer:
-                    fates = _fates(ranked, ended, open_ if on or cut else [], "kept" if on else "cut")
-                    observer.step(open_rows, scores, state.past, self._continuations(fates, scores))
+                    on_going: Fate = "kept" if on else "cut"
+                    ways = _continuations(ranked, scores, ended, open_ if on or cut else [], on_going)
+                    observer.step(open_rows, scores, state.past, ways)
                     open_rows = [OpenHypothesis(c.row, c.word, c.score) for c in open_]
                 if on:
                     staying.append(number)
@@ -162,9 +161,6 @@ class BeamSearch:
             scores=torch.tensor([c.score for c in chosen], device=scores.device),
         )
 
-    def _continuations(self, fates: list[tuple[Expansion, Fate]], scores: Tensor) -> list[Continuation]:
-        return [Continuation(c.row, c.word, float(scores[c.row, c.word]), c.score, fate) for c, fate in fates]
-
     def _hypothesis(self, candidate: Expansion, beams: Beams, scores: Tensor, past: Tensor, width: int) -> Hypothesis:
         row, word = candidate.row, candidate.word
         ids = (*beams.words[row].tolist(), word)
@@ -179,8 +175,17 @@ class BeamSearch:
         )
 
 
-def _fates(
-    ranked: list[Expansion], ended: list[Expansion], open_: list[Expansion], of_open: Fate
-) -> list[tuple[Expansion, Fate]]:
-    """What becomes of each continuation."""
-    return [(c, "finished" if c in ended else of_open if c in open_ else "pruned") for c in ranked]
+def _continuations(
+    ranked: list[Expansion], scores: Tensor, ended: list[Expansion], open_: list[Expansion], of_open: Fate
+) -> list[Continuation]:
+    """Each continuation, and what becomes of it."""
+    fates: list[Fate] = ["finished" if c in ended else of_open if c in open_ else "pruned" for c in ranked]
+    scored = zip(ranked, fates, strict=True)
+    return [Continuation(c.row, c.word, float(scores[c.row, c.word]), c.score, fate) for c, fate in scored]
+
+
+SEARCHES: dict[type[Any], Callable[..., list[list[Hypothesis]]]] = {
+    Greedy: greedily,
+    Sampling: sampled,
+    Beam: lambda search, *given: BeamSearch(search)(*given),
+}

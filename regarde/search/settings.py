@@ -60,15 +60,8 @@ class Rules(Checked):
         return max(steps, len(prefix.ids) + 1) if prefix.ids else steps
 
 
-@dataclass(frozen=True)
-class Greedy:
-    """The likeliest word at each step."""
-
-    kind: Literal["greedy"] = "greedy"
-    rules: Rules = field(default_factory=Rules)
-
-    n_best: ClassVar[int] = 1
-    width: ClassVar[int] = 1  # hypotheses kept side by side for a sentence
+class SearchSettings:
+    """What all searches share: each can be called with a torch model."""
 
     def __call__(
         self,
@@ -77,13 +70,24 @@ class Greedy:
         prefixes: Sequence[Prefix] | None = None,
         observer: StepObserver | None = None,
     ) -> list[list[Hypothesis]]:
-        from regarde.search.walk import greedily  # torch, which the native engine does not need
+        from regarde.search.beams import SEARCHES  # torch, which the native engine does not need
 
-        return greedily(self, model, encoding, prefixes, observer)
+        return SEARCHES[type(self)](self, model, encoding, prefixes, observer)
 
 
 @dataclass(frozen=True)
-class Sampling(Checked):
+class Greedy(SearchSettings):
+    """The likeliest word at each step."""
+
+    kind: Literal["greedy"] = "greedy"
+    rules: Rules = field(default_factory=Rules)
+
+    n_best: ClassVar[int] = 1
+    width: ClassVar[int] = 1  # hypotheses kept side by side for a sentence
+
+
+@dataclass(frozen=True)
+class Sampling(Checked, SearchSettings):
     """Words drawn from the model's own distribution; what comes out depends on the seed and the sentence alone.
 
     top_k = 0 and top_p = 1 sample from the whole vocabulary (ancestral sampling); top_p is nucleus sampling
@@ -102,20 +106,9 @@ class Sampling(Checked):
     def width(self) -> int:
         return self.n_best
 
-    def __call__(
-        self,
-        model: Model,
-        encoding: Encoding,
-        prefixes: Sequence[Prefix] | None = None,
-        observer: StepObserver | None = None,
-    ) -> list[list[Hypothesis]]:
-        from regarde.search.walk import sampled
-
-        return sampled(self, model, encoding, prefixes, observer)
-
 
 @dataclass(frozen=True)
-class Beam(Checked):
+class Beam(Checked, SearchSettings):
     """At each step the 2K best continuations: those that end among the first K are finished, the best K others go on.
 
     A sentence is done when K hypotheses are finished, or at its length limit, where open ones take the places of n_best
@@ -153,17 +146,6 @@ class Beam(Checked):
     @property
     def width(self) -> int:
         return self.size
-
-    def __call__(
-        self,
-        model: Model,
-        encoding: Encoding,
-        prefixes: Sequence[Prefix] | None = None,
-        observer: StepObserver | None = None,
-    ) -> list[list[Hypothesis]]:
-        from regarde.search.beams import BeamSearch
-
-        return BeamSearch(self)(model, encoding, prefixes, observer)
 
 
 Search = Greedy | Beam | Sampling

@@ -24,11 +24,7 @@ Choice = Callable[[Tensor, list[int]], Tensor]
 
 
 def greedily(
-    search: Greedy,
-    model: Model,
-    encoding: Encoding,
-    prefixes: Sequence[Prefix] | None = None,
-    observer: StepObserver | None = None,
+    search: Greedy, model: Model, encoding: Encoding, prefixes: Sequence[Prefix] | None, observer: StepObserver | None
 ) -> list[list[Hypothesis]]:
     """Choose the likeliest word at each step, or the words of the best whole answer if the decoder can compute it."""
     if best := model.decoder.best(encoding):
@@ -39,11 +35,7 @@ def greedily(
 
 
 def sampled(
-    search: Sampling,
-    model: Model,
-    encoding: Encoding,
-    prefixes: Sequence[Prefix] | None = None,
-    observer: StepObserver | None = None,
+    search: Sampling, model: Model, encoding: Encoding, prefixes: Sequence[Prefix] | None, observer: StepObserver | None
 ) -> list[list[Hypothesis]]:
     """Draw words from the model's distribution, each sentence with random numbers of its own."""
     sentences = [ids[mask].tolist() for ids, mask in zip(encoding.source.ids, encoding.source.mask, strict=True)]

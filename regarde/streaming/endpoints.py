@@ -23,7 +23,6 @@ import threading
 from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
-from types import TracebackType
 from typing import Any, BinaryIO, NoReturn, Self
 
 from regarde.data.lines import STANDARD_INPUT
@@ -188,24 +187,17 @@ def to_file(path: Path, form: Form, *, resume: bool, skipped: int, source: os.st
         raise UsageError(f"{path}: another process is writing it. Wait for it, or give another --output.") from None
     except OSError as error:
         raise _unwritable(path, error) from None
-    whole = _whole_answers(path, form, skipped) if resume else _WholeAnswers(0, 0)
+    lines, size = _whole_answers(path, form, skipped) if resume else (0, 0)
     if resume:
         try:
-            os.ftruncate(handle, whole.size)
+            os.ftruncate(handle, size)
         except OSError as error:
             raise _unwritable(path, error) from None
-    return Output(handle, str(path), owned=True, regular=regular, answered=whole.lines)
+    return Output(handle, str(path), owned=True, regular=regular, answered=lines)
 
 
-@dataclass(frozen=True)
-class _WholeAnswers:
-    """The whole answers of an earlier output."""
-
-    lines: int  # of the input
-    size: int  # bytes of their answers
-
-
-def _whole_answers(path: Path, form: Form, skipped: int) -> _WholeAnswers:
+def _whole_answers(path: Path, form: Form, skipped: int) -> tuple[int, int]:
+    """The lines that an earlier output answers wholly, and the bytes of these answers."""
     number, size, last = skipped, 0, 0
     with path.open("rb") as rows:
         for row in rows:
@@ -220,8 +212,8 @@ def _whole_answers(path: Path, form: Form, skipped: int) -> _WholeAnswers:
                 raise UsageError(f"{given}. Give --resume the options of the first run, or write another --output.")
             size += len(row)
     if form.several_rows and number > skipped:  # the last answer may lack rows
-        return _WholeAnswers(number - 1 - skipped, last)
-    return _WholeAnswers(number - skipped, size)
+        return number - 1 - skipped, last
+    return number - skipped, size
 
 
 def _unwritable(path: Path, error: OSError) -> DiskError:
@@ -251,9 +243,7 @@ class SignalExit:
         threading.Thread(target=self._wait, args=(self._pipe[0],), daemon=True).start()
         return self
 
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
+    def __exit__(self, *_: object) -> None:
         if self._pipe:
             signal.set_wakeup_fd(-1)
             for number, handler in self._before.items():

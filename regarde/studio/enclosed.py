@@ -6,8 +6,6 @@ never code: every `<` in it is escaped.
 
 from __future__ import annotations
 
-import base64
-import hashlib
 import json
 from collections.abc import Mapping
 from html import escape
@@ -17,6 +15,7 @@ from typing import Any
 from regarde.errors import DiskError
 from regarde.search.trace import Trace
 from regarde.studio import STATIC
+from regarde.visualize.html import hashed
 from regarde.visualize.labels import visible
 
 
@@ -27,17 +26,19 @@ def page(model: Mapping[str, Any], trace: Trace) -> str:
     assert "</style" not in style
     assert "</script" not in script
     policy = (
-        f"default-src 'none'; script-src {_hash(script)}; style-src {_hash(style)}; img-src data: blob:; "
+        f"default-src 'none'; script-src {hashed(script)}; style-src {hashed(style)}; img-src data: blob:; "
         "base-uri 'none'; form-action 'none'"
     )
     title = escape("".join(map(visible, trace.source)).replace("␣", " "))
+    content = {"model": model, "trace": trace.as_json()}
+    data = json.dumps(content, allow_nan=False, separators=(",", ":")).replace("<", "\\u003c")  # no tag inside
     return (
         '<!doctype html>\n<html lang="en">\n<head>\n<meta charset="utf-8">\n'
         f'<meta http-equiv="Content-Security-Policy" content="{escape(policy)}">\n'
         '<meta name="viewport" content="width=device-width, initial-scale=1">\n'
         f'<title>{title}</title>\n<link rel="icon" href="data:,">\n<style>{style}</style>\n</head>\n<body>\n'
         f'<div id="page"><noscript><p dir="auto">{title}</p></noscript></div>\n'
-        f'<script type="application/json" id="enclosed">{_data({"model": model, "trace": trace.as_json()})}</script>\n'
+        f'<script type="application/json" id="enclosed">{data}</script>\n'
         f"<script>{script}</script>\n</body>\n</html>\n"
     )
 
@@ -50,12 +51,3 @@ def save(path: Path, model: Mapping[str, Any], trace: Trace) -> None:
         raise DiskError(
             f"{path}: not written ({error.strerror or error}). Choose a folder that can be written."
         ) from None
-
-
-def _data(value: object) -> str:
-    """JSON in ASCII without `<`."""
-    return json.dumps(value, allow_nan=False, separators=(",", ":")).replace("<", "\\u003c")
-
-
-def _hash(text: str) -> str:
-    return f"'sha256-{base64.b64encode(hashlib.sha256(text.encode('utf-8')).digest()).decode('ascii')}'"

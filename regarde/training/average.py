@@ -54,17 +54,12 @@ def _difference(expected: Table, given: Table) -> str:
 def _card(folders: Sequence[Path]) -> str:
     """Markdown for the new folder's README.md; models are named by folder and by the SHA-256 of their weights."""
     rows = [f"| {path.resolve().name} | {verify(path)[WEIGHTS].sha256} |" for path in folders]
-    return "\n".join(
-        [
-            f"# The mean of {len(folders)} models trained with Regarde",
-            "",
-            "Each weight is the mean of the same weight in these models; config.toml is that of the first.",
-            "",
-            "| model | SHA-256 of its weights |",
-            "|---|---|",
-            *rows,
-            "",
-            "    regarde translate THIS_FOLDER < sentences.txt",
-            "",
-        ]
-    )
+    table = "\n".join(["| model | SHA-256 of its weights |", "|---|---|", *rows])
+    return f"""# The mean of {len(folders)} models trained with Regarde
+
+Each weight is the mean of the same weight in these models; config.toml is that of the first.
+
+{table}
+
+    regarde translate THIS_FOLDER < sentences.txt
+"""

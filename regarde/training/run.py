@@ -13,7 +13,8 @@ import importlib.metadata
 import json
 import os
 import platform
-from contextlib import ExitStack
+from collections.abc import Iterator
+from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Protocol, Self
@@ -196,34 +197,32 @@ class _LineFile:
 
     def write(self, line: str) -> None:
         left = f"{line}\n".encode()
-        try:
+        with _disk(self.path):
             while left:
                 left = left[self._file.write(left) or 0 :]
-        except OSError as error:
-            raise _not_written(self.path, error) from None
 
     def settled(self) -> int:
-        try:
+        with _disk(self.path):
             os.fsync(self._file.fileno())
             return self.path.stat().st_size
-        except OSError as error:
-            raise _not_written(self.path, error) from None
 
     def cut(self, size: int) -> bool:
-        try:
+        with _disk(self.path):
             there = self.path.stat().st_size
             if there > size:
                 self._file.truncate(size)
-        except OSError as error:
-            raise _not_written(self.path, error) from None
-        return there >= size
+            return there >= size
 
     def close(self) -> None:
         self._file.close()
 
 
-def _not_written(path: Path, error: OSError) -> DiskError:
-    return DiskError(f"{path}: not written ({error.strerror}). {remedy(path.parent)}")
+@contextmanager
+def _disk(path: Path) -> Iterator[None]:
+    try:
+        yield
+    except OSError as error:
+        raise DiskError(f"{path}: not written ({error.strerror}). {remedy(path.parent)}") from None
 
 
 def model_card(recipe: Recipe, model: Model, state: TrainingState) -> str:

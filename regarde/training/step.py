@@ -82,19 +82,19 @@ class Stepper:
         for one in batches:
             with seeded(self.config.seed, one.number), self._precision(one.batch):
                 losses.append(self._backward(one, step, tokens))
-        total = self._add_up(losses, stop)
+        loss, stop = self._add_up(losses, stop)
         gradients = [parameter.grad for parameter in self.parameters if parameter.grad is not None]
         length = torch.nn.utils.get_total_norm(gradients)
         norm = float(length)
-        if not math.isfinite(total.loss) or not math.isfinite(norm):
-            given = f"Step {step + 1}: loss {total.loss}, gradient norm {norm}"
+        if not math.isfinite(loss) or not math.isfinite(norm):
+            given = f"Step {step + 1}: loss {loss}, gradient norm {norm}"
             remedy = "Lower training.optimizer.rate or training.clip."
-            bad = [one.number for one, loss in zip(batches, losses, strict=True) if not loss.isfinite()]
+            bad = [one.number for one, own in zip(batches, losses, strict=True) if not own.isfinite()]
             raise NotFiniteError(f"{given}: not finite. {remedy}", bad)
         if self.config.clip and norm > self.config.clip:  # shorter ones are not multiplied by one
             torch.nn.utils.clip_grads_with_norm_(self.parameters, self.config.clip, length)
         self.optimizer.step()
-        return StepResult(loss=total.loss, tokens=tokens, norm=norm, rate=rate, stop=total.stop)
+        return StepResult(loss=loss, tokens=tokens, norm=norm, rate=rate, stop=stop)
 
     def _backward(self, one: NumberedBatch, step: int, tokens: int) -> Tensor:
         """Add the gradients of the loss per token to the parameters'; returns that loss."""
@@ -112,30 +112,22 @@ class Stepper:
         loss.backward()  # type: ignore[no-untyped-call]
         return loss.detach()
 
-    def _add_up(self, losses: Sequence[Tensor], stop: bool) -> _Total:
-        """Add up loss, gradients and stop requests of all batches and all processes."""
+    def _add_up(self, losses: Sequence[Tensor], stop: bool) -> tuple[float, bool]:
+        """Add up gradients, and loss and stop requests, of all batches and all processes."""
         loss = losses[0] if len(losses) == 1 else torch.stack(list(losses)).sum()
         if self.world.size == 1:
-            return _Total(loss.item(), stop)
+            return loss.item(), stop
         shared = torch.stack([loss.float(), torch.full_like(loss, stop, dtype=torch.float32)])
         for parameter in self.parameters:
             if parameter.grad is None:  # unused here, but perhaps used in another process
                 parameter.grad = torch.zeros_like(parameter)
         self.world.add([shared, *(parameter.grad for parameter in self.parameters if parameter.grad is not None)])
-        return _Total(shared[0].item(), shared[1].item() > 0)
+        return shared[0].item(), shared[1].item() > 0
 
     def _precision(self, batch: Batch) -> AbstractContextManager[object]:
         if self.config.precision == "fp32":
             return nullcontext()
         return torch.autocast(batch.target_ids.device.type, dtype=torch.bfloat16)
-
-
-@dataclass(frozen=True)
-class _Total:
-    """Of all batches and all processes."""
-
-    loss: float
-    stop: bool
 
 
 @contextmanager

@@ -76,12 +76,7 @@ class History:
             params=dict(finding.values),
             distributions=self.space.distributions(),
             intermediate_values=dict(finding.validations),
-            user_attrs={
-                "value": finding.value,
-                "step": finding.step,
-                "seconds": finding.seconds,
-                "told": finding.told,
-            },
+            user_attrs={"value": finding.value, "step": finding.step, "seconds": finding.seconds, "told": finding.told},
         )
         try:
             self._study.add_trial(trial)
@@ -166,13 +161,6 @@ class ProposedTrial:
     number: int  # from 1
     values: Mapping[str, Value]
     trial: Trial
-
-    def report(self, step: int, value: float) -> None:
-        self.trial.report(value, step)
-
-    def hopeless(self) -> bool:
-        """Whether its best validation so far is worse than the median of other trials at this step."""
-        return self.trial.should_prune()
 
 
 def best(findings: Sequence[EndedTrial], *, higher_is_better: bool) -> EndedTrial | None:

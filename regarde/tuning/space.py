@@ -21,7 +21,7 @@ import re
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Protocol
+from typing import TYPE_CHECKING, Any
 
 from regarde import config
 from regarde.config import Table
@@ -35,20 +35,6 @@ Value = str | int | float | bool
 _KEY = re.compile(r"[A-Za-z0-9_]+(\.[A-Za-z0-9_]+)+")
 _JUDGED = ("data.", "training.metric", "training.seed")  # settings by which trials are compared
 _DIGITS = 4  # significant digits of a sampled number
-
-
-class Parameter(Protocol):
-    """The possible values of a setting."""
-
-    def distribution(self) -> BaseDistribution: ...
-
-    def rounded(self, value: Value) -> Value: ...
-
-    def holds(self, value: Any) -> bool: ...
-
-    def ends(self) -> tuple[Value, ...]: ...
-
-    def table(self) -> Table: ...
 
 
 @dataclass(frozen=True)
@@ -133,6 +119,9 @@ class Choices:
 
     def table(self) -> Table:
         return {"choices": list(self.choices)}
+
+
+Parameter = NumberRange | Choices  # the possible values of a setting
 
 
 @dataclass(frozen=True)

@@ -266,8 +266,9 @@ class _Watched:
             return
         self.validations[step] = value
         self.seconds = seconds
-        self.candidate.report(step, value)
-        if self.prune and len(self.validations) >= _FEWEST_VALIDATIONS and self.candidate.hopeless():
+        trial = self.candidate.trial  # pruned if its best validation so far is worse than the median of others here
+        trial.report(value, step)
+        if self.prune and len(self.validations) >= _FEWEST_VALIDATIONS and trial.should_prune():
             raise _HopelessError
 
 

@@ -20,20 +20,32 @@ _SCROLLS = 12  # wider maps scroll on a phone instead of shrinking
 
 def page(maps: Sequence[Heatmap], title: str) -> str:
     """The page: for each map its two sentences, heat map, lines and a table of the weights."""
+    opened = opening(svg.clean(title), sheet.STYLE, f"script-src {hashed(sheet.SCRIPT)}")
+    body = "".join(_section(heat, title) for heat in maps) or "<p>No attention to show.</p>"
+    return (
+        f'{opened}<h1 dir="auto">{svg.clean(title)}</h1>\n'
+        '<p class="hint">Point at a cell or a word, or touch it, to see its attention weights.</p>\n'
+        f"{body}</main>\n<script>{sheet.SCRIPT}</script>\n</body>\n</html>\n"
+    )
+
+
+def opening(title: str, style: str, allowed: str) -> str:
+    """The start of a page, up to its main part; its security policy allows SVG, these styles and what is `allowed`."""
     policy = (
-        f"default-src 'none'; style-src {_hash(sheet.STYLE)} {_hash(svg.STYLE)}; script-src {_hash(sheet.SCRIPT)}; "
+        f"default-src 'none'; style-src {hashed(style)} {hashed(svg.STYLE)}; {allowed}; "
         "base-uri 'none'; form-action 'none'"
     )
-    body = "".join(_section(heat, title) for heat in maps) or "<p>No attention to show.</p>"
     return (
         '<!doctype html>\n<html lang="en">\n<head>\n<meta charset="utf-8">\n'
         f'<meta http-equiv="Content-Security-Policy" content="{escape(policy)}">\n'
         '<meta name="viewport" content="width=device-width, initial-scale=1">\n'
-        f"<title>{svg.clean(title)}</title>\n<style>{sheet.STYLE}</style>\n</head>\n<body>\n<main>\n"
-        f'<h1 dir="auto">{svg.clean(title)}</h1>\n'
-        '<p class="hint">Point at a cell or a word, or touch it, to see its attention weights.</p>\n'
-        f"{body}</main>\n<script>{sheet.SCRIPT}</script>\n</body>\n</html>\n"
+        f"<title>{title}</title>\n<style>{style}</style>\n</head>\n<body>\n<main>\n"
     )
+
+
+def hashed(text: str) -> str:
+    """A script or style as a security policy names it."""
+    return f"'sha256-{base64.b64encode(hashlib.sha256(text.encode('utf-8')).digest()).decode('ascii')}'"
 
 
 def fragment(heat: Heatmap) -> str:
@@ -73,7 +85,3 @@ def _table(heat: Heatmap) -> str:
 
 def _bdi(text: str) -> str:
     return f'<bdi dir="auto">{escape(text)}</bdi>'
-
-
-def _hash(text: str) -> str:
-    return f"'sha256-{base64.b64encode(hashlib.sha256(text.encode('utf-8')).digest()).decode('ascii')}'"

@@ -7,8 +7,8 @@ import pytest
 import torch
 
 from regarde.data.batch import collate, collate_source
-from regarde.engines.forced import forced
 from regarde.engines.native import NativeEngine
+from regarde.engines.reference import forced
 from regarde.models import Model
 from regarde.search import Beam, Greedy, Hypothesis, Rules, Sampling, Search
 

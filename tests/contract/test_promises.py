@@ -10,7 +10,7 @@ import torch
 
 from regarde import config as configs
 from regarde.data.batch import collate, collate_source
-from regarde.engines.forced import forced
+from regarde.engines.reference import forced
 from regarde.folder import model as folder
 from regarde.folder.model import Blueprint
 from regarde.models import Model, ModelConfig

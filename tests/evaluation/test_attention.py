@@ -21,14 +21,14 @@ def test_the_mass_is_averaged_over_all_tokens_with_gold() -> None:
     one = translation([[0.9, 0.1], [0.5, 0.5]])
     two = translation([[0.2, 0.8]])
     quality = attention_quality([one, two], [[Link(0, 0), Link(1, 1)], [Link(1, 0), Link(0, 0)]])
-    assert quality.tokens == 3
-    assert quality.mass == pytest.approx((0.9 + 0.5 + 1.0) / 3)
+    assert quality.rows == 3
+    assert quality.share == pytest.approx((0.9 + 0.5 + 1.0) / 3)
 
 
 def test_links_past_the_end_of_a_short_translation_are_left_out() -> None:
-    assert attention_quality([translation([[1.0, 0.0]])], [[Link(0, 0), Link(1, 1), Link(1, 5)]]).tokens == 1
+    assert attention_quality([translation([[1.0, 0.0]])], [[Link(0, 0), Link(1, 1), Link(1, 5)]]).rows == 1
 
 
 def test_a_model_without_attention_has_no_mass() -> None:
     plain = Translation("s", "t", 0.0, ("s",), ("t",), (0.0,), np.zeros((0, 0, 1, 1)), 0, (0,), (0,))
-    assert attention_quality([plain], [[Link(0, 0)]]).tokens == 0
+    assert attention_quality([plain], [[Link(0, 0)]]).rows == 0

@@ -31,7 +31,7 @@ def system_forgets() -> bool:
 
 
 def test_a_peak_stays_after_the_memory_is_given_back() -> None:
-    code = f"from regarde.lab.memory import peak_memory; block = bytearray({MANY}); del block; print(peak_memory())"
+    code = f"from regarde.process import peak_memory; block = bytearray({MANY}); del block; print(peak_memory())"
     assert int(alone(code)) >= MANY  # a process of its own: this one may have as much for other reasons
 
 
@@ -39,10 +39,10 @@ def test_a_peak_can_be_forgotten() -> None:
     if not system_forgets():
         pytest.skip("this system keeps the peak of a process")
     code = f"block = bytearray({MANY}); del block; forget_peak(); print(peak_memory())"
-    assert int(alone(f"from regarde.lab.memory import *; {code}")) < MANY // 2
+    assert int(alone(f"from regarde.process import *; {code}")) < MANY // 2
 
 
 def test_a_process_does_not_inherit_the_peak_of_who_started_it() -> None:
     block = bytearray(MANY)
-    peak = alone("from regarde.lab.memory import peak_memory; print(peak_memory())")
+    peak = alone("from regarde.process import peak_memory; print(peak_memory())")
     assert int(peak) < len(block) // 2

@@ -9,7 +9,7 @@ import torch
 from regarde.attention.mechanisms import GlobalConfig
 from regarde.attention.scores import AdditiveConfig, GeneralConfig
 from regarde.data.batch import collate, collate_source
-from regarde.engines.forced import forced
+from regarde.engines.reference import forced
 from regarde.errors import UsageError
 from regarde.models import BahdanauConfig, LuongConfig, Model, SutskeverConfig
 from regarde.models.ensemble import Ensemble

@@ -18,8 +18,8 @@ import torch
 import regarde
 from regarde import config as configs
 from regarde.data.batch import collate, collate_source
-from regarde.engines.forced import forced
 from regarde.engines.native import NativeEngine, Unfit
+from regarde.engines.reference import forced
 from regarde.errors import RegardeError, UsageError
 from regarde.folder import model as folder
 from regarde.folder.loading import EngineName

@@ -15,9 +15,8 @@ from regarde import config as configs
 from regarde.attention.mechanisms import GlobalConfig
 from regarde.attention.scores import GeneralConfig
 from regarde.data.batch import collate, collate_source
-from regarde.engines.forced import forced
 from regarde.engines.native import NativeEngine
-from regarde.engines.reference import TorchEngine
+from regarde.engines.reference import TorchEngine, forced
 from regarde.errors import UsageError
 from regarde.models import (
     AttentiveLanguageConfig,

@@ -13,7 +13,7 @@ import torch
 from regarde.attention.mechanisms import GlobalConfig
 from regarde.attention.scores import AdditiveConfig
 from regarde.data.batch import collate, collate_source
-from regarde.engines.forced import forced
+from regarde.engines.reference import forced
 from regarde.errors import ConfigError
 from regarde.models import BahdanauConfig, Model, SutskeverConfig
 from regarde.search import Beam, Greedy, Hypothesis, Rules, Sampling, adjusted

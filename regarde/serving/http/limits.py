@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+UNPROCESSABLE, UNAVAILABLE = 422, 503
+
 
 @dataclass(frozen=True)
 class Limits:

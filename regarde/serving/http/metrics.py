@@ -5,23 +5,17 @@ from __future__ import annotations
 import math
 from collections import Counter, defaultdict
 from collections.abc import Iterator
-from typing import NamedTuple
 
 from regarde.serving.http.admission import Admission
 
 BUCKETS = (0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0, 10.0, 30.0, math.inf)
 
 
-class RouteStatus(NamedTuple):
-    route: str
-    status: int
-
-
 class Metrics:
     """Counts events, and writes the counts as text."""
 
     def __init__(self) -> None:
-        self.requests: Counter[RouteStatus] = Counter()
+        self.requests: Counter[tuple[str, int]] = Counter()  # by route and status
         self.sentences: Counter[str] = Counter()  # by model
         self.repaired = 0  # texts with NUL or lone surrogates, which were replaced
         self.disconnects = 0  # clients that closed the connection before their response
@@ -30,7 +24,7 @@ class Metrics:
         self._sums: Counter[str] = Counter()
 
     def count_response(self, route: str, status: int, seconds: float) -> None:
-        self.requests[RouteStatus(route, status)] += 1
+        self.requests[route, status] += 1
         self._seconds[route][next(bound for bound in BUCKETS if seconds <= bound)] += 1
         self._sums[route] += seconds  # type: ignore[assignment]  # a counter of floats works too
 

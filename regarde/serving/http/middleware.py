@@ -70,7 +70,8 @@ class RequestFilter:
                 self._check(scope, headers)
                 await self.app(scope, receive, respond)
         except RequestError as error:  # those of routes are handled in the application
-            await _reject(respond, error, keep=_small(headers))
+            small = "transfer-encoding" not in headers and int(headers.get("content-length", 0)) <= SMALL
+            await _reject(respond, error, keep=small)
         except asyncio.CancelledError:  # --grace has passed
             if status:
                 raise
@@ -91,10 +92,6 @@ class RequestFilter:
         if scope["path"] in self.routes.models and scope["method"] == "POST":
             self.admission.check()
             self.admission.count_request(self.policy.client(headers, (scope["client"] or ("",))[0]))
-
-
-def _small(headers: Headers) -> bool:
-    return "transfer-encoding" not in headers and int(headers.get("content-length", 0)) <= SMALL
 
 
 async def _allow_origin(send: Send) -> None:

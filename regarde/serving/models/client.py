@@ -20,7 +20,7 @@ from regarde import process
 from regarde.errors import DataError, RegardeError, UsageError
 from regarde.folder.loading import load_scribe
 from regarde.serving.http.body import process_text
-from regarde.serving.http.limits import RequestError
+from regarde.serving.http.limits import UNAVAILABLE, UNPROCESSABLE, RequestError
 from regarde.serving.http.log import Log
 from regarde.serving.http.metrics import Metrics
 from regarde.serving.models.catalog import ModelInfo
@@ -35,7 +35,6 @@ from regarde.serving.models.requests import (
     as_fields,
 )
 
-UNPROCESSABLE, UNAVAILABLE = 422, 503
 MAX_PAUSE = 30.0  # seconds before the next attempt to start a worker
 MIN_PULSE, MAX_PULSE = 0.5, 3.0  # seconds without a message after which the worker gets a ping
 PULSES = 10  # in a deadline; a worker that hangs for so many is killed

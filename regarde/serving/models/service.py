@@ -110,10 +110,7 @@ class Service:
 
     async def _collect(self, request: TranslationRequest, messages: deque[Message], arrived: asyncio.Event) -> None:
         with self.admission.admitted(len(request.texts)):
-            async with (
-                asyncio.timeout(self.limits.deadline),
-                aclosing(self.worker.translate(request)) as received,
-            ):
+            async with asyncio.timeout(self.limits.deadline), aclosing(self.worker.translate(request)) as received:
                 async for message in received:
                     messages.append(message)
                     arrived.set()

@@ -14,13 +14,13 @@ from starlette.responses import Response, StreamingResponse
 from starlette.routing import BaseRoute, Route
 
 from regarde.serving.http.body import read_json
-from regarde.serving.http.limits import Limits, RequestError
+from regarde.serving.http.limits import UNPROCESSABLE, Limits, RequestError
 from regarde.serving.models.messages import Message, MessageKind
 from regarde.serving.models.requests import TraceRequest, TranslationRequest
 from regarde.serving.models.service import Service
 from regarde.serving.routes import fields
 from regarde.serving.routes.fields import Boolean, Field, Integer, String, Strings
-from regarde.serving.routes.responses import UNPROCESSABLE, encoded_response, json_response
+from regarde.serving.routes.responses import encoded_response, json_response
 
 
 @dataclass(frozen=True)

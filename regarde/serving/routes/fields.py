@@ -7,9 +7,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any, Protocol
 
-from regarde.serving.http.limits import RequestError
-
-UNPROCESSABLE = 422
+from regarde.serving.http.limits import UNPROCESSABLE, RequestError
 
 
 class Field(Protocol):

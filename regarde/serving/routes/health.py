@@ -6,10 +6,9 @@ from starlette.requests import Request
 from starlette.responses import PlainTextResponse, Response
 from starlette.routing import BaseRoute, Route
 
+from regarde.serving.http.limits import UNAVAILABLE
 from regarde.serving.models.service import Service
 from regarde.serving.routes.responses import json_response
-
-UNAVAILABLE = 503
 
 
 def routes(service: Service) -> list[BaseRoute]:

@@ -17,14 +17,14 @@ from starlette.responses import Response
 from starlette.routing import BaseRoute, Route
 
 from regarde.serving.http.body import media_type, parse_body, parse_json, read_body
-from regarde.serving.http.limits import Limits, RequestError
+from regarde.serving.http.limits import UNPROCESSABLE, Limits, RequestError
 from regarde.serving.models.requests import TranslationRequest
 from regarde.serving.models.service import Service
 from regarde.serving.routes import fields, languages, markup
 from regarde.serving.routes.fields import Field, Integer, String, Strings
 from regarde.serving.routes.languages import AUTO
 from regarde.serving.routes.markup import Markup
-from regarde.serving.routes.responses import UNPROCESSABLE, json_response, large_response
+from regarde.serving.routes.responses import json_response, large_response
 
 BAD, FORBIDDEN, WRONG_TYPE = 400, 403, 415
 FORM, JSON = "application/x-www-form-urlencoded", "application/json"

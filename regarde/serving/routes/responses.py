@@ -7,10 +7,8 @@ import asyncio
 from starlette.responses import Response
 
 from regarde.errors import DataError
-from regarde.serving.http.limits import Limits, RequestError
+from regarde.serving.http.limits import UNPROCESSABLE, Limits, RequestError
 from regarde.serving.models.messages import LONG, as_json, as_large_json
-
-UNPROCESSABLE = 422
 
 
 def json_response(value: object, status: int = 200) -> Response:

@@ -14,12 +14,12 @@ from starlette.staticfiles import StaticFiles
 
 from regarde.data.lines import repair
 from regarde.errors import DataError
-from regarde.serving.http.limits import RequestError
+from regarde.serving.http.limits import UNPROCESSABLE, RequestError
 from regarde.serving.models.service import NOT_FOUND, Service, deadline_error
 from regarde.serving.routes import runs, traces
 from regarde.serving.routes.fields import invalid
 from regarde.serving.routes.reports import Report
-from regarde.serving.routes.responses import UNPROCESSABLE, encoded_response, json_response, large_response
+from regarde.serving.routes.responses import encoded_response, json_response, large_response
 from regarde.studio import STATIC
 
 
