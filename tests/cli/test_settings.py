@@ -197,10 +197,13 @@ def complete(words: str, cwd: Path) -> tuple[list[str], str]:
 @pytest.mark.parametrize(
     ("words", "found"),
     [
-        ("regarde train --preset transf", ["transformer-base", "transformer-big", "transformer-small"]),
+        (
+            "regarde train --preset transf",
+            ["transformer-base", "transformer-big", "transformer-lm-small", "transformer-small"],
+        ),
         ("regarde models stack", ["stacked-small"]),
-        ("regarde train da", ["dates", "data.tsv"]),
-        ("regarde data ", ["dates", "copy", "reverse", "sort"]),
+        ("regarde train da", ["dates", "date-parts", "data.tsv"]),
+        ("regarde data ", ["dates", "copy", "reverse", "sort", "languages", "date-parts", "diary"]),
         ("regarde show ", ["runs/one"]),
         ("regarde translate runs/o", ["runs/one"]),
         ("regarde compare runs/one runs/", ["runs/one"]),

@@ -52,6 +52,7 @@ from regarde.text import EOS, TextConfig
 from regarde.text.tokenizers import LabelsConfig
 from regarde.training.step import seeded
 from tests.contract.conftest import by_kernels
+from tests.native.test_continuous import hypotheses
 
 V = 11  # of the target
 SELF = SelfAttentiveConfig(heads=2, feed_forward=6)
@@ -364,7 +365,7 @@ def test_who_asks_while_others_are_answered_gets_the_same(native: NativeEngine, 
     answers: dict[int, list[list[Hypothesis]]] = {}
     while len(answers) < len(asked):
         assert select.select([continuous.heard], [], [], 60)[0], "no answer"
-        answers |= {event.number: continuous.hypotheses(event) for event in continuous.collect()}
+        answers |= {event.number: hypotheses(native, event) for event in continuous.collect()}
     continuous.close()
     for number, source in zip(asked, sources, strict=True):
         (expected,) = native.decode([source], search)

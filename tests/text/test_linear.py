@@ -13,7 +13,7 @@ import pytest
 
 from regarde import config
 from regarde.alignment.gold import _NAACL
-from regarde.data.formats import _BARS
+from regarde.data.formats import BARS
 from regarde.data.lines import repair
 from regarde.errors import ConfigError
 from regarde.evaluation.words import _WORD
@@ -53,7 +53,7 @@ HOSTILE: list[tuple[Callable[[str], object], list[str]]] = [
     (shortened, [".", "\u0300", "\u200d"]),
     (composed, ["\u0300", "\u0300\u0316", "e\u0301", "\u0f73", "\u1100\u1161", "é", "".join(MARKS)]),
     (toml, [" ", " .", "'", '"', "a ", "a. ", "-", ". \n"]),
-    (_BARS.split, [" ", "|", " |||", " ||"]),
+    (BARS.split, [" ", "|", " |||", " ||"]),
     (_WORD.findall, ["a", "'", "a'", "-"]),
     (_NAACL.fullmatch, [" ", "1 ", "1", "1 1 1  "]),
     (repair, ["\0", "a"]),
@@ -159,7 +159,7 @@ def test_a_reference_to_a_number_of_any_length_is_text() -> None:
 
 
 @pytest.mark.parametrize(
-    ("simple", "used"), [(_SENTENCE, sentences._SENTENCE), (_CLAUSE, sentences._CLAUSE), (_SIMPLE_BARS, _BARS)]
+    ("simple", "used"), [(_SENTENCE, sentences._SENTENCE), (_CLAUSE, sentences._CLAUSE), (_SIMPLE_BARS, BARS)]
 )
 def test_matches_are_those_of_the_simple_expression(simple: re.Pattern[str], used: re.Pattern[str]) -> None:
     for text in strings([*'.!。！,;、，)" a\n', "|||", " ", " "]):
