@@ -32,7 +32,7 @@ from regarde.folder.manifest import CARD, CONFIG, LARGEST_HEADER, WEIGHTS, Entry
 from regarde.folder.precision import LARGEST, SCALE, Precision, stored_kinds
 from regarde.models import BahdanauConfig, Model, ModelConfig
 from regarde.scribe import ScribeConfig
-from regarde.tasks import of_model
+from regarde.tasks import OF_MODEL, TRANSLATION
 from regarde.text import Text, load_text
 from regarde.translate import Translator
 
@@ -44,7 +44,7 @@ class Blueprint(ScribeConfig):
     model: ModelConfig = field(default_factory=BahdanauConfig)  # Architecture of the model.
 
     def __post_init__(self) -> None:
-        answered = of_model(self.model.kind)
+        answered = OF_MODEL.get(self.model.kind, TRANSLATION)
         if answered.kind != self.task.kind:
             given = f"task.kind = {self.task.kind}, but model.kind = {self.model.kind}, which is for {answered.kind}"
             raise ConfigError(f"{given}. Change one of them.")

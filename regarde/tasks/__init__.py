@@ -16,15 +16,21 @@ from regarde.tasks.tagging import TaggingTask
 from regarde.tasks.translation import TranslationTask
 
 TaskConfig = TranslationTask | ClassificationTask | TaggingTask | ModelingTask
+TRANSLATION = TranslationTask()
 TASKS: dict[str, TaskConfig] = {
-    "translation": TranslationTask(),
+    "translation": TRANSLATION,
     "classification": ClassificationTask(),
     "tagging": TaggingTask(),
     "modeling": ModelingTask(),
 }
 
+OF_MODEL: dict[str, TaskConfig] = {kind: task for task in TASKS.values() for kind in task.models}
+"""The task of each kind of model that does not translate."""
+
 __all__ = [
+    "OF_MODEL",
     "TASKS",
+    "TRANSLATION",
     "ClassificationTask",
     "ModelingTask",
     "Sides",
@@ -32,10 +38,4 @@ __all__ = [
     "Task",
     "TaskConfig",
     "TranslationTask",
-    "of_model",
 ]
-
-
-def of_model(kind: str) -> TaskConfig:
-    """The task that a kind of model answers."""
-    return next((task for task in TASKS.values() if kind in task.models), TASKS["translation"])

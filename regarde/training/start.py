@@ -24,7 +24,7 @@ from regarde.folder.manifest import CHECKPOINTS
 from regarde.models import Model
 from regarde.native import library
 from regarde.native.settings import flattened
-from regarde.tasks import TASKS, TaskConfig, of_model
+from regarde.tasks import OF_MODEL, TASKS, TRANSLATION, TaskConfig
 from regarde.training import presets
 from regarde.training import recipe as recipes
 from regarde.training.board import Board, writer_class
@@ -196,12 +196,12 @@ def _task(data: Table, tables: Table, settings: Sequence[str]) -> tuple[TaskConf
     if "task" in said:
         return config.typed(TaskConfig, said["task"], "task"), None
     if "model" in said:
-        return of_model(said["model"].get("kind", "")), None
+        return OF_MODEL.get(said["model"].get("kind", ""), TRANSLATION), None
     name = data.get("name", "")
     if name in DATASETS:
         return TASKS[DATASETS[name].task], None
     if not name or name == "-" or not Path(name).is_file():
-        return TASKS["translation"], None
+        return TRANSLATION, None
     columns = data.get("columns")
     guess = infer_task(first_lines(Path(name)), name, parse_columns(columns) if columns else None)
     return TASKS[guess.kind], guess

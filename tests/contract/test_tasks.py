@@ -47,12 +47,12 @@ from regarde.native.settings import flattened
 from regarde.search import Beam, Greedy, Hypothesis, Rules, Sampling, Search
 from regarde.search.settings import NO_PREFIX, Prefix
 from regarde.search.trace import SearchStep
-from regarde.tasks import of_model
+from regarde.tasks import OF_MODEL, TRANSLATION
 from regarde.text import EOS, TextConfig
 from regarde.text.tokenizers import LabelsConfig
 from regarde.training.step import seeded
 from tests.contract.conftest import by_kernels
-from tests.native.test_continuous import hypotheses
+from tests.native import test_continuous
 
 V = 11  # of the target
 SELF = SelfAttentiveConfig(heads=2, feed_forward=6)
@@ -297,7 +297,7 @@ def test_a_batch_without_ends_holds_the_answers_alone(model: Model, sources: Pai
 
 def test_saving_and_loading_gives_the_same_output(name: str, model: Model, sources: Pairs, tmp_path: Path) -> None:
     blueprint = Blueprint(
-        task=of_model(CONFIGS[name].kind), model=CONFIGS[name], text=TextConfig(target=LabelsConfig())
+        task=OF_MODEL.get(CONFIGS[name].kind, TRANSLATION), model=CONFIGS[name], text=TextConfig(target=LabelsConfig())
     )
     text = TextConfig(target=LabelsConfig()).train([("abcdefghi", label) for label in "tuvwxyz"])
     folder.save(tmp_path / "m", configs.as_table(blueprint), text, model, "a card")
@@ -365,7 +365,7 @@ def test_who_asks_while_others_are_answered_gets_the_same(native: NativeEngine, 
     answers: dict[int, list[list[Hypothesis]]] = {}
     while len(answers) < len(asked):
         assert select.select([continuous.heard], [], [], 60)[0], "no answer"
-        answers |= {event.number: hypotheses(native, event) for event in continuous.collect()}
+        answers |= {event.number: test_continuous.hypotheses(native, event) for event in continuous.collect()}
     continuous.close()
     for number, source in zip(asked, sources, strict=True):
         (expected,) = native.decode([source], search)

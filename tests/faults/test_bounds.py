@@ -52,7 +52,7 @@ from regarde.models.encoders import BidirectionalConfig
 from regarde.models.transformer import SelfAttentiveConfig
 from regarde.native import library
 from regarde.search import Beam, Rules, Sampling, Search
-from regarde.tasks import of_model
+from regarde.tasks import OF_MODEL, TRANSLATION
 from regarde.text import TextConfig
 from regarde.training.step import seeded
 
@@ -106,7 +106,7 @@ def models(tmp_path_factory: pytest.TempPathFactory) -> Path:
             for parameter in built.parameters():
                 parameter.data.normal_(std=0.5)
         search = SEARCHES.get(name, Beam(size=2, rules=RULES))
-        blueprint = Blueprint(task=of_model(model.kind), model=model, search=search)
+        blueprint = Blueprint(task=OF_MODEL.get(model.kind, TRANSLATION), model=model, search=search)
         folder.save(path / name, config.as_table(blueprint), text, built, "a card")
     return path
 

@@ -45,7 +45,7 @@ from regarde.native import library
 from regarde.native.settings import flattened
 from regarde.search import Beam, Greedy, Rules
 from regarde.search.settings import Prefix
-from regarde.tasks import of_model
+from regarde.tasks import OF_MODEL, TRANSLATION
 from regarde.text import EOS, TextConfig
 from regarde.training.step import seeded
 from regarde.translation import Translation
@@ -103,7 +103,7 @@ def test_a_changed_setting_is_refused_by_both_engines_or_gives_the_same_answer(n
             for parameter in model.parameters():
                 parameter.uniform_(-1, 1)
     run = tmp_path / "model"
-    blueprint = Blueprint(task=of_model(MODELS[name].kind), model=MODELS[name])
+    blueprint = Blueprint(task=OF_MODEL.get(MODELS[name].kind, TRANSLATION), model=MODELS[name])
     folder.save(run, configs.as_table(blueprint), text, model, "a card")
     draw = random.Random(1)
     for _ in range(30):
