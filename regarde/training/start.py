@@ -196,7 +196,8 @@ def _task(data: Table, tables: Table, settings: Sequence[str]) -> tuple[TaskConf
     if "task" in said:
         return config.typed(TaskConfig, said["task"], "task"), None
     if "model" in said:
-        return OF_MODEL.get(said["model"].get("kind", ""), TRANSLATION), None
+        kind = said["model"].get("kind") if isinstance(said["model"], dict) else None
+        return OF_MODEL.get(str(kind), TRANSLATION), None
     name = data.get("name", "")
     if name in DATASETS:
         return TASKS[DATASETS[name].task], None
