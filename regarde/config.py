@@ -1,15 +1,15 @@
 """TOML <-> frozen dataclasses: strict keys, bounds, nearest names, dotted overrides.
 
-A configuration is a frozen dataclass whose field types say what is allowed; its defaults are the only defaults there
-are. The comment beside a field describes it to users (manual.py). This module does not depend on any model: a field
-typed as a union of dataclasses is a choice, told apart by their `kind`.
+A configuration is a frozen dataclass. The types of its fields define the allowed values; its defaults are written
+nowhere else. The comment beside a field describes it to users (manual.py). This module does not depend on any model: a
+field typed as a union of dataclasses is a choice among their `kind`s.
 
-    int, float, bool, str      plain values (an int where a float is expected is taken)
+    int, float, bool, str      plain values (a float may be written as an int)
     Annotated[int, Bound(…)]   the same, within bounds
     Literal["a", "b"]          one of a closed list
     tuple[str, ...]            a list
     X | None                   may be left out
-    A | B                      dataclasses told apart by `kind: Literal["…"]`
+    A | B                      dataclasses, each with its own `kind: Literal["…"]`
 """
 
 from __future__ import annotations
@@ -38,12 +38,12 @@ LARGEST = 1 << 20  # bytes of a TOML file
 DEEPEST = 16  # tables within tables
 RENAMED = {"normalise": "normalize", "normaliser": "normalizer", "optimiser": "optimizer"}  # keys of version 0.1
 _LONGEST = 60  # characters of a value in a message
-# a key of very many parts; possessive (*+), and never begun at a space: the time would be exponential, or quadratic
+# a key of very many parts; possessive (*+), and no match starts at a space: else exponential or quadratic time
 _DOTTED = re.compile(rf"""(?<![\w-])(?![ \t])(?:["']?+[\w-]*+["']?+[ \t]*+\.[ \t]*+){{{2 * DEEPEST}}}""")
 
 
 class UnknownWordError(ConfigError):
-    """A key, a kind or a value that is not on the list of those that are known here."""
+    """A key, a kind or a value that is not in the list of known ones."""
 
 
 class UnknownKeyError(UnknownWordError):
@@ -107,7 +107,7 @@ def read_text(name: str, text: str) -> Table:
 
 
 def override(table: Table, settings: Iterable[str]) -> Table:
-    """A copy of `table` with each `path.to.key=value` laid over it; a value is TOML, or else a bare string."""
+    """A copy of `table` in which each `path.to.key=value` is set. A value is TOML, otherwise a plain string."""
     for setting in settings:
         path, equals, text = setting.partition("=")
         keys = [RENAMED.get(key, key) for key in path.strip().split(".")]
@@ -128,7 +128,7 @@ def override(table: Table, settings: Iterable[str]) -> Table:
 
 
 def _renamed(table: Table) -> Table:
-    """The same with today's names for keys; where a table has both names, the old one stays and is unknown."""
+    """The same table with old keys renamed. If it has both names, the old one stays and is an unknown key."""
     return {
         key if (name := RENAMED.get(key, key)) in table else name: _renamed(value) if isinstance(value, dict) else value
         for key, value in table.items()
@@ -136,7 +136,7 @@ def _renamed(table: Table) -> Table:
 
 
 def merge(below: Table, above: Table) -> Table:
-    """`above` laid over `below`, table by table; where a `kind` changes, nothing of the old choice stays."""
+    """`below` with the values of `above`, table by table. A table whose `kind` changes is replaced."""
     if "kind" in above and above["kind"] != below.get("kind", above["kind"]):
         return _copy(above)
     merged = _copy(below)
@@ -147,7 +147,7 @@ def merge(below: Table, above: Table) -> Table:
 
 
 def with_kinds(cls: type, table: Mapping[str, Any]) -> Table:
-    """A copy of `table` in which a table without a kind is laid over the default of its field."""
+    """A copy of `table` in which tables without a kind are completed from the default of their field."""
     hints, filled = typing.get_type_hints(cls), _copy(table)
     for field in dataclasses.fields(cls):
         value = filled.get(field.name)
@@ -163,7 +163,7 @@ def with_kinds(cls: type, table: Mapping[str, Any]) -> Table:
 
 
 def parse(cls: type[Config], table: Mapping[str, Any], where: str = "") -> Config:
-    """Build `cls` from a raw table; every complaint names the path, what was given and what is known."""
+    """Build `cls` from a raw table; errors name the path, the given value and the allowed ones."""
     hints = typing.get_type_hints(cls, include_extras=True)
     fields = {field.name: field for field in dataclasses.fields(cls) if field.init}  # type: ignore[arg-type]
     for key in table:
@@ -181,7 +181,7 @@ def parse(cls: type[Config], table: Mapping[str, Any], where: str = "") -> Confi
 
 
 class Checked:
-    """A configuration that checks its bounds when code makes it, as `parse` does for a file."""
+    """A configuration that checks its bounds when it is created in code, as `parse` does for a file."""
 
     def __post_init__(self) -> None:
         check(self)
@@ -206,7 +206,7 @@ def _bounds(cls: type) -> dict[str, tuple[type, Bound]]:
 
 
 def dump(config: object) -> str:
-    """The TOML text of a configuration, defaults included; what is None is left out."""
+    """The TOML text of a configuration, defaults included, None excluded."""
     return as_text(as_table(config))
 
 
@@ -230,7 +230,7 @@ def as_table(config: object) -> Table:
 
 
 def unknown(given: str, word: str, known: Iterable[str], noun: str) -> str:
-    """The message for a word that is not on a closed list, with the nearest one that is."""
+    """The message for a word that is not on a closed list, with the nearest known one."""
     known = list(known)
     return f"{_cut(given)}: unknown {noun}.{did_you_mean(word, known)} Known: {', '.join(known)}."
 
@@ -242,7 +242,7 @@ def did_you_mean(word: str, known: Iterable[str]) -> str:
 
 
 def typed(hint: Any, value: Any, where: str) -> Any:
-    """A value of a raw table as the type `hint` asks for it; `where` is its path, for messages."""
+    """A value of a raw table, checked and converted to the type `hint`. `where` is its path, for messages."""
     origin = typing.get_origin(hint)
     if origin is Annotated:
         return _within(hint.__metadata__, typed(hint.__origin__, value, where), where)
@@ -298,13 +298,13 @@ def _choose(options: list[Any], value: Any, where: str) -> Any:
 
 
 def tables_of(hint: Any) -> list[Any]:
-    """The dataclasses of a field's type: none, one, or several that are told apart by their kind."""
+    """The dataclasses of a field's type: none, one, or several of different kinds."""
     options = (hint, *typing.get_args(hint))
     return [each for each in options if isinstance(each, type) and dataclasses.is_dataclass(each)]
 
 
 def kind_of(option: Any) -> str:
-    """The kind that tells a dataclass apart from the others of its union."""
+    """The `kind` of a dataclass, which is different for each member of a union."""
     return str(typing.get_args(typing.get_type_hints(option)["kind"])[0])
 
 
@@ -313,11 +313,11 @@ def _value(text: str) -> Any:
         parsed = tomllib.loads(f"value = {text}")
     except (ValueError, RecursionError):
         return text
-    return parsed["value"] if len(parsed) == 1 else text  # a second line is no second setting
+    return parsed["value"] if len(parsed) == 1 else text  # a second line is not a second setting
 
 
 def _shown(value: Any) -> str:
-    """A value as a message shows it: never longer than a line can hold."""
+    """A value for a message, shortened to fit on a line."""
     try:
         return _cut(repr(value))
     except (ValueError, RecursionError):  # a number of thousands of digits, a table nested too deep
@@ -329,7 +329,7 @@ def _cut(text: str) -> str:
 
 
 def number(value: float) -> str:
-    """A bound as a message shows it."""
+    """A bound for a message."""
     return str(int(value)) if value == int(value) and abs(value) < 10**9 else f"{value:g}"
 
 

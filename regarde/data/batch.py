@@ -7,8 +7,9 @@ reads `previous` = BOS y_1 … y_T and predicts `target_ids` = y_1 … y_T EOS.
 from __future__ import annotations
 
 import dataclasses
+import math
 from collections.abc import Callable, Iterable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from itertools import chain
 from typing import Self
 
@@ -17,13 +18,17 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
+from regarde.data import sampling
 from regarde.text import Text
-from regarde.text.tokenizers import BOS, EOS, PAD
+from regarde.text.tokenizers import BOS, EOS, PAD, positions
+
+Rows = NDArray[np.int64]
+"""The rows of a batch, as the corpus counts them that makes it."""
 
 
 @dataclass(frozen=True, eq=False)
 class Batched:
-    """Tensors that share axis 0, or other Batched, or tuples of them: what a search knows of the state of a decoder."""
+    """Tensors that share axis 0, other Batched, or tuples of these. A search treats the state of a decoder as one."""
 
     def select(self, rows: Tensor) -> Self:
         """The given rows, in the given order."""
@@ -55,6 +60,14 @@ class Batched:
         self._map(note)
         return found
 
+    def filled(self, tensors: Sequence[Tensor]) -> Self:
+        """The same structure with other tensors, in the order of `tensors`; a ValueError if they do not fit."""
+        old = self.tensors()
+        if [(len(t.shape), t.dtype, len(t)) for t in old] != [(len(t.shape), t.dtype, len(t)) for t in tensors]:
+            raise ValueError("other tensors")
+        given = iter(tensors)
+        return self._map(lambda _: next(given))
+
     def _map(self, change: Callable[[Tensor], Tensor]) -> Self:
         fields = {field.name: getattr(self, field.name) for field in dataclasses.fields(self)}
         return dataclasses.replace(self, **{name: _changed(value, change) for name, value in fields.items()})
@@ -78,8 +91,13 @@ class Batch(Batched):
 
     source: Source
     previous: Tensor  # (B, T) the input of the decoder
-    target_ids: Tensor  # (B, T) what it should predict
+    target_ids: Tensor  # (B, T) the tokens to predict
     target_mask: Tensor  # (B, T)
+
+    @property
+    def starts(self) -> bool:
+        """Whether its texts begin here; otherwise they go on where those of the batch before it ended."""
+        return bool(self.previous[0, 0] == BOS)
 
 
 def collate_source(sources: Sequence[Sequence[int]]) -> Source:
@@ -137,6 +155,11 @@ class Sequences:
         """Tokens of some rows together, EOS included."""
         return int((self.starts[rows + 1] - self.starts[rows]).sum()) + self.ends * len(rows)
 
+    def once(self, vocabulary: int) -> NDArray[np.bool_]:
+        """Whether each id of a vocabulary occurs exactly once."""
+        found: NDArray[np.bool_] = np.bincount(self.ids, minlength=vocabulary) == 1
+        return found
+
     @property
     def lengths(self) -> NDArray[np.int64]:
         """Tokens of each row, EOS included."""
@@ -152,16 +175,18 @@ class EncodedPairs:
     dropped: int
     kept: NDArray[np.int64]  # the index of each row among the given pairs
 
+    carries: bool = field(default=False, kw_only=True)  # whether texts go on from batch to batch within an epoch
+
     @classmethod
     def of(
         cls, pairs: Iterable[tuple[str, str]], text: Text, *, max_source: int = 0, max_target: int = 0
     ) -> EncodedPairs:
-        """Encode pairs; one with a side longer than its limit (0: none) is left out."""
+        """Encode pairs. A pair with a side longer than its limit is skipped; 0 means no limit."""
         sources, targets, kept, dropped = [], [], [], 0
         for number, (source_text, target_text) in enumerate(pairs):
             source = text.source.encode(text.prepare(source_text))
             target = text.target.encode(text.prepare(target_text))
-            if (max_source and len(source) > max_source) or (max_target and len(target) > max_target):
+            if (max_source and positions(source) > max_source) or (max_target and len(target) > max_target):
                 dropped += 1
                 continue
             sources.append(source)
@@ -173,7 +198,33 @@ class EncodedPairs:
     def __len__(self) -> int:
         return len(self.sources)
 
-    def batch(self, rows: Iterable[int]) -> Batch:
-        rows = list(rows)
-        targets = [self.targets[row] for row in rows]
-        return collate([self.sources[row] for row in rows], targets, ends=self.targets.ends)
+    def epoch(self, *, seed: int, epoch: int, pairs: int, tokens: int) -> Sequence[Rows]:
+        """The batches of one epoch, of at most `pairs` rows and `tokens` positions each; 0: no limit."""
+        lengths = self.sources.lengths, self.targets.lengths
+        return sampling.batches(*lengths, seed=seed, epoch=epoch, pairs=pairs, tokens=tokens)
+
+    def in_order(self, *, pairs: int, tokens: int) -> Sequence[Rows]:
+        """Batches in which all of it comes once, for validation."""
+        return sampling.ordered(np.maximum(self.sources.lengths, self.targets.lengths), pairs=pairs, tokens=tokens)
+
+    def batch(self, rows: Rows) -> Batch:
+        chosen = rows.tolist()
+        targets = [self.targets[row] for row in chosen]
+        return collate([self.sources[row] for row in chosen], targets, ends=self.targets.ends)
+
+    def count(self, rows: Rows) -> int:
+        """Target tokens of a batch, EOS included."""
+        return self.targets.count(rows)
+
+    def positions(self, rows: Rows) -> int:
+        """Of a batch on both sides, with padding."""
+        return len(rows) * sum(int(side.lengths[rows].max()) for side in (self.sources, self.targets))
+
+    def origin(self, rows: Rows) -> list[int]:
+        """The pairs that a batch is made of."""
+        return [int(row) for row in rows]
+
+    @property
+    def longest(self) -> float:
+        """How many tokens an answer may need for each token of its source: a fifth more than any here."""
+        return float(math.ceil(1.2 * np.max(self.targets.lengths / self.sources.lengths)))

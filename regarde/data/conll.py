@@ -4,9 +4,9 @@
     plays       O
                                 a blank line ends a sentence, and so does the end of the file
     # text = …                  a comment: a line that begins with # and has no columns (# TAB SYM is a token)
-    -DOCSTART- -X- O O          the start of a document, no token
-    3-4         vom     _ …     in files of ten columns, CoNLL-U: a contraction of the two tokens below it, no token;
-                                nor is 8.1, a word that is not written
+    -DOCSTART- -X- O O          the start of a document; not a token
+    3-4         vom     _ …     CoNLL-U (ten columns): the contraction of the two tokens below is not a token;
+                                neither is 8.1, a word that is not written
 
 A sentence becomes a pair: its tokens separated by spaces, and its tags separated by spaces.
 """
@@ -37,7 +37,7 @@ class TaggedToken(NamedTuple):
 
 
 class TaggedSentence(NamedTuple):
-    """A sentence and its first line, or a line that is wrong and why."""
+    """A sentence and its first line, or a malformed line and its error."""
 
     line: Line
     pair: Pair | None
@@ -46,7 +46,7 @@ class TaggedSentence(NamedTuple):
 
 @dataclass
 class TaggedFormat:
-    """How one file writes a token: its first token decides about the separator and the number of columns."""
+    """How one file writes a token. The first token sets the separator and the number of columns."""
 
     file: File
     columns: Columns | None  # of tokens and tags; None where there are two
@@ -77,18 +77,18 @@ class TaggedFormat:
         return TaggedToken(token, tag)
 
     def _decide(self, text: str, cells: list[str], number: int) -> None:
-        """Which of many columns to read only the user can say, so no `on_error` makes up for it."""
+        """Learn separator and width from the first token. Unclear columns are an error under every `on_error`."""
         if len(cells) == 1:
             raise LineError("wrong column count", "1 column, expected a token and its tag, separated by TAB or a space")
         if self.columns is None and len(cells) > 2:
-            raise DataError(f"{shape_of(self.file, cells)}. Say which are token and tag, for example --columns 1:2.")
+            raise DataError(f"{shape_of(self.file, cells)}. Choose token and tag, for example --columns 1:2.")
         if self.columns and max(self.columns)[0] >= len(cells):
-            raise DataError(f"{shape_of(self.file, cells)}, but --columns asks for more. Choose among these.")
+            raise DataError(f"{shape_of(self.file, cells)}, but --columns names more. Choose among these.")
         self.separator, self.width, self.first = "\t" if "\t" in text else " ", len(cells), number
 
 
 def tagged_sentences(lines: Iterable[Line], form: TaggedFormat) -> Iterator[TaggedSentence]:
-    """The sentences of a file; one with a wrong line is left out whole and reported once."""
+    """The sentences of a file. A sentence with a malformed line is reported once, without its tokens."""
     start: Line | None = None
     tokens: list[TaggedToken] = []
     wrong: TaggedSentence | None = None
@@ -112,12 +112,12 @@ def tagged_sentences(lines: Iterable[Line], form: TaggedFormat) -> Iterator[Tagg
 
 
 def is_boundary(text: str) -> bool:
-    """Whether a line stands between sentences: it is blank, or starts a document."""
+    """Whether a line separates sentences: it is blank, or starts a document."""
     return not text or text.isspace() or text.startswith(_DOCUMENT)
 
 
 def is_comment(text: str, cells: list[str], width: int) -> bool:
-    """Whether a line that begins with # is no token, in a file of `width` columns; 0 if not yet known."""
+    """Whether a line is a comment. `width` is the number of columns of the file, 0 if not yet known."""
     if not text.startswith("#") or "\t" in text:
         return False
     return len(cells) != width if width else len(cells) != 2 or cells[0] == "#"

@@ -1,15 +1,15 @@
-"""Corpora as a stream of pairs, with honest accounting.
+"""Corpora as a stream of pairs, with a count of everything that was skipped.
 
-How a line can be a pair is in formats.py. A line that is none is an error with file, line and remedy, or is skipped and
-counted; many skipped lines are a warning, or an error. What only the user can know is asked for by an error that names
-the options: whether the first row names the columns, and whether double quotes enclose fields.
+The formats of a line are in formats.py. A malformed line is an error with file, line and remedy, or it is skipped and
+counted. Many skipped lines are a warning or an error. Two things are not guessed: whether the first row is a header and
+whether double quotes enclose fields. Where a file leaves one of them open, an error names the options that settle it.
 """
 
 from __future__ import annotations
 
 import re
 from collections import Counter
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
 from itertools import chain, islice, zip_longest
 from pathlib import Path
@@ -20,8 +20,9 @@ from regarde.data.dialect import BELOW, QuoteCount, is_header, may_be_header
 from regarde.data.formats import Format, LineError, Pair, Several, format_of, line_text, parse_columns, side_of
 from regarde.data.lines import File, Line, count_lines, lines_of, name_of
 from regarde.errors import DataError, UsageError, counted
+from regarde.text.tags import TagScheme, repaired, scheme_of
 
-OnError = Literal["stop", "skip", "skip-any"]
+OnError = Literal["stop", "skip", "skip-any", "strict"]  # strict: as stop, and illegal tags are errors too
 LOUD, MOST = 0.01, 0.2  # shares of skipped lines: above the first a warning, above the second an error
 
 _SHOWN = 3  # skipped lines in a message
@@ -29,19 +30,40 @@ _SAMPLE = 60  # characters of a header in a message
 _SURROGATE = re.compile("[\ud800-\udfff]")
 _REMEDY = "Repair the line, or leave such lines out with --on-error skip."
 _OTHER_ENCODING = "If all of the file is in another encoding, convert it: iconv -f WINDOWS-1252 -t UTF-8, for example."
+_REMEDIES = {
+    "invalid UTF-8": f"{_REMEDY} {_OTHER_ENCODING}",
+    "illegal tag": "Repair it, or leave out --on-error strict: then it is repaired and counted.",
+}
+
+
+@dataclass(frozen=True)
+class ReadOptions:
+    """How the rows of a file are read, as far as the user says it."""
+
+    columns: str | None = None  # source:target, from 1
+    several: bool = False  # each column after the first is an accepted target
+    header: bool | None = None  # skip the first row; None: an error if it seems to name the columns
+    quotes: bool | None = None  # remove double quotes around fields; None: an error if they seem to enclose them
+    on_error: OnError = "stop"
+
+    def refuse_several(self, noun: str) -> None:
+        """A UsageError for data that are no table."""
+        if self.several:
+            raise UsageError(f"--several reads a table, and {noun} reads other files. Leave it out.")
 
 
 @dataclass
 class Report:
-    """What reading kept, what it left out and why, and what it met on the way."""
+    """Counts of reading a corpus: pairs kept, lines skipped and why, oddities of the files."""
 
     kept: int = 0
     skipped: Counter[str] = field(default_factory=Counter)  # by reason
     first: list[str] = field(default_factory=list)  # of the skipped lines, with file, line and reason
-    headers: list[str] = field(default_factory=list)  # rows left out because they name the columns
+    headers: list[str] = field(default_factory=list)  # header rows, which are skipped
     crlf: int = 0  # lines that ended in \r\n
     lone_cr: int = 0  # pairs with a \r inside
     bom: int = 0  # files that began with a byte order mark
+    repaired: int = 0  # tags that were illegal where they stood
 
     def summary(self) -> str:
         parts = [f"{counted(self.kept, 'pair')} kept"]
@@ -54,22 +76,24 @@ class Report:
             parts.append(f"warning: {self.lone_cr:,} have a lone CR inside, kept as text")
         if self.bom:
             parts.append(f"{counted(self.bom, 'byte order mark')} removed")
-        parts += [f"header row left out ({header})" for header in self.headers]
+        if self.repaired:
+            parts.append(f"{counted(self.repaired, 'illegal tag')} repaired, which --on-error strict refuses")
+        parts += [f"header row skipped ({header})" for header in self.headers]
         return "; ".join(parts)
 
     def notes(self) -> Iterator[str]:
-        """What a user should know of a reading that went well; nothing where nothing was left out or odd."""
-        if self.skipped or self.lone_cr or self.headers:
+        """Notes for the user after a successful reading; none if nothing was skipped or odd."""
+        if self.skipped or self.lone_cr or self.headers or self.repaired:
             yield self.summary()
         if warning := self.warning():
             yield warning
 
     def warning(self) -> str:
-        """What to say where more than LOUD of the lines were skipped."""
+        """A warning if more than LOUD of the lines were skipped, otherwise empty."""
         return f"warning: {self._skipping()}" if self._share > LOUD else ""
 
     def judge(self, on_error: OnError) -> None:
-        """Raise a DataError where more lines were skipped than `on_error` allows."""
+        """Raise a DataError if more lines were skipped than `on_error` allows."""
         if on_error == "skip" and self._share > MOST:
             given = f"{self._skipping()}; expected at most {MOST:.0%}"
             raise DataError(f"{given}. Repair the data, or allow any share with --on-error skip-any.")
@@ -93,18 +117,19 @@ def read_pairs(
     quotes: bool | None = None,
     on_error: OnError = "stop",
     report: Report,
+    check: Callable[[Pair], None] = lambda pair: None,
 ) -> Iterator[Pair]:
-    """The pairs of some files, one after the other; missing files and unknown formats are refused at once.
+    """The pairs of some files, one after the other. Missing files and unknown formats raise an error at once.
 
-    With `several`, a target is all columns after the first, still separated by TAB. With `header` the first row of each
-    file is left out, with `quotes` double quotes around fields are removed; None of either asks where it may be needed.
+    With `several`, the target is all columns after the first, still separated by TAB. With `header`, the first row of
+    each file is skipped. With `quotes`, double quotes around fields are removed. None raises an error if it matters.
     """
     if several and columns is not None:
-        raise UsageError(f"--columns {columns} and --several: both say what is in a column. Leave out one.")
+        raise UsageError(f"--columns {columns} and --several: both choose columns. Leave out one.")
     chosen = None if columns is None else parse_columns(columns)
     formats = [(file, Several(bool(quotes)) if several else format_of(file, chosen, quotes)) for file in files]
     _require(files)
-    return _pairs(formats, header, quotes, on_error, report)
+    return _pairs(formats, header, quotes, on_error, report, check)
 
 
 def read_parallel(
@@ -116,7 +141,7 @@ def read_parallel(
     on_error: OnError = "stop",
     report: Report,
 ) -> Iterator[Pair]:
-    """The pairs of two files of one sentence a line; files of unequal length are refused at once."""
+    """The pairs of two files with one sentence a line. Files of unequal length raise an error at once."""
     for file in (source, target):
         if not file.is_file():
             wrong = "not a regular file" if file.exists() else "no such file"
@@ -144,13 +169,19 @@ def read_tagged(
 
 
 def read_texts(files: Sequence[File], *, on_error: OnError = "stop", report: Report) -> Iterator[Pair]:
-    """The lines of some files that are not blank, each as the second of a pair whose first is empty."""
+    """The lines of some files that are not blank, each as a target with an empty source."""
     _require(files)
     return _texts(files, on_error, report)
 
 
+def read_running(files: Sequence[File], *, on_error: OnError = "stop", report: Report) -> Iterator[Pair]:
+    """All lines of some files, blank ones too, each with its line break, as `read_texts` returns those of a list."""
+    _require(files)
+    return _texts(files, on_error, report, running=True)
+
+
 class _ParsedLine(NamedTuple):
-    """A line that is a pair, or why it is none."""
+    """A line with its pair, or with its error."""
 
     file: File
     line: Line
@@ -159,14 +190,19 @@ class _ParsedLine(NamedTuple):
 
 
 def _pairs(
-    formats: list[tuple[File, Format]], header: bool | None, quotes: bool | None, on_error: OnError, report: Report
+    formats: list[tuple[File, Format]],
+    header: bool | None,
+    quotes: bool | None,
+    on_error: OnError,
+    report: Report,
+    check: Callable[[Pair], None],
 ) -> Iterator[Pair]:
     before = report.kept
     for file, form in formats:
         lines = lines_of(file)
         if header and not form.has_keys:
             _leave_out(next(lines, None), report)
-        rows = _rows(file, form, lines, report)
+        rows = _rows(file, form, lines, report, check)
         if header is None and not form.has_keys:
             rows = _ask_header(name_of(file), rows)
         if quotes is None and not form.has_keys:
@@ -193,36 +229,57 @@ def _parallel(
     _finish([source, target], before, on_error, report)
 
 
-def _texts(files: Sequence[File], on_error: OnError, report: Report) -> Iterator[Pair]:
+def _texts(files: Sequence[File], on_error: OnError, report: Report, *, running: bool = False) -> Iterator[Pair]:
     before = report.kept
     for file in files:
-        yield from _kept(_text_rows(file, report), on_error, report)
+        yield from _kept(_text_rows(file, report, running=running), on_error, report)
     _finish(list(files), before, on_error, report)
 
 
-def _text_rows(file: File, report: Report) -> Iterator[_ParsedLine]:
+def _text_rows(file: File, report: Report, *, running: bool) -> Iterator[_ParsedLine]:
     for line in lines_of(file):
-        if not line.body.strip():
+        if not line.body.strip() and not running:
             continue
         _note(line, report)
         try:
             text = line_text(line)
-            _check("text", text)
+            if text.strip():
+                _check("text", text)
         except LineError as error:
             yield _ParsedLine(file, line, None, error)
         else:
-            yield _ParsedLine(file, line, Pair("", text), None)
+            yield _ParsedLine(file, line, Pair("", f"{text}\n" if running else text), None)
 
 
 def _tagged(formats: list[TaggedFormat], header: bool | None, on_error: OnError, report: Report) -> Iterator[Pair]:
     before = report.kept
+    rows: list[_ParsedLine] = []  # all of them, because a later tag may decide the scheme
     for form in formats:
         lines = lines_of(form.file)
         if header:
             _leave_out(next(lines, None), report)
-        rows = _tagged_rows(form, lines, header is None, report)
-        yield from _kept(rows, on_error, report)
+        rows += _tagged_rows(form, lines, header is None, report)
+    scheme = scheme_of(row.pair.target.split(" ") for row in rows if row.pair)
+    legal = (_legal(row, scheme, on_error, report) for row in rows) if scheme else iter(rows)
+    yield from _kept(legal, on_error, report)
     _finish([form.file for form in formats], before, on_error, report)
+
+
+def _legal(row: _ParsedLine, scheme: TagScheme, on_error: OnError, report: Report) -> _ParsedLine:
+    """A sentence whose tags follow their scheme and mark the same spans; with `strict`, others are errors."""
+    if row.pair is None:
+        return row
+    given = row.pair.target.split(" ")
+    found = repaired(given, scheme)
+    if found.changed and on_error == "strict":
+        place = next(i for i, both in enumerate(zip(given, found.tags, strict=True)) if both[0] != both[1])
+        token = row.pair.source.split(" ")[place]
+        wrong = (
+            f"the tag of {token!r}, token {place + 1} of this sentence, is {given[place]}, expected {found.tags[place]}"
+        )
+        return row._replace(pair=None, error=LineError("illegal tag", f"{wrong} ({scheme})"))
+    report.repaired += found.changed
+    return row._replace(pair=row.pair._replace(target=" ".join(found.tags)))
 
 
 def _tagged_rows(form: TaggedFormat, lines: Iterator[Line], ask: bool, report: Report) -> Iterator[_ParsedLine]:
@@ -245,13 +302,16 @@ def _tagged_rows(form: TaggedFormat, lines: Iterator[Line], ask: bool, report: R
             yield _ParsedLine(form.file, line, pair, error)
 
 
-def _rows(file: File, form: Format, lines: Iterator[Line], report: Report) -> Iterator[_ParsedLine]:
+def _rows(
+    file: File, form: Format, lines: Iterator[Line], report: Report, check: Callable[[Pair], None]
+) -> Iterator[_ParsedLine]:
     for line in lines:
         _note(line, report)
         try:
             pair = form.pair(line_text(line))
             _check("source", pair.source)
             _check("target", pair.target)
+            check(pair)
         except LineError as error:
             yield _ParsedLine(file, line, None, error)
         else:
@@ -273,7 +333,7 @@ def _parallel_rows(
                 _check(side, text)
             except LineError as error:
                 yield _ParsedLine(file, line, None, error)
-                break  # a pair is left out once, whatever else is wrong with it
+                break  # a pair is skipped once, even if both sides are malformed
             texts.append(text)
         else:
             yield _ParsedLine(files[0], both[0], Pair(*texts))
@@ -288,7 +348,7 @@ def _leave_out(line: Line | None, report: Report) -> None:
 
 
 def _ask_header(name: str, rows: Iterator[_ParsedLine]) -> Iterator[_ParsedLine]:
-    """The same rows, or a DataError where the first seems to name the columns: only the user can say."""
+    """The same rows, or a DataError if the first seems to be a header: only the user knows."""
     first = next(rows, None)
     if first is None:
         return
@@ -302,16 +362,16 @@ def _ask_header(name: str, rows: Iterator[_ParsedLine]) -> Iterator[_ParsedLine]
 
 def _say_header(name: str, cells: list[str]) -> NoReturn:
     given = f"{name}, line 1: {', '.join(cells)}: this seems to name the columns, not to be a pair"
-    raise DataError(f"{given}. Say what it is: --header leaves the row out, --no-header reads it as a pair.")
+    raise DataError(f"{given}. Give --header to skip the row, or --no-header to read it as a pair.")
 
 
 def _cells(pair: Pair) -> list[str]:
-    """Of several targets the first."""
+    """The cells of the source, and the first target."""
     return [*pair.source.split("\t"), pair.target.split("\t")[0]]
 
 
 def _ask_quotes(rows: Iterator[_ParsedLine], source: QuoteCount, target: QuoteCount) -> Iterator[_ParsedLine]:
-    """The same rows, and a DataError as soon as it is known that double quotes may enclose fields."""
+    """The same rows, or a DataError as soon as double quotes seem to enclose fields."""
     for row in rows:
         if row.pair:
             source.add(row.pair.source, row.line.number)
@@ -326,8 +386,8 @@ def _ask_quotes(rows: Iterator[_ParsedLine], source: QuoteCount, target: QuoteCo
 def _kept(rows: Iterator[_ParsedLine], on_error: OnError, report: Report) -> Iterator[Pair]:
     for row in rows:
         if row.error is not None:
-            if on_error == "stop":
-                remedy = f"{_REMEDY} {_OTHER_ENCODING}" if row.error.reason == "invalid UTF-8" else _REMEDY
+            if on_error in ("stop", "strict"):
+                remedy = _REMEDIES.get(row.error.reason, _REMEDY)
                 raise DataError(f"{name_of(row.file)}, line {row.line.number}: {row.error}. {remedy}")
             report.skipped[row.error.reason] += 1
             if len(report.first) < _SHOWN:

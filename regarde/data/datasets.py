@@ -1,6 +1,6 @@
-"""The data sets that come with Regarde: made on the spot, the same on every machine, most with gold links.
+"""The data sets that come with Regarde: generated, equal on every machine, most with gold links.
 
-They need no download. The SHA-256 of each split is written here, so that a number measured on one is a number on all.
+They need no download. The SHA-256 of each split is written here, so that figures of two machines can be compared.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ class Dataset:
     sizes: Mapping[Split, int]
     digests: Mapping[Split, str]
     generate: Callable[[Split], Iterator[Example]]
-    remedy: str = "Please report it."  # what to do where the data differs from its digests
+    remedy: str = "Please report it."  # what to do if the data differs from its digests
     task: Literal["translation", "classification", "tagging", "modeling"] = "translation"
 
     def split(self, name: str) -> Iterator[Example]:

@@ -40,7 +40,7 @@ Field = Literal["year", "month", "day", "weekday", "fixed"]  # fixed: an era, or
 
 _FIRST_YEAR, _LAST_YEAR = 1900, 2099
 _SEED = "regarde dates"
-_NO_ERA = {("th", "medium"), ("th", "short")}  # readers take a Thai year without its era as Buddhist
+_NO_ERA = {("th", "medium"), ("th", "short")}  # without its era, a Thai year is read as Buddhist
 _ZERO = {"latn": "0", "arab": "٠", "beng": "০", "deva": "०"}
 _SPACES = str.maketrans({"\u00a0": " ", "\u202f": " "})
 _YEARS = [datetime.date(year, 1, 1) for year in range(_FIRST_YEAR, _LAST_YEAR + 1)]
@@ -163,7 +163,7 @@ def styles() -> tuple[DateStyle, ...]:
 
 
 def style(locale: str, name: str) -> DateStyle:
-    """The locale's format of that name, whether or not it is taken into the data."""
+    """The locale's format of that name, whether or not the data set uses it."""
     return DateStyle(locale, name, _pieces(locale, _pattern(locale, name)))
 
 
@@ -235,8 +235,8 @@ def _shape(text: str) -> str:
 def _ambiguous(styles: tuple[DateStyle, ...]) -> frozenset[str]:
     """The shapes with more than one reading among all styles.
 
-    A reading is the fields of the numbers in the text, and the month where no number says it. A string has one shape;
-    a shape with one reading gives one date: so no string that is kept can mean two dates.
+    A reading is the fields of the numbers in the text, and the month if it is a name. A string has one shape, and a
+    shape with one reading gives one date. So no string in the data can mean two dates.
     """
     readings: dict[str, set[tuple[tuple[Field, ...], int]]] = {}
     every = [datetime.date(2001, month, day) for month in range(1, 13) for day in range(8, 15)]  # month x weekday
@@ -286,7 +286,7 @@ class Example(NamedTuple):
     links: tuple[tuple[int, int], ...] = ()
 
     def line(self, *, links: bool) -> str:
-        """Tab-separated, without the line's end; the links, if wanted and known, in Pharaoh format as a third column.
+        """Tab-separated, without a line ending. `links` adds the links in Pharaoh format as a third column, if known.
 
         A target without a source is the whole line.
         """

@@ -1,10 +1,10 @@
 """Two properties of a table that only its user can confirm: a header row, and double quotes around fields.
 
-A row is taken for a header if every cell is a name that people give to columns, and no two are the same. Language codes
-are words as well (it, is, he): a row of nothing else counts only if the rows below it are longer.
+A row seems to be a header if every cell is a usual name of a column and no two are the same. Language codes are also
+words (it, is, he): a row of language codes counts only if the rows below it are longer.
 
-Spreadsheets and CSV writers enclose fields in double quotes: "a ""b"" c" for a "b" c. Whether quotes belong to the text
-or enclose it shows in a whole file, not in one field: a program that encloses fields leaves no other quotes.
+Spreadsheets and CSV writers enclose fields in double quotes: "a ""b"" c" for a "b" c. Only a whole file
+shows whether quotes enclose fields or belong to the text: a program that encloses fields leaves no other quotes.
 """
 
 from __future__ import annotations
@@ -15,13 +15,13 @@ from dataclasses import dataclass
 
 from regarde.errors import DataError
 
-BELOW = 5  # rows looked at under one of language codes
+BELOW = 5  # rows to read below a row of language codes
 _LONGEST_CODE = 3
 _CELL = re.compile(r'#? ?"?([^\W\d_][\w .:/()\[\]-]{0,38}[\w)\]]|[^\W\d_])"?')
 _WORD = re.compile(r"[^\W\d_]+")
 _HUMP = re.compile(r"(?<=[a-z])(?=[A-Z])")  # sourceText
 
-ENOUGH = 10  # enclosed fields that are not chance, in a file where no other field holds a quote
+ENOUGH = 10  # enclosed fields that suffice as evidence if no other field holds a quote
 _ENCLOSED = re.compile(r'"((?:[^"]|"")*+)"')
 _FIELD = re.compile(r'(?:"((?:[^"]|"")*+)"|([^\t"][^\t]*|))(\t|\Z)')
 _SAMPLE = 24  # characters of a field shown in a message
@@ -75,7 +75,7 @@ def is_header(cells: Sequence[str], below: Sequence[Sequence[str]]) -> bool:
 
 
 def may_be_header(cells: Sequence[str]) -> bool:
-    """Whether it is worth looking at the rows below."""
+    """Whether a row can be a header, depending on the rows below."""
     return all(_is_code(cell) or _is_name(cell) for cell in cells)
 
 
@@ -95,7 +95,7 @@ def _is_name(cell: str) -> bool:
 
 
 def fields_of(text: str) -> list[str] | None:
-    """The TAB-separated fields of a line, those in quotes without them; None where a quote does not end its field.
+    """The TAB-separated fields of a line, without the quotes that enclose them; None if a quote does not end its field.
 
     An enclosed field may hold a TAB. A quote within a field that does not begin with one is a character of it.
     """
@@ -113,7 +113,7 @@ def fields_of(text: str) -> list[str] | None:
 
 
 def unquoted(text: str) -> str | None:
-    """What double quotes enclose; None where they do not enclose the whole text."""
+    """A text without the double quotes around it; None if they do not enclose all of it."""
     found = _ENCLOSED.fullmatch(text)
     return found[1].replace('""', '"') if found else None
 
@@ -143,14 +143,14 @@ class QuoteCount:
 
     @property
     def throughout(self) -> bool:
-        """Whether that many fields, and all of them, are enclosed that no more need be read."""
+        """Whether all fields so far are enclosed, and enough of them that reading can stop."""
         return self.enclosed == self.fields >= 2 * ENOUGH
 
     def ask(self) -> None:
-        """Raise a DataError where quotes seem to enclose fields: whether they do, only the user can say."""
+        """Raise a DataError if quotes seem to enclose fields: only the user knows whether they do."""
         if self.enclosed and not self.other and self.enclosed >= min(ENOUGH, self.fields / 2):
             given = f"{self.name}: double quotes enclose fields ({self.enclosed:,} of {self.fields:,}; {self.sample})"
-            raise DataError(f"{given}. Say what they are: --quotes removes them, --no-quotes keeps them as text.")
+            raise DataError(f"{given}. Give --quotes to remove them, or --no-quotes to keep them as text.")
 
 
 def _short(field: str) -> str:

@@ -7,8 +7,8 @@ A line has four sentences with a date each, written with CLDR's names. Predictab
 - the first date: nothing, except that its weekday, day and month allow only about one year in seven;
 - the beginning of each later sentence: it is one of `SENTENCES` that the line does not have yet;
 - each later date: everything, because it is counted from the first. Its month and year are mostly those of today, its
-  day and weekday are at most a week away. A model that looks back at an earlier date can compute it; another model has
-  to guess it.
+  day and weekday are at most a week away. A model that looks back at an earlier date can compute it; other
+  models have to guess it.
 
 So a line has the uncertainty of its first date (one of 61,361 in train) and of three beginnings (one of 8 x 7 x 6):
 16.8 nats, or 0.10 nats a character. A model that never looks back needs 11 nats more for each later date: 0.31 in all.

@@ -1,16 +1,16 @@
-"""The ways a line can be a pair, and which of them a file has.
+"""The formats of a pair on a line, and how the format of a file is found.
 
-name.tsv  name.txt    source TAB target; with more columns, `columns` says which is which, or `several` that all
-                      after the first are targets, on each line as many as there are
+name.tsv  name.txt    source TAB target; with more columns, `columns` chooses source and target, or `several`
+                      makes all columns after the first targets, any number on a line
 name.jsonl            {"source": "…", "target": "…"}, other keys are ignored
 name.….gz             the same, compressed
 name, -               a file without a suffix, and standard input: as .tsv
-any but .jsonl        source ||| target, as fast_align reads them: the first line that has a TAB or such bars, these
-                      as a word of their own, says which of the two the whole file is
+any but .jsonl        source ||| target, the format of fast_align: the first line with a TAB, or with bars between
+                      spaces, decides for the whole file
 
-Tagged sentences, where a pair takes several lines, are in conll.py.
+Tagged sentences, which have a line for each token, are in conll.py.
 
-In any but .jsonl, `quotes` says that double quotes enclose fields and are no part of them.
+In all formats but .jsonl, `quotes` removes the double quotes that enclose fields.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ from regarde.errors import DataError, UsageError, counted
 _SAMPLE = 24  # characters of a cell shown in a message
 _MOST_SHOWN = 8  # columns shown in a message
 _UNMATCHED = 'a double quote that does not enclose its field, expected "field" with "" for a quote inside'
-BARS = re.compile(r"(?:^|(?<! ) +)\|\|\|(?: +|$)")  # not from within a run of spaces, else its time would be quadratic
+BARS = re.compile(r"(?:^|(?<! ) +)\|\|\|(?: +|$)")  # a match from within a run of spaces would take quadratic time
 
 
 class Pair(NamedTuple):
@@ -38,7 +38,7 @@ class Pair(NamedTuple):
 
 
 class LineError(Exception):
-    """Why a line cannot be a pair, or half of one."""
+    """Why a line is not a pair, or not one side of a pair."""
 
     def __init__(self, reason: str, detail: str) -> None:
         super().__init__(detail)
@@ -46,14 +46,14 @@ class LineError(Exception):
 
 
 class Columns(NamedTuple):
-    """Which columns of a table are joined to be a side, from 0."""
+    """The columns of a table that make up each side, counted from 0."""
 
     source: tuple[int, ...]
     target: tuple[int, ...]
 
 
 class Format(Protocol):
-    """A way to write pairs; a line that is none raises LineError."""
+    """A format of pairs. A malformed line raises LineError."""
 
     has_keys: bool  # whether each line names its fields, so that no line is a header
 
@@ -72,18 +72,18 @@ class _Table:
         self.width: int | None = None
 
     def pair(self, text: str) -> Pair:
-        if not text or text.isspace():  # says nothing about the columns of the file
+        if not text or text.isspace():  # does not set the number of columns
             raise LineError("blank line", "the line is blank")
         cells = _cells(text, self.quotes)
         if self.columns is None and len(cells) > 2 and self.width is None:
-            # not one bad line but a question that only the user can answer, so nothing is skipped
+            # not a malformed line but a choice for the user, so an error under every on_error
             given = shape_of(self.file, cells)
-            raise DataError(f"{given}. Say which are source and target, for example --columns 1+2:3.")
+            raise DataError(f"{given}. Choose source and target, for example --columns 1+2:3.")
         if self.columns is None:
             self.width = 2
         elif self.width is None:
             if max(*self.columns.source, *self.columns.target) >= len(cells):
-                raise DataError(f"{shape_of(self.file, cells)}, but --columns asks for more. Choose among these.")
+                raise DataError(f"{shape_of(self.file, cells)}, but --columns names more. Choose among these.")
             self.width = len(cells)
         if len(cells) != self.width:
             remedy = "" if len(cells) > 1 else f": columns are separated by TAB{_instead(text)}"
@@ -95,7 +95,7 @@ class _Table:
 
 
 class _Bars:
-    """source ||| target, for fast_align and its kin."""
+    """source ||| target, as fast_align and similar aligners read it."""
 
     has_keys = False
 
@@ -114,7 +114,7 @@ class _Bars:
 
 
 class _PlainText:
-    """A table of two columns, or source ||| target: whichever its first line shows that shows either."""
+    """A table of two columns, or source ||| target: the first line with a TAB or bars decides."""
 
     has_keys = False
 
@@ -166,7 +166,7 @@ class _Records:
 
 
 def format_of(file: File, columns: Columns | None, quotes: bool | None = None) -> Format:
-    """By the file's suffix, and by its first line where that may tell more; an unknown one is refused."""
+    """The format of a file by its suffix and, for text, its first line. An unknown suffix raises an error."""
     suffix = "" if file == "-" else Path(file.name.removesuffix(".gz")).suffix
     match suffix:
         case ".tsv" | ".txt" | "":
@@ -175,7 +175,7 @@ def format_of(file: File, columns: Columns | None, quotes: bool | None = None) -
             return _Records()
         case ".jsonl":
             raise UsageError(f"{file}: JSON lines have keys, not columns. Leave out --columns.")
-    if columns is None and file != "-" and _begins_with_bars(file):  # fast_align's are called text.fr-en and the like
+    if columns is None and file != "-" and _begins_with_bars(file):  # its files have names such as text.fr-en
         return _Bars(bool(quotes))
     if suffix.lower() == ".csv":
         given = f"{file}: comma-separated values are not read, columns are separated by TAB"
@@ -194,7 +194,7 @@ def side_of(text: str, quotes: bool) -> str:
 
 
 def _begins_with_bars(file: Path) -> bool:
-    """Whether the first line that is not blank is one of fast_align's; of what is no regular file, nothing is read."""
+    """Whether the first line that is not blank has bars. Only regular files are read, not pipes."""
     if not file.is_file():
         return False
     first = next((line.body for line in lines_of(file) if line.body.strip()), b"")
@@ -202,7 +202,7 @@ def _begins_with_bars(file: Path) -> bool:
 
 
 def parse_columns(columns: str) -> Columns:
-    """1+2:3 and the like."""
+    """The columns of a specification such as 1+2:3."""
     if not re.fullmatch(r"[1-9]\d{0,5}(\+[1-9]\d{0,5})*:[1-9]\d{0,5}(\+[1-9]\d{0,5})*", columns, re.ASCII):
         raise UsageError(f"--columns {columns}: expected source:target, counted from 1, for example 1:2 or 1+2:3.")
     source, target = (tuple(int(number) - 1 for number in side.split("+")) for side in columns.split(":"))
@@ -210,7 +210,7 @@ def parse_columns(columns: str) -> Columns:
 
 
 def line_text(line: Line) -> str:
-    """The text of a line, or a LineError where it is too long or not UTF-8."""
+    """The text of a line, or a LineError if it is too long or not UTF-8."""
     if line.too_long:
         raise LineError("too long", f"longer than {LINE_LIMIT:,} bytes")
     try:
@@ -234,7 +234,7 @@ def _cells(text: str, quotes: bool) -> list[str]:
 
 
 def _instead(text: str) -> str:
-    """What a line without a TAB may be separated by."""
+    """For a message: the separator that a line without a TAB may have."""
     return next((f", not by {name}" for mark, name in ((",", "commas"), (";", "semicolons")) if mark in text), "")
 
 

@@ -5,6 +5,7 @@ classification   two columns, one of them a small closed set of labels, in eithe
 translation      two columns of text, or more columns
 modeling         one column: language modeling
 
+Text is running, and no list of lines, if blank lines divide it into paragraphs or its lines are paragraphs themselves.
 A set of labels is closed if it is small compared with the number of rows and each label has several texts.
 """
 
@@ -29,17 +30,19 @@ TaskKind = Literal["translation", "modeling", "classification", "tagging"]
 LOOKED_AT = 20_000  # lines
 FEWEST_ROWS = 10  # of a table whose columns may be labels
 MOST_LABELS = 200  # and no more than twice the square root of the number of rows
-TEXTS_PER_LABEL = 3  # different ones, on average
-LABEL_WORDS, LABEL_CHARACTERS = 4, 60  # a label has no more
-ALIKE = 0.98  # the share of lines that have as many columns as most, in a file of tagged sentences
-SENTENCE_TOKENS = 1.5  # the mean length from which blank lines enclose sentences and are not between all lines
+TEXTS_PER_LABEL = 3  # different texts, on average
+LABEL_WORDS, LABEL_CHARACTERS = 4, 60  # the longest label
+ALIKE = 0.98  # the share of lines with the most frequent number of columns, in a file of tagged sentences
+SENTENCE_TOKENS = 1.5  # the least mean length; below it, blank lines separate lines rather than sentences
+BLANK = 0.02  # the share of blank lines from which a text is running …
+PARAGRAPH = 400  # … or the mean length of its lines, in characters
 _SHOWN = 4  # labels in a reason
 _LONGEST_SHOWN = 20  # characters of each
 
 
 @dataclass(frozen=True)
 class TaskGuess:
-    """A task, why, and the columns of what is given and what is wanted where they are not the first and the second."""
+    """A task, the reason, and the columns of source and target if these are not the first and the second."""
 
     kind: TaskKind
     reason: str  # one sentence
@@ -47,12 +50,12 @@ class TaskGuess:
 
 
 def first_lines(file: Path) -> list[str]:
-    """The lines that a guess looks at."""
+    """The lines that a guess is based on."""
     return [line.body.decode("utf-8", errors="replace") for line in islice(lines_of(file), LOOKED_AT)]
 
 
 def infer_task(lines: Sequence[str], name: str, columns: Columns | None = None) -> TaskGuess:
-    """The task of a file of this name that begins with these lines; `columns` are those that the user chose."""
+    """The task of a file, judged by its name and first lines. `columns` are those that the user chose."""
     suffix = Path(name.removesuffix(".gz")).suffix.lower()
     if suffix == ".jsonl":
         return _of_records(lines)
@@ -65,10 +68,19 @@ def infer_task(lines: Sequence[str], name: str, columns: Columns | None = None) 
     if 2 * sum(bool(BARS.search(row)) for row in rows) > len(rows):
         sides = [BARS.split(row) for row in rows]
         return _of_pairs([(side[0], side[1]) for side in sides if len(side) == 2], "source ||| target")
-    if suffix == ".csv":  # which no task reads; that is said where the file is read
+    if suffix == ".csv":  # no task reads it; reading the file raises the error
         return TaskGuess("translation", "The name ends in .csv.")
     without = f"{counted(tabs, 'line')} with a TAB among {len(rows):,}" if tabs else "no line has a TAB"
     return TaskGuess("modeling", f"One column of text: {without}.")
+
+
+def running(lines: Sequence[str]) -> str:
+    """Why the text of a file that begins with these lines is running; nothing if it is a list of lines."""
+    blank = sum(not line or line.isspace() for line in lines[:-1])
+    if len(lines) >= FEWEST_ROWS and blank >= BLANK * len(lines):
+        return f"{blank:,} of {counted(len(lines), 'line')} are blank"
+    mean = sum(map(len, lines)) / max(1, len(lines))
+    return f"lines of {mean:,.0f} characters on average" if mean >= PARAGRAPH else ""
 
 
 def _tagging(lines: Sequence[str], columns: Columns | None) -> TaskGuess | None:
@@ -120,7 +132,7 @@ def _of_records(lines: Sequence[str]) -> TaskGuess:
         try:
             record = json.loads(line)
         except (ValueError, RecursionError):
-            continue  # which is said where the file is read
+            continue  # reading the file raises the error
         if isinstance(record, dict) and all(isinstance(record.get(key), str) for key in ("source", "target")):
             pairs.append((record["source"], record["target"]))
     return _of_pairs(pairs, "source and target")
@@ -139,7 +151,7 @@ def _of_pairs(pairs: Sequence[tuple[str, str]], what: str, *, either: bool = Fal
 
 
 def _closed(cells: Sequence[str]) -> int:
-    """How many different labels there are; 0 if they are no closed set."""
+    """The number of different labels; 0 if they are not a closed set."""
     kinds = set(cells)
     if len(kinds) > min(MOST_LABELS, 2 * math.sqrt(len(cells))):
         return 0
@@ -148,7 +160,7 @@ def _closed(cells: Sequence[str]) -> int:
 
 
 def _sample(labels: Sequence[str]) -> str:
-    """The most frequent ones."""
+    """The most frequent labels, for a reason."""
     common = [label for label, _ in Counter(labels).most_common(_SHOWN + 1)]
     shown = [label if len(label) <= _LONGEST_SHOWN else f"{label[:_LONGEST_SHOWN]}…" for label in common[:_SHOWN]]
     return ", ".join([*shown, "…"] if len(common) > _SHOWN else shown)

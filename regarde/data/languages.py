@@ -2,9 +2,9 @@
 
     "Dienstag, 7. März 2023"  ->  "de"
 
-The dates are written as in `dates.py`. A date is taken only if one of its words is telling: the word occurs, whatever
-its case, in the dates of no other language. So no date is purely numeric, and no string is shared by two languages:
-"7 mars 2023" is French and Swedish, and is left out; "mardi 7 mars 2023" is taken. The gold links join each character
+The dates are written as in `dates.py`. A date is used only if it has a telling word: one that occurs, in upper or
+lower case, in the dates of no other language. So no date is purely numeric, and no string is in two languages: "7 mars
+2023", which is French and Swedish, does not occur; "mardi 7 mars 2023" does. The gold links join each character
 of the telling words to each character of the label. All languages have equally many examples.
 """
 

@@ -1,10 +1,11 @@
 """Bytes as lines, from files, pipes and standard input.
 
-A line ends at \\n and nowhere else. One \\r before it is part of the ending; every other character, U+2028 and its kin
-included, is data. No line over a limit ever stands in memory.
+A line ends at \\n and nowhere else. One \\r before it is part of the ending; every other character, U+2028 and
+similar ones included, is data. A line over the limit is never held in memory.
 
-A file that is not UTF-8 text is refused by its first bytes. UTF-16 and UTF-32 are known by their byte order mark, or by
-the NULs that their ASCII characters hold; archives and documents by the bytes that all files of their type begin with.
+The first bytes of a file show whether it is UTF-8 text; any other file is an error that names its type. UTF-16 and
+UTF-32 are recognized by a byte order mark or by the NULs of their ASCII characters, archives and documents by the bytes
+at the start of all files of their type.
 """
 
 from __future__ import annotations
@@ -40,13 +41,13 @@ _MARKS = {  # the longer ones first: UTF-32LE begins like UTF-16LE
     b"\xfe\xff": "UTF-16",
 }
 _UNITS = {"UTF-32LE": 4, "UTF-32BE": 4, "UTF-16LE": 2, "UTF-16BE": 2}  # bytes
-_FEWEST_NULS, _SHARE_OF_NULS = 2, 0.4  # in a line of ASCII alone
+_FEWEST_NULS, _SHARE_OF_NULS = 2, 0.4  # of ASCII in a wide encoding
 _SPACE = " \t\r\n"
 
 
 @dataclass(frozen=True, slots=True)
 class Line:
-    """One line of a stream as it stands there."""
+    """One line of a stream, its bytes unchanged."""
 
     number: int  # from 1
     offset: int  # of its first byte in the stream, decompressed
@@ -67,16 +68,16 @@ class Line:
 
 
 class DecodedLine(NamedTuple):
-    """Text that can be translated, and whether something in it had to be replaced by U+FFFD."""
+    """Valid text, and whether any character was replaced by U+FFFD."""
 
     text: str
     replaced: bool
 
 
 def read_lines(stream: BinaryIO, limit: int = LINE_LIMIT, *, name: str = "") -> Iterator[Line]:
-    """The lines of a stream, a byte order mark at its start removed; of a line over `limit` bytes nothing is kept.
+    """The lines of a stream, without a byte order mark. A line over `limit` bytes is empty.
 
-    Under a `name`, for messages, a stream that begins as UTF-16, an archive or the like is refused by what it is.
+    With a `name`, for messages, a stream that is UTF-16, an archive or the like raises an error that names its type.
     """
     number, offset = 0, 0
     while raw := stream.readline(limit + 1 + len(_BOM)):
@@ -99,7 +100,7 @@ def read_lines(stream: BinaryIO, limit: int = LINE_LIMIT, *, name: str = "") -> 
 
 
 def decode_line(raw: bytes) -> DecodedLine:
-    """The text of a line to translate, without one \\r at its end; what is no text becomes U+FFFD."""
+    """The text of a line to translate, without one \\r at its end; invalid bytes become U+FFFD."""
     body = raw.removesuffix(b"\r")
     try:
         text, invalid = body.decode("utf-8"), False
@@ -110,7 +111,7 @@ def decode_line(raw: bytes) -> DecodedLine:
 
 
 def repair(text: str) -> DecodedLine:
-    """A string to translate with NUL and lone surrogates, as JSON may hold them, replaced by U+FFFD."""
+    """The same text, NUL and lone surrogates, which JSON may contain, replaced by U+FFFD."""
     repaired, count = _UNTRANSLATABLE.subn("\ufffd", text)
     return DecodedLine(repaired, count > 0)
 
@@ -137,7 +138,7 @@ def count_lines(file: Path) -> int:
 
 @contextmanager
 def opened(file: File) -> Iterator[BinaryIO]:
-    """The bytes of a file, decompressed; what goes wrong, now or while they are read, is a DataError."""
+    """The bytes of a file, decompressed; every failure to open or to read is a DataError."""
     if file == "-":
         if sys.stdin is None:
             raise DataError(f"{STANDARD_INPUT}: closed, so there is nothing to read. Give a file or a pipe.")
@@ -153,12 +154,12 @@ def opened(file: File) -> Iterator[BinaryIO]:
 
 
 def name_of(file: File) -> str:
-    """As messages call it."""
+    """The name of a file in messages."""
     return STANDARD_INPUT if file == "-" else str(file)
 
 
 class _FileType(NamedTuple):
-    """A kind of file, and the command that makes text of it, if there is one."""
+    """A type of file, and the command that converts it to text, if there is one."""
 
     name: str
     command: str = ""
@@ -178,9 +179,9 @@ _FILE_TYPES = {
 
 
 def refuse_foreign(name: str, start: bytes) -> None:
-    """Raise a DataError that names what a file is, where its first bytes show that it is not UTF-8 text.
+    """Raise a DataError that names the type of a file if its first bytes show that it is not UTF-8 text.
 
-    `name` is the file as messages call it, `start` its first line or more, decompressed.
+    `name` is the name for messages, `start` the first line or more, decompressed.
     """
     if encoding := encoding_of(start):
         command = _converted(name, f"iconv -f {encoding} -t UTF-8")
@@ -197,7 +198,7 @@ def encoding_of(start: bytes) -> str | None:
     """UTF-16 or UTF-32, as iconv calls it, or None for everything else."""
     start = start[:SAMPLE]
     for mark, encoding in _MARKS.items():
-        if start.startswith(mark) and len(start) > len(mark):  # alone it says nothing of a text
+        if start.startswith(mark) and len(start) > len(mark):  # a mark alone is not a text
             return encoding
     if b"\0" not in start:
         return None
@@ -205,7 +206,7 @@ def encoding_of(start: bytes) -> str | None:
 
 
 def _is_text(start: bytes, encoding: str, unit: int) -> bool:
-    """Whether bytes that hold a NUL are text in this encoding; a stray NUL in UTF-8 must not look like that."""
+    """Whether bytes that hold a NUL are text in this encoding; a stray NUL in UTF-8 is not enough."""
     text = start[: len(start) // unit * unit].decode(encoding, errors="replace").removesuffix("\ufffd")  # cut in two
     if not text.strip() or not _is_clean(text):
         return False
@@ -217,12 +218,12 @@ def _is_text(start: bytes, encoding: str, unit: int) -> bool:
 
 
 def _is_clean(text: str) -> bool:
-    """Whether it holds nothing but characters of text: none that are unassigned, private, control or replaced ones."""
+    """Whether no character is unassigned, private, a control or U+FFFD."""
     return all(c in _SPACE or (c != "\ufffd" and unicodedata.category(c) not in ("Cc", "Cn", "Co")) for c in text)
 
 
 def _converted(name: str, command: str) -> str:
-    """The command that writes a file anew, or a pipe with it."""
+    """The command that converts a file, or the pipe for standard input."""
     if name == STANDARD_INPUT:
         return f"… | {command} | regarde …"
     path = Path(name)

@@ -1,7 +1,7 @@
 """Which pairs make a batch, and in which order: pure functions of (seed, epoch), no global random state.
 
-A batch of B pairs is computed on B x (longest source + longest target) positions, padding included. That is what
-`tokens` limits, because it limits the memory of both encoder and decoder states. Lengths include EOS.
+A batch of B pairs is computed on B x (longest source + longest target) positions, padding included. `tokens`
+limits this number, and so the memory of encoder and decoder states. Lengths include EOS.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ def batches(
     """The batches of one epoch, each pair once: at most `pairs` pairs and `tokens` positions each, 0 = no limit.
 
     Pairs are shuffled, divided into pools, sorted by length within each pool (equal lengths stay in random order), and
-    divided into batches, which are shuffled. A pair longer than `tokens` is a batch of its own.
+    divided into batches, which are shuffled. A pair longer than `tokens` is alone in its batch.
     """
     count = len(source_lengths)
     generator = np.random.Generator(np.random.PCG64(np.random.SeedSequence((seed, epoch))))
@@ -48,7 +48,7 @@ def batches(
 
 
 def ordered(source_lengths: Indices, *, pairs: int, tokens: int) -> list[Indices]:
-    """Batches of sources alone, shortest first, for translating: at most `tokens` = rows x longest source."""
+    """Batches of sources without targets, for decoding, shortest first: at most `tokens` = rows x longest source."""
     order = np.argsort(source_lengths, kind="stable")
     return _cut(order, source_lengths, np.zeros_like(source_lengths), pairs, tokens)
 
@@ -63,8 +63,8 @@ class TrainValid(NamedTuple):
 def split(pairs: Sequence[Pair], *, seed: int, valid_share: float = 0.05, valid_max: int = 2_000) -> TrainValid:
     """Hold out a share of the pairs, at most `valid_max`, at least one.
 
-    Sources are chosen by a keyed hash of their text, so equal sources are on the same side, and the order of the corpus
-    has no effect.
+    Sources, or targets without a source, are chosen by a keyed hash of their text, so equal ones are on the same side,
+    and the order of the corpus has no effect.
     """
     counts = Counter(_key(pair) for pair in pairs)
     if len(counts) < 2:
@@ -86,6 +86,16 @@ def split(pairs: Sequence[Pair], *, seed: int, valid_share: float = 0.05, valid_
         [pair for pair, is_held in zip(pairs, chosen, strict=True) if not is_held],
         [pair for pair, is_held in zip(pairs, chosen, strict=True) if is_held],
     )
+
+
+def split_end(lines: Sequence[Pair], *, valid_share: float = 0.05) -> TrainValid:
+    """Hold out the end of a running text: whole lines, a share of its characters, at least one line."""
+    if len(lines) < 2:
+        raise DataError(f"{len(lines)} line of running text: no end can be held out. Give a validation set by --valid.")
+    ends = np.cumsum([len(line.target) for line in lines])
+    cut = int(np.searchsorted(ends, (1 - valid_share) * ends[-1]))
+    cut = min(max(1, cut), len(lines) - 1)
+    return TrainValid(list(lines[:cut]), list(lines[cut:]))
 
 
 def _by_length(pool: Indices, source_lengths: Indices, target_lengths: Indices) -> Indices:
@@ -110,7 +120,7 @@ def _cut(order: Indices, source_lengths: Indices, target_lengths: Indices, pairs
 
 
 def _key(pair: Pair) -> str:
-    return normalized(pair.source, "NFC")  # the same source in another Unicode form is equal
+    return normalized(pair.source or pair.target, "NFC")  # the same source in another Unicode form is equal
 
 
 def _draw(source: str, seed: int) -> bytes:

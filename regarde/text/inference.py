@@ -1,8 +1,8 @@
-"""Which tokenizer suits one side of a corpus, judged from its texts alone.
+"""Which tokenizer suits one side of a corpus, judged by its texts.
 
 fields          the texts have TAB-separated columns
 words           a small closed set of space-separated symbols: phonemes, commands, labels
-sentencepiece   several words a text, and always new ones: sentences
+sentencepiece   several words a text, and many different ones: sentences
 characters      the rest: names, words, dates
 """
 
@@ -27,7 +27,7 @@ LARGEST_SIZE = 32_000
 
 @dataclass(frozen=True)
 class Inference:
-    """A choice and, in one short phrase, why."""
+    """A tokenizer, and the reason in a short phrase."""
 
     config: TokenizerConfig
     reason: str

@@ -1,8 +1,8 @@
 """Subwords learned from the corpus (Kudo and Richardson 2018), unigram or byte-pair encoding.
 
-Nothing is lost on the way: text is not normalized here, spaces are kept as they are, and the few characters that
-sentencepiece reserves for itself are swapped with private ones on the way in and swapped back on the way out.
-(Text that holds those six private code points itself meets UNK there, unless byte fallback spells them.)
+Encoding loses nothing: text is not normalized here, spaces are kept, and the few characters that sentencepiece reserves
+are replaced by private code points before encoding and restored after decoding. (These six private code points are
+themselves UNK in a text, unless byte fallback splits them.)
 """
 
 from __future__ import annotations
@@ -40,7 +40,7 @@ LARGEST_SAMPLE = 1_000_000  # texts; more teach a vocabulary nothing new
 LARGEST_FILE = 256 * 2**20  # bytes
 BYTES = 256  # pieces that byte fallback takes
 
-_RESERVED = f"\t\n\r\0{SPACE}▅"  # cut at, dropped or taken for something else by the trainer
+_RESERVED = f"\t\n\r\0{SPACE}▅"  # the trainer splits at these, drops them or misreads them
 _PRIVATE = "".join(chr(0x10F700 + i) for i in range(len(_RESERVED)))
 _SWAP = str.maketrans(_RESERVED + _PRIVATE, _PRIVATE + _RESERVED)
 _UNSPACED = ("CJK", "HIRAGANA", "KATAKANA", "THAI", "LAO", "KHMER", "MYANMAR", "TIBETAN")  # how characters are named
@@ -55,7 +55,7 @@ class SentencepieceTokenizer(Tokenizer):
     def __init__(self, model: bytes) -> None:
         self.model = model
         self._processor = _processor(model)
-        self._known: dict[int, str] = {}  # pieces that were asked for, and as they are shown
+        self._known: dict[int, str] = {}  # printable pieces, cached
         self._shown: dict[int, str] = {}
 
     def encode(self, text: str) -> list[int]:
@@ -80,9 +80,9 @@ class SentencepieceTokenizer(Tokenizer):
         return [CONTROLS[i] if i < len(CONTROLS) else self._shown.get(i) or self._show(i) for i in ids]
 
     def words(self, ids: Sequence[int], unknown: Sequence[str] | None = None) -> list[int]:
-        """A word begins at a space, which is part of it and never of an UNK; several spaces begin one word.
+        """A word begins at a space, which is part of the word and never of an UNK.
 
-        Spaces at the end begin none.
+        Several spaces begin one word, spaces at the end begin none.
         """
         words: list[int] = []
         word, only_spaces = NO_WORD, False
@@ -107,7 +107,7 @@ class SentencepieceTokenizer(Tokenizer):
         return tuple(i for i in range(len(CONTROLS), len(self)) if _within_word(self._first(i)))
 
     def _first(self, number: int) -> str:
-        """The first character of a piece; of a byte, what it is in ASCII."""
+        """The first character of a piece; for a byte, its ASCII character."""
         piece = self._piece(number)
         if not self._processor.is_byte(number):
             return piece[0]
@@ -204,7 +204,7 @@ class SentencepieceConfig:
                 hard_vocab_limit=False,
                 byte_fallback=self.byte_fallback,
                 character_coverage=1.0,
-                max_sentence_length=2**30,  # its default leaves longer sentences out without a word
+                max_sentence_length=2**30,  # by default, longer sentences are silently dropped
                 normalization_rule_name="identity",
                 remove_extra_whitespaces=False,
                 shuffle_input_sentence=False,
@@ -220,14 +220,14 @@ class SentencepieceConfig:
                 bos_piece=bos,
                 eos_piece=eos,
             )
-        except RuntimeError:  # its words are those of its own source code, of no help to a user
+        except RuntimeError:  # its message quotes its source code and does not help a user
             given = f"No {self.size:,} pieces could be learned from {len(sample):,} texts"
             raise DataError(f"{given}. Give more text, another size, or another kind of tokenizer.") from None
         return model.getvalue()
 
 
 def _processor(model: bytes) -> SentencePieceProcessor:
-    """A processor of a model that may come from anywhere; ValueError where it is not one of ours."""
+    """A processor for a model from an untrusted file; ValueError if Regarde did not write it."""
     import sentencepiece
 
     processor = sentencepiece.SentencePieceProcessor()
@@ -240,7 +240,7 @@ def _processor(model: bytes) -> SentencePieceProcessor:
     except UnicodeDecodeError:
         raise ValueError("a sentencepiece model with pieces that are not valid UTF-8") from None
     if tuple(pieces[: len(_NAMES)]) != _NAMES:
-        raise ValueError("a sentencepiece model of someone else, its first four pieces are not our controls")
+        raise ValueError("not a sentencepiece model of Regarde: its first four pieces are not <pad>, <unk>, <s>, </s>")
     return processor
 
 
@@ -249,7 +249,7 @@ def _places(wanted: int, ids: Sequence[int]) -> list[int]:
 
 
 def _sample(texts: Iterable[str]) -> list[str]:
-    """All texts, or a uniform sample of them where they are very many (Vitter 1985, algorithm R)."""
+    """All texts, or a uniform sample of many (Vitter 1985, algorithm R)."""
     generator = random.Random(0)
     sample: list[str] = []
     for seen, text in enumerate(text for text in texts if text):
@@ -261,13 +261,13 @@ def _sample(texts: Iterable[str]) -> list[str]:
 
 
 def _rare(counts: Counter[str], room: int) -> set[str]:
-    """The characters not to spell out, so that half of the room stays for longer pieces."""
+    """The characters without a piece of their own, so that half of the pieces can be longer."""
     frequent = sorted(counts, key=lambda character: (-counts[character], character))
     return set(frequent[max(1, room // 2) :])
 
 
 def _without(rare: set[str], sample: list[str]) -> list[str]:
-    """The texts cut at rare characters; the trainer refuses a corpus with more characters than it has room for."""
+    """The texts split at rare characters: the trainer fails if the characters do not fit into the vocabulary."""
     if not rare:
         return sample
     gaps = dict.fromkeys(map(ord, rare), " ")

@@ -16,15 +16,18 @@ from regarde.text.tokenizers import (
     CharactersConfig,
     FieldsConfig,
     LabelsConfig,
+    SpelledConfig,
     TagsConfig,
     Tokenizer,
     WordsConfig,
 )
 
-TokenizerConfig = CharactersConfig | WordsConfig | SentencepieceConfig | FieldsConfig | LabelsConfig | TagsConfig
+TokenizerConfig = (
+    CharactersConfig | WordsConfig | SentencepieceConfig | FieldsConfig | LabelsConfig | TagsConfig | SpelledConfig
+)
 Normalization = Literal["NFC", "NFKC", "none"]
 UnicodeForm = Literal["NFC", "NFKC"]
-STRIDE = 64  # a run of so many marks has one at a place that is looked at
+STRIDE = 64  # a run of so many marks has one at a multiple of this
 
 
 @dataclass(frozen=True)

@@ -66,7 +66,7 @@ def tags_of(spans: Iterable[TaggedSpan], length: int, scheme: TagScheme) -> list
 
 
 def repaired(tags: Sequence[str], scheme: TagScheme) -> RepairedTags:
-    """The same spans in legal tags: a legal sequence comes back unchanged."""
+    """The same spans in legal tags: a legal sequence is returned unchanged."""
     legal = tags_of(spans_of(tags), len(tags), scheme)
     return RepairedTags(legal, sum(given != written for given, written in zip(tags, legal, strict=True)))
 

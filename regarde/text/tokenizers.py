@@ -1,8 +1,9 @@
 """Text -> tokens, and back: what every tokenizer does, and the tokenizers that look symbols up in a vocabulary.
 
 characters   code points; lossless for known characters
-words        split at runs of spaces; each run comes back as one space
+words        split at runs of spaces; decoding writes one space for each run
 fields       TAB-separated columns: the first as characters, the others as whole features
+spelled      words as above, each followed by its characters, for models that read both
 
 Learned subwords are in sentencepieces.py. The first four ids are controls. They are printed as in `CONTROLS`, but never
 matched against text and never stored with the symbols: a user who types `</s>` gets the text `</s>`.
@@ -24,9 +25,13 @@ from regarde.errors import DataError, DiskError, FolderError, unreadable
 PAD, UNK, BOS, EOS = 0, 1, 2, 3
 CONTROLS = ("<pad>", "<unk>", "<s>", "</s>")
 UNKNOWN = "⁇"  # what decoding writes where the id is UNK
-SILENT = frozenset({PAD, BOS, EOS})  # ids that stand for no text
+LINE_BREAK = r"\n"  # how a line break is written in the file of a vocabulary
+SILENT = frozenset({PAD, BOS, EOS})  # ids without a text
 NO_WORD = -1
-LARGEST_FILE = 256 * 2**20  # bytes; a larger file is no vocabulary and is not read
+SEPARATOR = ","  # between several labels of one text
+MOST_LETTERS = 1000  # different characters that spell words; their ids come first
+LONGEST_SPELLING = 40  # characters of a word; the others are not read
+LARGEST_FILE = 256 * 2**20  # bytes; a larger file is not a vocabulary and is not read
 VocabularySize = Annotated[int, Bound(5, 1_000_000)]  # the most ids a tokenizer may use, controls included
 
 
@@ -34,7 +39,9 @@ class Tokenizer(ABC):
     """Ids never contain BOS or EOS unless the caller put them there."""
 
     ends: bool = True
-    """Whether a model must learn where a target ends; not where its length is known, as that of a label is."""
+    """Whether targets end with EOS. They do not if their length is known: a label has one token."""
+    several: bool = False
+    """Whether a text is a set of labels, separated by commas, whose order says nothing."""
 
     @abstractmethod
     def encode(self, text: str) -> list[int]:
@@ -42,9 +49,9 @@ class Tokenizer(ABC):
 
     @abstractmethod
     def decode(self, ids: Sequence[int], unknown: Sequence[str] | None = None) -> str:
-        """The text of ids; PAD, BOS and EOS are passed over, wherever they stand.
+        """The text of ids; PAD, BOS and EOS are skipped.
 
-        UNK is written as `UNKNOWN`, or as the text in `unknown`, which has one for each.
+        UNK is written as `UNKNOWN`, or as the texts in `unknown`, one for each UNK.
         """
 
     @abstractmethod
@@ -59,11 +66,15 @@ class Tokenizer(ABC):
     def words(self, ids: Sequence[int], unknown: Sequence[str] | None = None) -> list[int]:
         """The word, counted from 0, that each id is part of; `NO_WORD` for PAD, BOS, EOS and spaces between words.
 
-        Where it matters what stands behind each UNK, `unknown` says it, as in `decode`.
+        `unknown` holds the text of each UNK, as in `decode`, where it matters.
         """
 
+    def symbols(self) -> list[str]:
+        """Every token as `pieces` prints it, in the order of ids."""
+        return self.pieces(range(len(self)))
+
     def lengthening(self, text: str) -> Sequence[int]:
-        """Ids that would make the last word of a text longer; none where each token stands by itself."""
+        """Ids that would make the last word of a text longer; none if every token is a whole word or a character."""
         return ()
 
     @abstractmethod
@@ -75,8 +86,13 @@ class Tokenizer(ABC):
         """Write the tokenizer to one file, the stem plus an ending, and return its path."""
 
 
+def positions(ids: Sequence[int]) -> int:
+    """How many tokens ids are for a model and for the user: a spelled word, which begins with BOS, is one."""
+    return ids.count(BOS) or len(ids)
+
+
 class Scheme(Protocol):
-    """A way to cut text into symbols."""
+    """A rule that splits text into symbols."""
 
     ends: ClassVar[bool]
 
@@ -107,7 +123,7 @@ class Vocabulary:
 
     @classmethod
     def load(cls, path: Path) -> Vocabulary:
-        """Read what `save` wrote; anything that would shift ids is refused with its line number."""
+        """Read what `save` wrote; a line that would shift ids is an error with its number."""
         first: dict[str, int] = {}
         for number, raw in enumerate(_lines(path), start=1):
             try:
@@ -116,6 +132,7 @@ class Vocabulary:
                 raise FolderError(f"{path}, line {number}: not valid UTF-8. Restore the file of the model.") from None
             if not symbol:
                 raise FolderError(f"{path}, line {number}: blank, expected a symbol. Restore the file of the model.")
+            symbol = "\n" if symbol == LINE_BREAK else symbol
             if symbol in first:
                 seen = f"{symbol!r} is also on line {first[symbol]}"
                 raise FolderError(f"{path}, line {number}: {seen}, expected it once. Restore the file of the model.")
@@ -123,16 +140,17 @@ class Vocabulary:
         return cls(tuple(first))
 
     def save(self, path: Path) -> None:
-        """One symbol a line in UTF-8; lines end at \\n only, controls are left out."""
+        """One symbol a line in UTF-8; lines end at \\n only; controls are not written."""
         try:
-            path.write_bytes("".join(f"{symbol}\n" for symbol in self.symbols).encode("utf-8"))
+            written = (LINE_BREAK if symbol == "\n" else symbol for symbol in self.symbols)
+            path.write_bytes("".join(f"{symbol}\n" for symbol in written).encode())
         except OSError as error:
             raise DiskError(
                 f"{path}: not written ({error.strerror}). Free some space or choose another folder."
             ) from None
 
     def id(self, symbol: str) -> int:
-        """The id of a symbol, `UNK` where it is unknown."""
+        """The id of a symbol, `UNK` if it is unknown."""
         return self._ids.get(symbol, UNK)
 
     def symbol(self, number: int) -> str:
@@ -199,6 +217,88 @@ class SymbolTokenizer(Tokenizer):
         return [next(written) if i == UNK else symbol(i) for i in ids if i not in SILENT]
 
 
+class SpelledTokenizer(Tokenizer):
+    """Words with their characters: `BOS word c_1 … c_n` for each, UNK for an unknown word or character.
+
+    A position is a word: `pieces` and `words` have one item for each, and `decode` leaves its characters out. A
+    character is stored with a leading TAB, which no word has. Only the first `LONGEST_SPELLING` of a word are kept.
+    """
+
+    def __init__(self, vocabulary: Vocabulary) -> None:
+        self.vocabulary = vocabulary
+
+    @classmethod
+    def train(cls, texts: Iterable[str], size: int, least: int) -> SpelledTokenizer:
+        words = Counter(word for text in texts for word in Words().split(text))
+        letters = Vocabulary.build((f"\t{c}" for word in words.elements() for c in word), MOST_LETTERS)
+        known = Vocabulary.build(words.elements(), max(0, size - len(letters)), least)
+        if not letters.symbols:
+            raise DataError("The texts hold no symbol to build a vocabulary from. Give a corpus that is not empty.")
+        return cls(Vocabulary([*letters.symbols, *(word for word in known.symbols if word[0] != "\t")]))
+
+    def encode(self, text: str) -> list[int]:
+        letter = self.vocabulary.id
+        return [
+            number
+            for word in Words().split(text)
+            for number in (BOS, self._word(word), *(letter(f"\t{c}") for c in word[:LONGEST_SPELLING]))
+        ]
+
+    def decode(self, ids: Sequence[int], unknown: Sequence[str] | None = None) -> str:
+        written = itertools.repeat(UNKNOWN) if unknown is None else iter(unknown)
+        words = [word for word, *_ in self._spelled(ids) if word not in SILENT]
+        return " ".join(next(written) if word == UNK else self.vocabulary.symbol(word) for word in words)
+
+    def unknown(self, text: str) -> list[str]:
+        return [word for word in Words().split(text) if self._word(word) == UNK]
+
+    def pieces(self, ids: Sequence[int]) -> list[str]:
+        """One for each word; an unknown one is spelled."""
+        symbol = self.vocabulary.symbol
+        return [
+            printable("".join(UNKNOWN if i == UNK else symbol(i)[1:] for i in letters) or CONTROLS[UNK])
+            if word == UNK
+            else printable(symbol(word))
+            for word, *letters in self._spelled(ids)
+        ]
+
+    def words(self, ids: Sequence[int], unknown: Sequence[str] | None = None) -> list[int]:
+        count = itertools.count()
+        return [NO_WORD if word in SILENT else next(count) for word, *_ in self._spelled(ids)]
+
+    def symbols(self) -> list[str]:
+        return [*CONTROLS, *map(printable, self.vocabulary.symbols)]
+
+    def __len__(self) -> int:
+        return len(self.vocabulary)
+
+    def save(self, path_stem: Path) -> Path:
+        path = vocabulary_path(path_stem)
+        self.vocabulary.save(path)
+        return path
+
+    def __eq__(self, other: object) -> bool:
+        if not isinstance(other, SpelledTokenizer):
+            return NotImplemented
+        return self.vocabulary.symbols == other.vocabulary.symbols
+
+    def __hash__(self) -> int:
+        return hash(self.vocabulary.symbols)
+
+    def _word(self, word: str) -> int:
+        return UNK if word.startswith("\t") else self.vocabulary.id(word)
+
+    def _spelled(self, ids: Sequence[int]) -> list[list[int]]:
+        """Each word with its characters; EOS and PAD are words without any."""
+        found: list[list[int]] = []
+        for i in ids:
+            if i in SILENT:
+                found.append([] if i == BOS else [i])
+            elif found:
+                found[-1].append(i)
+        return [each for each in found if each]
+
+
 class Characters:
     """Code points."""
 
@@ -211,13 +311,13 @@ class Characters:
         return "".join(symbols)
 
     def words(self, symbols: Sequence[str]) -> list[int]:
-        """Words are what spaces separate; a space is part of none."""
+        """Spaces and line breaks separate words and are part of none."""
         words: list[int] = []
         word, inside = -1, False
         for symbol in symbols:
-            starts = symbol != " " and not inside
+            starts = symbol not in (" ", "\n") and not inside
             word += starts
-            inside = symbol != " "
+            inside = symbol not in (" ", "\n")
             words.append(word if inside else NO_WORD)
         return words
 
@@ -226,15 +326,15 @@ class Characters:
 
 
 class Words:
-    """Whatever stands between runs of spaces."""
+    """Words, separated by runs of spaces; a line break is a symbol of its own."""
 
     ends: ClassVar[bool] = True
 
     def split(self, text: str) -> list[str]:
-        return [word for word in text.split(" ") if word]
+        return [word for word in text.replace("\n", " \n ").split(" ") if word]
 
     def join(self, symbols: Sequence[str]) -> str:
-        return " ".join(symbols)
+        return " ".join(symbols).replace(" \n", "\n").replace("\n ", "\n")
 
     def words(self, symbols: Sequence[str]) -> list[int]:
         return list(range(len(symbols)))
@@ -261,6 +361,27 @@ class Labels:
         return printable(symbol)
 
 
+class LabelSets(Labels):
+    """Labels separated by commas, in any order."""
+
+    ends: ClassVar[bool] = True
+
+    def split(self, text: str) -> list[str]:
+        return list(dict.fromkeys(label for part in text.split(SEPARATOR) if (label := part.strip(" "))))
+
+    def join(self, symbols: Sequence[str]) -> str:
+        return SEPARATOR.join(symbols)
+
+
+class LabelSetTokenizer(SymbolTokenizer):
+    """Labels in the order of the vocabulary; unknown ones come first."""
+
+    several = True
+
+    def encode(self, text: str) -> list[int]:
+        return sorted(super().encode(text))
+
+
 class Tags(Words):
     """Words, one for each token of the source."""
 
@@ -270,8 +391,8 @@ class Tags(Words):
 class Fields:
     """`lemma TAB V;PST;3`: the letters of the first column, then each feature whole.
 
-    A feature carries a leading TAB, which no letter of the first column can be: the feature V is not the letter V.
-    Columns after the second are read as more features and come back in the second.
+    The symbol of a feature starts with a TAB, so that the feature V is not the letter V. Columns after the second are
+    read as more features; decoding writes them into the second.
     """
 
     ends: ClassVar[bool] = True
@@ -304,7 +425,7 @@ class Fields:
 
 
 class _SymbolConfig(Checked):
-    """What the three configurations share."""
+    """The part that all configurations of this module share."""
 
     scheme: ClassVar[type[Scheme]]
     size: int
@@ -342,6 +463,24 @@ class WordsConfig(_SymbolConfig):
 
 
 @dataclass(frozen=True)
+class SpelledConfig(Checked):
+    """Each space-separated word is a token, followed by its characters: the words of a tagger with `spelling`."""
+
+    kind: Literal["spelled"] = "spelled"
+    size: VocabularySize = 50_000  # of which at most 1,000 are characters
+    least: Annotated[int, Bound(1, 10**6)] = 1
+
+    def train(self, texts: Iterable[str]) -> Tokenizer:
+        return SpelledTokenizer.train(texts, self.size, self.least)
+
+    def load(self, path_stem: Path) -> Tokenizer:
+        return SpelledTokenizer(Vocabulary.load(vocabulary_path(path_stem)))
+
+    def filename(self, stem: str) -> str:
+        return f"{stem}.vocab"
+
+
+@dataclass(frozen=True)
 class FieldsConfig(_SymbolConfig):
     """The first TAB-separated column as characters, the others as whole features."""
 
@@ -357,6 +496,17 @@ class LabelsConfig(_SymbolConfig):
     scheme = Labels
     kind: Literal["labels"] = "labels"
     size: VocabularySize = 10_000
+    several: bool = False  # A text is any number of labels, separated by commas.
+
+    def train(self, texts: Iterable[str]) -> Tokenizer:
+        if self.several:
+            return LabelSetTokenizer.train(LabelSets(), texts, self.size)
+        return super().train(texts)
+
+    def load(self, path_stem: Path) -> Tokenizer:
+        if self.several:
+            return LabelSetTokenizer(LabelSets(), Vocabulary.load(vocabulary_path(path_stem)))
+        return super().load(path_stem)
 
 
 @dataclass(frozen=True)
@@ -373,14 +523,17 @@ def vocabulary_path(path_stem: Path) -> Path:
 
 
 def printable(symbol: str) -> str:
-    """A symbol that can be seen: a space as ␣, what prints nothing as its code point."""
+    """A symbol that can be seen: a space as ␣, a line break as ↵, an unprintable character as its code point."""
     if symbol.isprintable() and " " not in symbol:
         return symbol
-    return "".join("␣" if c == " " else c if c.isprintable() else f"U+{ord(c):04X}" for c in symbol)
+    shown = {" ": "␣", "\n": "↵"}
+    return "".join(shown.get(c) or (c if c.isprintable() else f"U+{ord(c):04X}") for c in symbol)
 
 
 def _storable(symbol: str) -> bool:
     """Whether a symbol survives a file of one symbol a line in UTF-8."""
+    if symbol in ("\n", LINE_BREAK):
+        return symbol == "\n"
     return symbol != "" and "\n" not in symbol and not any("\ud800" <= character <= "\udfff" for character in symbol)
 
 

@@ -86,9 +86,9 @@ def test_contractions_and_unwritten_words_of_conll_u_are_no_tokens(tmp_path: Pat
         (
             b"a\tX\tY\n",
             None,
-            '3 columns (1 "a", 2 "X", 3 "Y"). Say which are token and tag, for example --columns 1:2.',
+            '3 columns (1 "a", 2 "X", 3 "Y"). Choose token and tag, for example --columns 1:2.',
         ),
-        (b"a\tX\tY\n", "1:4", "but --columns asks for more"),
+        (b"a\tX\tY\n", "1:4", "but --columns names more"),
         (b"1 000\tNUM\n", None, "line 1: the token has a space inside, expected none: write _ for it. Repair"),
         (b"a\tX Y\n", None, "line 1: the tag has a space inside"),
         (b"a\t\n", None, "line 1: the tag is blank"),
@@ -135,7 +135,7 @@ def test_a_missing_file_is_refused_at_once(tmp_path: Path) -> None:
 
 def test_a_header_is_asked_about(tmp_path: Path) -> None:
     content = b"token\tner_tags\nNo\tO\n"
-    with pytest.raises(DataError, match=r"line 1: token, ner_tags: this seems to name the columns.* --header leaves"):
+    with pytest.raises(DataError, match=r"line 1: token, ner_tags: this seems to name the columns.* --header to skip"):
         read(tmp_path / "a.tsv", content)
     report = Report()
     assert read(tmp_path / "a.tsv", content, header=True, report=report) == [("No", "O")]
@@ -147,3 +147,45 @@ def test_line_ends_are_counted(tmp_path: Path) -> None:
     report = Report()
     read(tmp_path / "a.tsv", b"a\tX\r\n\r\n", report=report)
     assert report.crlf == 2
+
+
+ILLEGAL = b"# 1\nAnna\tI-PER\nWolff\tI-PER\n\nin\tO\nNew\tB-LOC\nYork\tI-LOC\nBonn\tI-PER\n"
+
+
+def test_illegal_tags_are_repaired_and_counted(tmp_path: Path) -> None:
+    report = Report()
+    assert read(tmp_path / "a.tsv", ILLEGAL, report=report) == [
+        ("Anna Wolff", "B-PER I-PER"),
+        ("in New York Bonn", "O B-LOC I-LOC B-PER"),
+    ]
+    assert list(report.notes()) == ["2 pairs kept; 2 illegal tags repaired, which --on-error strict refuses"]
+
+
+def test_the_scheme_is_that_of_all_files(tmp_path: Path) -> None:
+    """A last tag of BIOES in the second file makes a tag of the first one illegal."""
+    first, second = tmp_path / "a.tsv", tmp_path / "b.tsv"
+    first.write_bytes(b"Anna\tB-PER\nWolff\tI-PER\n")
+    second.write_bytes(b"Bonn\tS-LOC\n")
+    report = Report()
+    tags = [pair.target for pair in read_tagged([first, second], report=report)]
+    assert (tags, report.repaired) == (["B-PER E-PER", "S-LOC"], 1)
+
+
+def test_tags_without_spans_and_the_older_scheme_stay_as_they_are(tmp_path: Path) -> None:
+    older = b"Anna\tI-PER\n,\tO\nBonn\tI-LOC\nUlm\tB-LOC\n"
+    for content, tags in [(b"a\tDET\nI\tPRON\n", "DET PRON"), (older, "I-PER O I-LOC B-LOC")]:
+        report = Report()
+        ((_, found),) = read(tmp_path / "a.tsv", content, report=report)
+        assert (found, report.repaired) == (tags, 0)
+
+
+def test_illegal_tags_are_refused_if_reading_is_strict(tmp_path: Path) -> None:
+    path = tmp_path / "a.tsv"
+    with pytest.raises(DataError) as error:
+        read(path, ILLEGAL, on_error="strict")
+    assert str(error.value) == (
+        f"{path}, line 2: the tag of 'Anna', token 1 of this sentence, is I-PER, expected B-PER (BIO). "
+        "Repair it, or leave out --on-error strict: then it is repaired and counted."
+    )
+    with pytest.raises(DataError, match="line 2: 1 column"):
+        read(path, b"a\tO\nb\n", on_error="strict")

@@ -243,7 +243,7 @@ def test_a_folder_is_not_readable(tmp_path: Path) -> None:
 def test_more_columns_are_listed_and_asked_for(tmp_path: Path) -> None:
     message = complaint(tmp_path / "a.tsv", b"gehen\tV;PST\tging\n", on_error="skip-any")
     assert message.endswith(
-        '3 columns (1 "gehen", 2 "V;PST", 3 "ging"). Say which are source and target, for example --columns 1+2:3.'
+        '3 columns (1 "gehen", 2 "V;PST", 3 "ging"). Choose source and target, for example --columns 1+2:3.'
     )
 
 
@@ -261,7 +261,7 @@ def test_every_line_has_as_many_columns_as_the_first(tmp_path: Path) -> None:
 
 
 def test_a_column_that_is_not_there_is_refused(tmp_path: Path) -> None:
-    assert '2 columns (1 "a", 2 "b"), but --columns asks for more' in complaint(tmp_path / "a.tsv", b"a\tb\n", "1:3")
+    assert '2 columns (1 "a", 2 "b"), but --columns names more' in complaint(tmp_path / "a.tsv", b"a\tb\n", "1:3")
 
 
 @pytest.mark.parametrize("columns", ["", "1", "1:0", "0:1", "1:2:3", "a:b", "1+:2", "-1:2", "1:²", "1:2\n"])
@@ -385,14 +385,14 @@ def test_a_header_is_asked_about(row: str, on_error: OnError, tmp_path: Path) ->
     content = f"{row}\n{row.replace('e', 'longer ')}\n".encode()
     message = complaint(tmp_path / "a.txt", content, on_error=on_error)
     assert "a.txt, line 1: " in message
-    assert message.endswith("--header leaves the row out, --no-header reads it as a pair.")
+    assert message.endswith("--header to skip the row, or --no-header to read it as a pair.")
 
 
 def test_a_header_is_left_out_or_read_as_the_user_says(tmp_path: Path) -> None:
     path = write(tmp_path / "a.tsv", b"\xef\xbb\xbfsource\ttarget\r\na\tb\r\n")
     report = Report()
     assert list(read_pairs([path, path], header=True, report=report)) == [("a", "b")] * 2
-    assert "header row left out (source target)" in report.summary()
+    assert "header row skipped (source target)" in report.summary()
     assert (report.bom, report.crlf) == (2, 4)
     assert list(read_pairs([path], header=False, report=Report())) == [("source", "target"), ("a", "b")]
 
@@ -424,7 +424,7 @@ def test_parallel_files_have_headers_and_quotes_too(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("content", [b'"a"\t"b ""c"""\n', b'"a" ||| "b ""c"""\n'])
 def test_quotes_around_fields_are_asked_about_removed_or_kept(content: bytes, tmp_path: Path) -> None:
-    assert "--quotes removes them, --no-quotes keeps them" in complaint(tmp_path / "a.txt", content)
+    assert "--quotes to remove them, or --no-quotes to keep them" in complaint(tmp_path / "a.txt", content)
     path = tmp_path / "a.txt"
     assert list(read_pairs([path], quotes=True, report=Report())) == [("a", 'b "c"')]
     assert list(read_pairs([path], quotes=False, report=Report())) == [('"a"', '"b ""c"""')]

@@ -59,7 +59,7 @@ def counted(*lines: str) -> QuoteCount:
     ],
 )
 def test_enclosed_fields_are_asked_about(lines: list[str]) -> None:
-    with pytest.raises(DataError, match=r"a\.tsv: .* --quotes removes them, --no-quotes keeps them as text\."):
+    with pytest.raises(DataError, match=r"a\.tsv: .* --quotes to remove them, or --no-quotes to keep them as text\."):
         counted(*lines).ask()
 
 
