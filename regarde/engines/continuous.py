@@ -39,7 +39,7 @@ class Completed:
 class ContinuousEngine:
     """Takes requests and returns results, in the order in which they are ready.
 
-    `heard` is a file handle that can be read from when there is something to collect.
+    `heard` is a file handle that becomes readable when there are events to collect.
     """
 
     def __init__(self, engine: NativeEngine, *, threads: int = 1) -> None:
@@ -53,7 +53,7 @@ class ContinuousEngine:
             engine.pointer, *map(ctypes.c_int64, (engine.rows, threads, self._told))
         )
         if not self._handle:
-            raise MemoryError("no thread to be had")
+            raise MemoryError("no thread could be started")
 
     def ask(self, sources: Sequence[Ids], search: Search, prefixes: Sequence[Prefix], *, followed: bool = False) -> int:
         """Submit a request; the result has the same number. `followed`: report a partial hypothesis after each word."""

@@ -2,7 +2,7 @@
 
 Axes: T target tokens, S source tokens, L attention layers, N heads.
 
-It knows every model of regarde.models; `Unfit` says what it does not know of a model, and torch serves then.
+It supports every model of regarde.models. For any other, `Unfit` gives the unsupported part, and torch is used.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ from regarde.search import Hypothesis, Sampling, Search
 from regarde.search.interventions import AttentionChanges, Intervention
 from regarde.search.settings import NO_PREFIX, Prefix
 from regarde.search.trace import SearchStep
-from regarde.text import EOS
+from regarde.text import BOS, EOS
 
 if TYPE_CHECKING:
     from regarde.engines.continuous import ContinuousEngine
@@ -34,15 +34,16 @@ if TYPE_CHECKING:
 
 Ids = Sequence[int]
 ROWS = 64
-WINDOW = 1024  # sentences that are handed over together; within them, one that ends makes room for the next
-MOST_NUMBERS = 16 << 20  # of the answers to a window, so that memory is bounded whatever the sentences
-NO_MEMORY = b"out of memory"  # as source/engine/answer.h says it
+WINDOW = 1024  # sentences passed to the library together; a finished one makes room for the next
+MOST_NUMBERS = 16 << 20  # of the answers to a window, so that memory is bounded for any sentences
+NO_MEMORY = b"out of memory"  # as in source/engine/answer.h
 KINDS = {"greedy": 0, "beam": 1, "sampling": 2}
 FORCED = 3
+CARRYING = frozenset({"recurrent-lm", "attentive-lm"})  # kinds whose decoder carries its state (Decoder.carries)
 
 
-class Unfit(Exception):  # noqa: N818  # not a failure: the other engine takes over
-    """A model that this engine does not know, and why."""
+class Unfit(Exception):  # noqa: N818  # not a failure: the other engine is used
+    """The model is not supported by this engine; the message gives the reason."""
 
 
 @dataclass(frozen=True)
@@ -102,7 +103,7 @@ class NativeEngine:
         frequent, starts, ids = (ctypes.c_void_p(array.ctypes.data) for array in held)
         count = ctypes.c_int64(len(shortlist.frequent))
         if self.call("engine_shortlist", ctypes.c_char_p)(self.pointer, frequent, count, starts, ids):
-            raise UsageError("This shortlist lists words that the model does not have. Learn it anew.")
+            raise UsageError("This shortlist lists words that the model does not have. Learn it again.")
         self.shortlist = shortlist
 
     def joined(self, others: Sequence[NativeEngine], offsets: Sequence[int]) -> NativeEngine:
@@ -152,8 +153,13 @@ class NativeEngine:
         self._measure()
 
     @property
+    def carries(self) -> bool:
+        parts = self._members or (self,)
+        return all(part._settings.get("model.kind") in CARRYING for part in parts)
+
+    @property
     def formulas(self) -> Mapping[str, str]:
-        """What the model computes, as the classes of regarde.attention state it; several have nothing in common."""
+        """What the model computes, as the classes of regarde.attention state it; an ensemble has none."""
         return settings.formulas(self._settings)
 
     def continuous(self, *, threads: int = 1) -> ContinuousEngine:
@@ -210,13 +216,13 @@ class NativeEngine:
         return steps, found
 
     def states(self, source: Ids) -> NDArray[np.float32] | None:
-        """(S, D) the encoder's states of a source and its EOS; several models have none in common."""
+        """(S, D) the encoder's states of a source and its EOS; an ensemble has none."""
         ids = np.array([*source, EOS], np.int64)
         answer = self.call("engine_states", ctypes.c_void_p)(
             self.pointer, ids.ctypes.data_as(ctypes.c_void_p), ctypes.c_int64(len(ids))
         )
-        _, reals = self.streams(answer)
-        return reals.reshape(len(ids), -1) if len(reals) else None
+        numbers, reals = self.streams(answer)
+        return reals.reshape(int(numbers[0]), -1) if len(reals) else None
 
     def request(self, sources: Sequence[Ids], search: Search, prefixes: Sequence[Prefix]) -> PreparedRequest:
         """A request as the library reads it."""
@@ -232,8 +238,8 @@ class NativeEngine:
             held["barred_starts"], held["barred_ids"] = _flat([prefix.barred for prefix in prefixes])
         request = EngineRequest(
             count=len(sources), kind=KINDS[search.kind], size=1, n_best=search.n_best, min_length=rules.min_length,
-            max_extra=rules.max_extra, allow_unknown=rules.allow_unknown, rows=self.rows, threads=self.threads,
-            max_ratio=rules.max_ratio, top_p=1.0, temperature=1.0,
+            max_extra=rules.max_extra, context=rules.context, allow_unknown=rules.allow_unknown, rows=self.rows,
+            threads=self.threads, max_ratio=rules.max_ratio, top_p=1.0, temperature=1.0,
         )  # fmt: skip
         if search.kind == "beam":
             request.size = search.size
@@ -249,7 +255,7 @@ class NativeEngine:
 
     def _forced_request(self, sources: Sequence[Ids], targets: Sequence[Ids]) -> PreparedRequest:
         if not all(targets):
-            raise UsageError("A target of no tokens has no score. Give at least its end.")
+            raise UsageError("A target of no tokens has no score. Give at least EOS.")
         starts, ids = _flat(sources)
         target_starts, target_ids = _flat(targets)
         held = {"starts": starts, "ids": ids, "target_starts": target_starts, "target_ids": target_ids}
@@ -272,7 +278,7 @@ class NativeEngine:
         return everything, reader.steps(request.n_best if request.kind == KINDS["sampling"] else 1)
 
     def reader(self, answer: int) -> Reader:
-        """What the library answered, to be read; it is freed there."""
+        """A reader of the answer of the library; the answer is freed."""
         return Reader(*self.streams(answer), self.layers, self.heads, energies=self._energies)
 
     def streams(self, answer: int) -> Streams:
@@ -297,7 +303,7 @@ class NativeEngine:
         return library.function(name, result)
 
     def _array(self, name: str, held: ctypes.c_void_p, kind: np.dtype[Any]) -> NDArray[Any]:
-        """A copy of what an answer holds."""
+        """A copy of an array of an answer."""
         count = ctypes.c_int64()
         first = self.call(name, ctypes.c_void_p)(held, ctypes.byref(count))
         return np.frombuffer(ctypes.string_at(first, count.value * kind.itemsize), dtype=kind)
@@ -307,7 +313,7 @@ _OUT_OF_MEMORY = "Out of memory while translating. Give fewer sentences at once,
 
 
 def _budget(request: EngineRequest) -> str:
-    """What to try where memory did not suffice for a request: half of each."""
+    """Advice after running out of memory: half of each limit."""
     given = [(request.count, "sentences at once"), (request.size, "hypotheses in a beam"), (request.threads, "threads")]
     several = [(number, noun) for number, noun in given if number > 1]
     if not several:
@@ -320,14 +326,14 @@ _WHOLE, _REAL = np.dtype(np.int64), np.dtype(np.float32)
 
 
 def cost(source: Ids, search: Search, prefix: Prefix, heads: int) -> int:
-    """Numbers that the answers to a sentence hold at most: the attention of all heads, and a die for each word."""
+    """The most numbers in the answers to a sentence: the attention of all heads, and a random number for each word."""
     T = search.rules.limit(len(source) + 1, prefix)
     S = len(source) + 1 if source else T  # without a source, a language model attends to its own words
     return search.n_best * T * (1 + heads * S) + len(prefix.barred)
 
 
 def _flat(rows: Sequence[Ids | NDArray[np.int64]]) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
-    """Where each row starts, and all of them end to end."""
+    """The start of each row, and all rows concatenated."""
     starts = np.cumsum([0, *(len(row) for row in rows)], dtype=np.int64)
     return starts, np.concatenate([np.asarray(row, dtype=np.int64) for row in rows])
 
@@ -338,11 +344,12 @@ _NO_DICE = np.zeros(1), np.zeros(1, dtype=np.int64)
 def _dice(
     sources: Sequence[Ids], search: Sampling, prefixes: Sequence[Prefix]
 ) -> tuple[NDArray[np.float64], NDArray[np.int64]]:
-    """As regarde.search throws them: by seed, sample and sentence alone."""
+    """Random numbers as in regarde.search: functions of seed, sample and sentence."""
     thrown = []
     for ids, prefix in zip(sources, prefixes, strict=True):
         most = search.rules.limit(len(ids) + 1, prefix)
-        dice = (np.random.default_rng([search.seed, n, *ids, EOS]) for n in range(search.n_best))
+        words = [word for mark, word in itertools.pairwise(ids) if mark == BOS] or ids  # without their characters
+        dice = (np.random.default_rng([search.seed, n, *words, EOS]) for n in range(search.n_best))
         thrown += [die.random(most) for die in dice]
     starts = np.cumsum([0, *(len(throws) for throws in thrown[:-1])], dtype=np.int64)
     return np.concatenate(thrown), starts

@@ -1,7 +1,7 @@
 """The torch engine for servers: the interface of continuous.py, for models that the native engine does not support.
 
-One thread decodes. Requests wait in a queue; sentences of all those that search alike share a batch, one of each in
-turn, so that a long request does not hold up a short one for longer than a batch.
+One thread decodes. Requests wait in a queue. Sentences of requests with the same search share a batch and are taken in
+turn, so that a long request delays a short one by at most a batch.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ from regarde.search.trace import Continuation
 
 ROWS = 64  # hypotheses side by side
 POSITIONS = 4096  # source tokens of a batch, times the hypotheses of each
-WORTH_A_THREAD = 4_000_000  # parameters: the products of fewer are over before another thread has woken
+WORTH_A_THREAD = 4_000_000  # parameters: with fewer, a product ends before another thread wakes up
 Ids = Sequence[int]
 
 
@@ -65,7 +65,7 @@ _Batch = list[tuple[_QueuedRequest, int]]  # requests and the numbers of their s
 class QueuedEngine:
     """Takes requests and returns results, in the order in which they are ready.
 
-    `heard` is a file handle that can be read from when there is something to collect.
+    `heard` is a file handle that becomes readable when there are events to collect.
     """
 
     def __init__(self, engine: TorchEngine, *, threads: int = 1) -> None:
@@ -190,7 +190,7 @@ class QueuedEngine:
                     self._leave(request, problem)
 
     def _leave(self, request: _QueuedRequest, problem: Exception | None = None) -> None:
-        """With the lock held: the request's last event."""
+        """The last event of a request. The caller holds the lock."""
         del self._requests[request.number]
         if request.canceled:
             self._tell(Completed(request.number, 0, NOTHING, problem))
@@ -215,7 +215,10 @@ class _CancelableDecoder(Decoder[Any, Any]):
     def __init__(self, decoder: Decoder[Any, Any], check: Callable[[], None]) -> None:
         super().__init__()
         self.decoder, self.check = decoder, check
-        self.offset = decoder.offset
+        self.offset, self.looks_back = decoder.offset, decoder.looks_back
+
+    def best(self, encoding: Encoding) -> list[tuple[int, ...]]:
+        return self.decoder.best(encoding)
 
     def remember(self, encoding: Encoding) -> Any:
         return self.decoder.remember(encoding)

@@ -1,4 +1,4 @@
-"""What the native engine answers: two streams, of whole numbers and of real ones, read side by side.
+"""The format of an answer of the native engine: a stream of integers and a stream of floats, read in parallel.
 
 Axes: T target tokens, S source tokens, L attention layers, N heads. The order is that of source/engine.cpp and, for the
 steps of a search, source/engine/tracing.h.
@@ -38,33 +38,34 @@ def written(sentences: Sequence[Sequence[Hypothesis]]) -> Streams:
 
 
 class Reader:
-    """Where it stands in each of the two streams, and what the model is like."""
+    """The position in each of the two streams, and the sizes of the model."""
 
     def __init__(
         self, numbers: NDArray[np.int64], reals: NDArray[np.float32], layers: int, heads: int, *, energies: bool
     ) -> None:
-        self._numbers, self._reals = numbers, reals
+        self._numbers: list[int] = numbers.tolist()
+        self._reals = reals
         self._number, self._real = 0, 0
         self._layers, self._heads = layers, heads
-        self._energies = energies  # has its attention any of its own?
+        self._energies = energies  # whether attention has energies
 
     def sentences(self, count: int) -> list[list[Hypothesis]]:
         """The hypotheses of the next `count` sentences."""
         return [[self._hypothesis() for _ in range(self._count())] for _ in range(count)]
 
     def steps(self, walks: int) -> tuple[SearchStep, ...]:
-        """The steps of a search for one sentence; of several samples, theirs side by side."""
+        """The steps of a search for one sentence; for several samples, the steps of all of them in parallel."""
         found = [tuple(self._step() for _ in range(self._count())) for _ in range(walks)]
         return found[0] if walks == 1 else side_by_side(found)
 
     def _hypothesis(self) -> Hypothesis:
         T, S, finished = self._next(3)
-        (score,) = self._take(1)
+        own = self._take(1 + T + self._layers * self._heads * T * S)
         return Hypothesis(
             ids=tuple(self._next(T)),
-            token_scores=self._take(T),
-            score=float(score),
-            heads=self._take(self._layers, self._heads, T, S),
+            token_scores=own[1 : 1 + T],
+            score=own.item(0),
+            heads=own[1 + T :].reshape(self._layers, self._heads, T, S),
             finished=bool(finished),
         )
 
@@ -99,8 +100,7 @@ class Reader:
 
     def _next(self, count: int) -> list[int]:
         self._number += count
-        found: list[int] = self._numbers[self._number - count : self._number].tolist()
-        return found
+        return self._numbers[self._number - count : self._number]
 
     def _take(self, *shape: int) -> NDArray[np.float32]:
         first = self._real

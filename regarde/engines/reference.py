@@ -28,7 +28,7 @@ from regarde.search.walk import follow
 if TYPE_CHECKING:
     from regarde.engines.queued import QueuedEngine
 
-WINDOW = 256  # sentences looked at together, so that like lengths share a batch
+WINDOW = 256  # sentences sorted together, so that similar lengths share a batch
 BATCH_TOKENS = 8192  # source positions in a batch, times the hypotheses kept for each
 
 
@@ -50,17 +50,21 @@ class TorchEngine:
 
     @property
     def layers(self) -> int:
-        """Of attention."""
+        """The number of attention layers."""
         return self._shape[0]
 
     @property
     def heads(self) -> int:
-        """In each layer."""
+        """The number of heads in each layer."""
         return self._shape[1]
 
     @property
+    def carries(self) -> bool:
+        return self.model.decoder.carries
+
+    @property
     def formulas(self) -> Mapping[str, str]:
-        """What the model computes, as its classes state it; several models have nothing in common."""
+        """What the model computes, as its classes state it; an ensemble has none."""
         if isinstance(self.model, Ensemble):
             return {}
         found = {**self.model.encoder.formulas, **self.model.decoder.formulas}
@@ -92,7 +96,7 @@ class TorchEngine:
             yield from (found[row] for row in range(len(window)))
 
     def joined(self, others: Sequence[TorchEngine], offsets: Sequence[int]) -> TorchEngine:
-        """This and others as one; the models know their offsets."""
+        """An ensemble of this and others."""
         return TorchEngine(Ensemble([engine.model for engine in (self, *others)]))
 
     @torch.no_grad()
@@ -125,7 +129,7 @@ class TorchEngine:
         return found
 
     def forced(self, sources: Sequence[Sequence[int]], targets: Sequence[Sequence[int]]) -> list[Hypothesis]:
-        """What the model thinks of given words; targets are given with EOS."""
+        """Score given targets, which end in EOS."""
         lengths = np.array([len(source) + len(target) + 1 for source, target in zip(sources, targets, strict=True)])
         found: dict[int, Hypothesis] = {}
         for rows in ordered(lengths, pairs=WINDOW, tokens=BATCH_TOKENS):
@@ -138,11 +142,12 @@ class TorchEngine:
 @torch.no_grad()
 def forced(model: Model, batch: Batch) -> list[Hypothesis]:
     """The targets of a batch as hypotheses, by forced decoding: their scores and their attention."""
-    decoded = model(batch)
+    encoding = model.encode(batch.source)
+    decoded = model.decoder(batch.previous, encoding)
     log_probabilities = decoded.logits.float().log_softmax(dim=-1)  # (B, T, V)
     token_scores = log_probabilities.gather(2, batch.target_ids.unsqueeze(2)).squeeze(2)  # (B, T)
     hypotheses = []
-    sizes = zip(batch.source.lengths.tolist(), batch.target_mask.sum(dim=1).tolist(), strict=True)
+    sizes = zip(encoding.source.lengths.tolist(), batch.target_mask.sum(dim=1).tolist(), strict=True)
     for row, (S, T) in enumerate(sizes):
         scores = token_scores[row, :T].cpu().numpy()
         hypotheses.append(

@@ -34,7 +34,7 @@ from regarde.native.functions import (
 
 @dataclass(frozen=True)
 class ScoreParameters:
-    """How a state becomes a query, and what a query is compared by."""
+    """The parameters of a score: the projection of the query, and v of the additive score."""
 
     W: Tensor | None = None  # (A, H); None: the state itself is the query
     b: Tensor | None = None  # (A,)
@@ -43,7 +43,7 @@ class ScoreParameters:
 
 @dataclass(frozen=True)
 class AttendedSource:
-    """The source: what is compared, what is brought back, where one may look."""
+    """The keys, values and mask of the source."""
 
     keys: Tensor  # (B, S, A)
     values: Tensor  # (B, S, C)
@@ -78,17 +78,17 @@ def before(
 
 @dataclass(frozen=True)
 class UpperLayer:
-    """A layer above the first: its cell, and what enters it from the one below."""
+    """A layer above the first: its cell, and the projection of the layer below."""
 
     cell: Recurrence
     W: Tensor  # (G, H)
     b: Tensor  # (G,)
-    noise: Tensor | None  # (B, T, H) what dropout multiplies with
+    noise: Tensor | None  # (B, T, H) the factors of dropout
 
 
 @dataclass(frozen=True)
 class AttendAfterSteps:
-    """Every step of a decoder that feeds what it found into the next."""
+    """Every step of a decoder with input feeding."""
 
     attentional: Tensor  # (B, T, H) h~_t
     weights: Tensor  # (B, T, S)
@@ -287,7 +287,7 @@ def _contiguous(tensor: Tensor | None) -> Tensor | None:
 
 
 def _own(kind: int, like: Tensor) -> tuple[Tensor | None, Tensor | None]:
-    """What only some cells keep of each step: an LSTM its carry, a GRU its reset state."""
+    """The buffers that only some cells need: the carry of an LSTM, the reset state of a GRU."""
     return (
         torch.empty_like(like) if kind == KINDS["lstm"] else None,
         torch.empty_like(like) if kind == KINDS["gru"] else None,

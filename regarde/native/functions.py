@@ -1,8 +1,8 @@
-"""Kernels as functions that torch can differentiate: cells over sentences, the additive score, the loss, dropout.
+"""Kernels as functions that torch can differentiate: cells over sentences, scores, fields, the loss, dropout.
 
-Axes: B batch, T steps, S source, H hidden, K state size, G gate pre-activations, A alignment size, V vocabulary.
+Axes: B batch, T steps, S source, H hidden, K state size, G gate pre-activations, A alignment size, C context, V words.
 
-A kernel leaves what belongs to all steps at once, such as the gradients of weights, to one large product in torch.
+Computations over all steps at once, such as the gradients of weights, are one large product in torch.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ KINDS: dict[Kind, int] = {"simple": 0, "gru": 1, "lstm": 2}  # as in source/argu
 
 @dataclass(frozen=True)
 class Recurrence:
-    """What a kernel needs to know of a cell: the matrices that act on its state."""
+    """The parameters of a cell for a kernel: the matrices that multiply its state."""
 
     kind: Kind
     U: Tensor  # (G, H); of a GRU the candidate's (H, H)
@@ -30,7 +30,7 @@ class Recurrence:
 
 
 def usable(*tensors: Tensor | None) -> bool:
-    """Kernels serve the CPU, in single and in double precision; anything else is torch's."""
+    """Whether kernels can be used: on the CPU, in single and double precision. Otherwise torch computes."""
     if not library.available():
         return False
     first = tensors[0]
@@ -54,15 +54,30 @@ def additive_scores(queries: Tensor, keys: Tensor, v: Tensor) -> Tensor:
     return scores
 
 
+def look_back(queries: Tensor, keys: Tensor, values: Tensor, v: Tensor | None, window: int) -> Tensor:
+    """Each of the last T of S states attends to the `window` states before it, through a softmax.
+
+    The score is v . tanh(q + k), without v q . k.  (B, T, A), (B, S, A), (B, S, C), (A,) -> contexts (B, T, C)
+    """
+    contexts: Tensor = _LookBackFunction.apply(queries, keys, values, v, window)  # type: ignore[no-untyped-call]
+    return contexts
+
+
+def backward_messages(P: Tensor, A: Tensor, lengths: Tensor, *, first: int, end: int) -> Tensor:
+    """beta of a conditional random field, whose tags are `first` and above.  (B, S, V), (V, V), (B,) -> (B, S, V)"""
+    beta: Tensor = _FieldFunction.apply(P, A, lengths, first, end)  # type: ignore[no-untyped-call]
+    return beta
+
+
 def cross_entropy(logits: Tensor, targets: Tensor, *, ignored: int, smoothing: float, scale: float) -> Tensor:
-    """The sum of the losses times `scale`. The logits are used up: their memory is their gradient's afterwards."""
-    assert not (logits.is_leaf and logits.requires_grad), "somebody's parameters would be overwritten"
+    """The sum of the losses times `scale`. The logits are overwritten with their gradient."""
+    assert not (logits.is_leaf and logits.requires_grad), "these are parameters, which would be overwritten"
     loss: Tensor = _CrossEntropyFunction.apply(logits, targets, ignored, smoothing, scale)  # type: ignore[no-untyped-call]
     return loss
 
 
 def dropout(x: Tensor, probability: float) -> Tensor:
-    """Zeros where a coin says so, the rest scaled; the coins come from one draw of torch's generator."""
+    """Dropout, the rest scaled up. Its seed is one draw of the generator of torch."""
     dropped: Tensor = _DropoutFunction.apply(x, probability, int(torch.randint(2**62, ())))  # type: ignore[no-untyped-call]
     return dropped
 
@@ -97,7 +112,7 @@ def recurrent_gradients(d_gates: Tensor, before: Tensor, reset: Tensor | None) -
 
 
 def parts(d_final: Tensor | None, like: Tensor, carry: Tensor | None) -> tuple[Tensor, Tensor]:
-    """The gradient of a final state, what is shown and what is carried apart, for a kernel to write into."""
+    """The gradient of a final state, output and carry apart, for a kernel to write into."""
     B, H = like.shape
     if d_final is None:
         return like.new_zeros(B, H), like.new_zeros(B, 0 if carry is None else H)
@@ -183,6 +198,67 @@ class _AdditiveFunction(torch.autograd.Function):
         )  # fmt: skip
         library.call("additive_backward", arguments, double=queries.dtype == torch.float64)
         return d_queries, d_keys, d_v.sum(dim=0)
+
+
+class _LookBackFunction(torch.autograd.Function):
+    @staticmethod
+    def forward(ctx: Any, queries: Tensor, keys: Tensor, values: Tensor, v: Tensor | None, window: int) -> Tensor:
+        queries, keys, values = queries.contiguous(), keys.contiguous(), values.contiguous()
+        v = None if v is None else v.contiguous()
+        (B, T, A), (_, S, C) = queries.shape, values.shape
+        window = min(window, S)
+        weights, contexts = queries.new_empty(B, T, window), queries.new_empty(B, T, C)
+        arguments = library.WindowArguments(
+            B, T, S, A, C, window, torch.get_num_threads(), pointer(queries), pointer(keys), pointer(values),
+            pointer(v), pointer(weights), pointer(contexts),
+        )  # fmt: skip
+        library.call("window_forward", arguments, double=queries.dtype == torch.float64)
+        ctx.save_for_backward(queries, keys, values, v, weights)
+        return contexts
+
+    @staticmethod
+    @once_differentiable
+    def backward(ctx: Any, *given: Tensor) -> Any:
+        queries, keys, values, v, weights = ctx.saved_tensors
+        d_contexts = given[0].contiguous()
+        (B, T, A), (_, S, C), threads = queries.shape, values.shape, torch.get_num_threads()
+        d_queries, d_keys, d_values = torch.empty_like(queries), torch.zeros_like(keys), torch.zeros_like(values)
+        d_v = queries.new_zeros(threads, A)
+        arguments = library.WindowArguments(
+            B, T, S, A, C, weights.shape[2], threads, pointer(queries), pointer(keys), pointer(values), pointer(v),
+            pointer(weights), None, pointer(d_contexts), pointer(d_queries), pointer(d_keys), pointer(d_values),
+            pointer(d_v),
+        )  # fmt: skip
+        library.call("window_backward", arguments, double=queries.dtype == torch.float64)
+        return d_queries, d_keys, d_values, None if v is None else d_v.sum(dim=0), None
+
+
+class _FieldFunction(torch.autograd.Function):
+    @staticmethod
+    def forward(ctx: Any, P: Tensor, A: Tensor, lengths: Tensor, first: int, end: int) -> Tensor:
+        P, A, lengths = P.contiguous(), A.contiguous(), lengths.contiguous()
+        (B, S, V), beta = P.shape, torch.empty_like(P)
+        arguments = library.FieldArguments(
+            B, S, V, first, end, torch.get_num_threads(), pointer(lengths), pointer(P), pointer(A), pointer(beta)
+        )
+        library.call("field_forward", arguments, double=P.dtype == torch.float64)
+        ctx.save_for_backward(P, A, lengths, beta)
+        ctx.first, ctx.end = first, end
+        return beta
+
+    @staticmethod
+    @once_differentiable
+    def backward(ctx: Any, *given: Tensor) -> Any:
+        P, A, lengths, beta = ctx.saved_tensors
+        d_beta = given[0].clone(memory_format=torch.contiguous_format)
+        (B, S, V), threads = P.shape, torch.get_num_threads()
+        d_P, d_A = torch.zeros_like(P), A.new_zeros(threads, V, V)
+        arguments = library.FieldArguments(
+            B, S, V, ctx.first, ctx.end, threads, pointer(lengths), pointer(P), pointer(A), pointer(beta),
+            pointer(d_beta), pointer(d_P), pointer(d_A),
+        )  # fmt: skip
+        library.call("field_backward", arguments, double=P.dtype == torch.float64)
+        return d_P, d_A.sum(dim=0), None, None, None
 
 
 class _CrossEntropyFunction(torch.autograd.Function):

@@ -2,8 +2,8 @@
 
 Axes: B batch, T queries, S source, N heads, C size of a head, P how many of queries, keys and values lie side by side.
 
-What one product made lies side by side in one tensor, (B, T, P, N, C), and its gradient is written there as well: there
-is nothing to put together. Queries, keys and values come in this order, in one, two or three such tensors.
+Queries, keys and values come in this order, in one, two or three tensors (B, T, P, N, C): those computed by one product
+are in one tensor. Gradients are written in the same layout, so that nothing has to be concatenated.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ LONGEST = 256  # tokens of a source; beyond, torch's own attention is as fast
 
 
 def fits(dropout: float, *bases: Tensor) -> bool:
-    """Is this for the kernels? Dropout on weights and long sources are left to torch, and so is one source for many."""
+    """Whether the kernels support this. Dropout on weights, long sources, and one source for many rows are not."""
     alike = len({(len(base), *base.shape[3:]) for base in bases}) == 1 and all(base.numel() for base in bases)
     return not dropout and alike and bases[-1].shape[1] <= LONGEST and usable(*bases)
 

@@ -2,7 +2,7 @@
 
 The library is built when the package is installed, and holds a hash of its sources: one that was built from other
 sources than those in source/ is not used. `REGARDE_NATIVE=0` leaves it out, `REGARDE_SIMD=portable` chooses
-the kernels that run on any processor.
+the kernels that run on any processor, `REGARDE_VNNI=0` leaves the instructions of AVX512-VNNI unused.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ _ADDRESSES = ctypes.POINTER(ctypes.c_void_p)
 
 
 def fields(*, sizes: str, reals: str = "", pointers: str) -> list[tuple[str, type]]:
-    """A size that ends with * is three of them; a pointer that does so is an array of pointers, one for each layer."""
+    """A size whose name ends in * is three sizes; such a pointer is an array, one pointer per layer."""
     return [
         *((name.rstrip("*"), 3 * ctypes.c_int64 if name.endswith("*") else ctypes.c_int64) for name in sizes.split()),
         *((name, ctypes.c_double) for name in reals.split()),
@@ -50,6 +50,21 @@ class AdditiveArguments(ctypes.Structure):
     _fields_ = fields(sizes="B T S A threads", pointers="queries keys v scores d_scores d_queries d_keys d_v")
 
 
+class WindowArguments(ctypes.Structure):
+    """A language model that looks at its own last states."""
+
+    _fields_ = fields(
+        sizes="B T S A C window threads",
+        pointers="queries keys values v weights contexts d_contexts d_queries d_keys d_values d_v",
+    )
+
+
+class FieldArguments(ctypes.Structure):
+    """The backward messages of a conditional random field."""
+
+    _fields_ = fields(sizes="B S V first end threads", pointers="lengths P A beta d_beta d_P d_A")
+
+
 class AttendBeforeArguments(ctypes.Structure):
     """A decoder that attends before each step."""
 
@@ -62,7 +77,7 @@ class AttendBeforeArguments(ctypes.Structure):
 
 
 class AttendAfterArguments(ctypes.Structure):
-    """A decoder that attends after each step and feeds what it found into the next."""
+    """A decoder that attends after each step, with input feeding."""
 
     _fields_ = fields(
         sizes="B T S H A C L kind residual_from threads",
@@ -99,7 +114,7 @@ class EngineRequest(ctypes.Structure):
     """One or many sentences to decode, and how to search."""
 
     _fields_ = fields(
-        sizes="count kind size n_best min_length max_extra allow_unknown top_k rows threads watched pins",
+        sizes="count kind size n_best min_length max_extra context allow_unknown top_k rows threads watched pins",
         reals="alpha beta prune max_ratio top_p temperature",
         pointers="starts ids target_starts target_ids dice dice_starts prefix_starts prefix_ids barred_starts "
         "barred_ids masked pin_places pinned",
@@ -107,7 +122,8 @@ class EngineRequest(ctypes.Structure):
 
 
 ARGUMENTS = (
-    *(RecurrentArguments, AdditiveArguments, AttendBeforeArguments, AttendAfterArguments),
+    *(RecurrentArguments, AdditiveArguments, WindowArguments, FieldArguments),
+    *(AttendBeforeArguments, AttendAfterArguments),
     *(HeadsArguments, CrossEntropyArguments, DropoutArguments, EngineRequest),
 )  # in the order of source/arguments.h
 
@@ -148,24 +164,24 @@ def _files() -> list[Path]:
 
 
 def built() -> bool:
-    """Is there a library that was built from these sources?"""
+    """Whether there is a library that was built from these sources."""
     return _library() is not None
 
 
 def stale() -> bool:
-    """Is there a library, but of other sources?"""
+    """Whether there is a library, but of other sources."""
     return not built() and bool(_files())
 
 
 def available() -> bool:
-    """Is there a library, and is it switched on? A stale one is warned of, once."""
+    """Whether there is a library and it is enabled. Warns once of a stale one."""
     if not _off and stale():
         _warn_of_stale()
     return not _off and built()
 
 
 def lacking() -> str:
-    """One line where there are no kernels to use: why, and what to do; empty where there are."""
+    """If there are no kernels to use: one line that gives the reason and the remedy. Otherwise empty."""
     if built():
         return "REGARDE_NATIVE=0 leaves the native library out." if _off else ""
     if not stale():
@@ -205,7 +221,7 @@ def table(name: str) -> int:
 
 
 def agree(one: int, other: int) -> bool:
-    """Do two instruction sets give the same products?"""
+    """Whether two instruction sets give the same products."""
     return bool(loaded().tables_agree(ctypes.c_void_p(one), ctypes.c_void_p(other)))
 
 
@@ -218,14 +234,14 @@ def call(name: str, arguments: ctypes.Structure, *, double: bool = False) -> Non
 
 @functools.cache
 def keep_memory() -> None:
-    """From now on freed memory stays with the process: each step of training finds that of the last one again."""
+    """From now on the process keeps freed memory, so that each training step reuses that of the last."""
     if library := _library():
         library.keep_memory()
 
 
 @contextmanager
 def switched_off() -> Iterator[None]:
-    """Inside, plain torch serves, as if there were no library."""
+    """Inside, torch computes everything, as if there were no library."""
     global _off
     before, _off = _off, True
     try:

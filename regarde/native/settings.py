@@ -7,7 +7,7 @@ model's table with it, as regarde.config reads any other.
     "int" "float" "bool" "str"    plain values
     {"int": [low, high]}          within bounds
     ["a", "b"]                    one of a closed list
-    {"kinds": ["AConfig", …]}     tables told apart by their `kind`
+    {"kinds": ["AConfig", …]}     tables, each with its own `kind`
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ _PLAIN: dict[str, type] = {"int": int, "float": float, "bool": bool, "str": str}
 
 
 def parse(table: Table) -> Any:
-    """The settings of [model], each within its bounds; one that is not given has its default."""
+    """The settings of [model], checked against their bounds; a missing one has its default."""
     return config.parse(_parsed(), {"model": table}).model
 
 
@@ -106,7 +106,7 @@ def _parsed() -> Any:
 
 
 def _type(given: Any, tables: Mapping[str, Table], made: dict[str, Any]) -> Any:
-    """The type that a description stands for."""
+    """The type of a description."""
     if isinstance(given, list):
         return Literal[tuple(given)]
     if isinstance(given, str):

@@ -39,8 +39,8 @@ def _begun(scores: Tensor, prefixes: Sequence[Prefix], step: int) -> Tensor:
         return scores
     scores = scores.clone()
     for row, prefix in enumerate(prefixes):
-        if step < len(prefix.ids):
-            word = prefix.ids[step]
+        if step < len(prefix.ids) or (prefix.whole and step == len(prefix.ids)):
+            word = prefix.ids[step] if step < len(prefix.ids) else EOS
             kept = scores[row, word].clone()
             scores[row] = -np.inf
             scores[row, word] = kept

@@ -59,6 +59,8 @@ class StepRecorder:
     def step(self, rows: Sequence[OpenHypothesis], scores: Tensor, past: Tensor, ways: Sequence[Continuation]) -> None:
         """One step of a search: the rows that are open come first in scores (B, V) and past (B, L, N, t, S)."""
         known = len(self._attentions) == past.shape[1]  # not for an ensemble, whose attention is a mean of others'
+        for noted in (self._energies, self._norms):
+            del noted[: -len(self._attentions)]  # a decoder that computes its best answer has looked before
         weights = _array(past[: len(rows), ..., -1, :])
         branches = []
         for i, row in enumerate(rows):

@@ -16,7 +16,7 @@ from regarde import config
 from regarde.config import Bound, Checked, Seed, Share, Size
 from regarde.errors import ConfigError, UsageError
 from regarde.search.hypothesis import Hypothesis
-from regarde.text.tokenizers import CONTROLS
+from regarde.text.tokenizers import SILENT
 
 if TYPE_CHECKING:
     from regarde.models.interface import Encoding, Model
@@ -29,12 +29,11 @@ class Prefix:
 
     ids: tuple[int, ...] = ()
     barred: NDArray[np.int64] = field(default_factory=lambda: np.zeros(0, dtype=np.int64))
+    whole: bool = False  # nothing but EOS comes after them
 
     def __post_init__(self) -> None:
-        if any(word < len(CONTROLS) for word in self.ids):
-            raise UsageError(
-                f"A prefix of ids {list(self.ids)}: controls and unknown words cannot be said. Use others."
-            )
+        if any(word in SILENT for word in self.ids):
+            raise UsageError(f"A prefix of ids {list(self.ids)}: controls cannot be said. Use others.")
 
 
 NO_PREFIX = Prefix()
@@ -45,7 +44,9 @@ class Rules(Checked):
     """Limits on length, and forbidden words.
 
     A source of S tokens is answered in at most max_ratio * S + max_extra steps (EOS included on both sides), and in at
-    least min_length words before EOS. Where nothing but EOS is left to say, it ends earlier.
+    least min_length words before EOS. Where nothing but EOS is left to say, it ends earlier. Of a language model, which
+    has no source (S = 1), the limit counts from the end of the prompt, and the text, prompt and EOS included, has at
+    most `context` tokens.
     """
 
     min_length: Annotated[int, Bound(0, 10**6)] = 0  # Smallest number of tokens in a translation.
@@ -53,10 +54,14 @@ class Rules(Checked):
     max_ratio: Annotated[float, Bound(0.0, 1000.0)] = 2.0
     max_extra: Size = 20  # Tokens that a translation may have beyond max_ratio times those of the source.
     allow_unknown: bool = True  # Allow the unknown token in translations.
+    # Tokens of a text, prompt included, that a language model can read; inferred where it counts positions.
+    context: Annotated[int, Bound(2, 10**6)] = 10**6
 
     def limit(self, source_length: int, prefix: Prefix) -> int:
         """Steps that a hypothesis may take, EOS included on both sides; a prefix leaves room for one more word."""
         steps = int(np.float32(source_length) * np.float32(self.max_ratio)) + self.max_extra
+        if source_length == 1:
+            return min(steps + len(prefix.ids), self.context)
         return max(steps, len(prefix.ids) + 1) if prefix.ids else steps
 
 

@@ -94,6 +94,7 @@ class Trace:
     words: tuple[tuple[int, ...], ...]  # of each hypothesis: the word of each token, -1 for none
     tokens: Mapping[int, str]  # every id in here, as text
     interventions: tuple[Intervention, ...] = ()  # in what attention looks at
+    looks_back: bool = False  # weights are over BOS and the words of a branch; source tokens are those of the best
 
     def __repr__(self) -> str:
         best = f" -> {short(self.texts[0])}" if self.texts else ""
@@ -119,6 +120,7 @@ class Trace:
             "search": dict(self.search),
             "interventions": [each.as_json() for each in self.interventions],
             "offset": self.offset,
+            "looks_back": self.looks_back,
             "states": _lists(self.states, 4),
             "steps": [
                 {

@@ -28,8 +28,10 @@ def greedily(
 ) -> list[list[Hypothesis]]:
     """Choose the likeliest word at each step, or the words of the best whole answer if the decoder can compute it."""
     if best := model.decoder.best(encoding):
-        prefixes = prefixes and [own if own.ids else Prefix(ids) for own, ids in zip(prefixes, best, strict=True)]
-        prefixes = prefixes or [Prefix(ids) for ids in best]
+        prefixes = prefixes and [
+            own if own.ids else Prefix(ids, whole=True) for own, ids in zip(prefixes, best, strict=True)
+        ]
+        prefixes = prefixes or [Prefix(ids, whole=True) for ids in best]
     walked = walk(model, encoding, search.rules, lambda scores, _: scores.argmax(dim=-1), prefixes, observer)
     return [[hypothesis] if hypothesis else [] for hypothesis in walked]
 

@@ -34,6 +34,10 @@ int recurrent_forward_portable_f32(const Recurrent *);
 int recurrent_backward_portable_f32(const Recurrent *);
 int additive_forward_portable_f32(const Additive *);
 int additive_backward_portable_f32(const Additive *);
+int window_forward_portable_f32(const Window *);
+int window_backward_portable_f32(const Window *);
+int field_forward_portable_f32(const Field *);
+int field_backward_portable_f32(const Field *);
 int cross_entropy_portable_f32(const CrossEntropy *);
 int dropout_portable_f32(const Dropout *);
 }
@@ -136,6 +140,33 @@ void additive() {
   print("scores", scores), print("d_queries", d_queries), print("d_keys", d_keys), print("d_v", d_v);
 }
 
+void windows(bool additive) {
+  const int64_t B = 2, T = 4, S = 6, A = 13, C = 11, window = 3;
+  const Floats queries = drawn(B * T * A, 1), keys = drawn(B * S * A, 2), values = drawn(B * S * C, 3), v = drawn(A, 4);
+  const Floats d_contexts = drawn(B * T * C, 5);
+  Floats weights(B * T * window), contexts(B * T * C), d_queries(B * T * A), d_keys(B * S * A), d_values(B * S * C);
+  Floats d_v(2 * A);
+  Window a{};
+  a.B = B, a.T = T, a.S = S, a.A = A, a.C = C, a.window = window, a.threads = 2, a.queries = queries.data();
+  a.keys = keys.data(), a.values = values.data(), a.v = additive ? v.data() : nullptr, a.weights = weights.data();
+  a.contexts = contexts.data(), a.d_contexts = d_contexts.data(), a.d_queries = d_queries.data();
+  a.d_keys = d_keys.data(), a.d_values = d_values.data(), a.d_v = d_v.data();
+  window_forward_portable_f32(&a), window_backward_portable_f32(&a);
+  print("contexts", contexts), print("d_keys", d_keys), print("d_values", d_values);
+}
+
+void field() {
+  const int64_t B = 3, S = 5, V = 11;
+  const std::vector<int64_t> lengths = {4, 0, 2};
+  const Floats P = drawn(B * S * V, 1), A = drawn(V * V, 2);
+  Floats beta(B * S * V), d_beta = drawn(B * S * V, 3), d_P(B * S * V), d_A(2 * V * V);
+  Field a{};
+  a.B = B, a.S = S, a.V = V, a.first = 4, a.end = 2, a.threads = 2, a.lengths = lengths.data(), a.P = P.data();
+  a.A = A.data(), a.beta = beta.data(), a.d_beta = d_beta.data(), a.d_P = d_P.data(), a.d_A = d_A.data();
+  field_forward_portable_f32(&a), field_backward_portable_f32(&a);
+  print("beta", beta), print("d_P", d_P), print("d_A", d_A);
+}
+
 void losses() {
   const int64_t rows = 3, V = 21;
   Floats logits = drawn(rows * V, 1);
@@ -179,6 +210,6 @@ int main(int count, char **words) {
     }
   }
   for (int64_t kind : {SIMPLE, GRU, LSTM}) recurrent(kind);
-  additive(), losses();
+  additive(), windows(true), windows(false), field(), losses();
   return 0;
 }

@@ -42,7 +42,7 @@ MODELS: dict[str, ModelConfig] = {
         size=8, layers=2, heads=2, feed_forward=10, tying="two-way", positions="learned", longest=30
     ),
     "classifier": ClassifierConfig(embedding=5, hidden=3, size=7, queries=2),
-    "tagger": TaggerConfig(embedding=5, hidden=3),
+    "tagger": TaggerConfig(embedding=5, spelling=0, hidden=3),
     "attentive language model": AttentiveLanguageConfig(embedding=5, hidden=6, window=2),
     "Transformer language model": TransformerLanguageConfig(size=8, layers=2, heads=2, feed_forward=10, longest=30),
 }

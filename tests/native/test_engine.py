@@ -63,7 +63,7 @@ MODELS: dict[str, ModelConfig] = {
     "transformer": TransformerConfig(size=8, layers=2, heads=2, feed_forward=10, tying="two-way"),
     "classifier": ClassifierConfig(embedding=5, hidden=3, size=7, queries=2),
     "classifier by the mean": ClassifierConfig(embedding=5, hidden=3, pooling="mean"),
-    "tagger": TaggerConfig(embedding=8, encoder=SelfAttentiveConfig(heads=2, feed_forward=6)),
+    "tagger": TaggerConfig(embedding=8, spelling=0, encoder=SelfAttentiveConfig(heads=2, feed_forward=6)),
     "recurrent-lm": RecurrentLanguageConfig(embedding=6, hidden=6, tied=True),
     "attentive-lm": AttentiveLanguageConfig(embedding=5, hidden=6, parts=2, window=2),
     "transformer-lm": TransformerLanguageConfig(size=8, layers=2, heads=2, feed_forward=10, longest=30),
@@ -335,7 +335,7 @@ def test_a_translation_begins_with_the_words_it_was_given(run: Path) -> None:
         assert (texts[0][:1], texts[2][:2]) == ("b", "yy")
         assert texts[1] == model.translate("x").text
         assert model.trace("abc", prefix="za").texts[0].startswith("za")
-        with pytest.raises(UsageError, match="which this model cannot say"):
+        with pytest.raises(UsageError, match="which is not in the vocabulary"):
             model.translate("abc", prefix="a\N{SNOWMAN}")
         with pytest.raises(UsageError, match="2 prefixes for 1 sentence"):
             model.translate(["abc"], prefix=["a", "b"])

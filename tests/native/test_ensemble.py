@@ -60,7 +60,10 @@ ENSEMBLES: dict[str, list[ModelConfig]] = {
         ClassifierConfig(embedding=5, hidden=3, size=7, queries=2),
         ClassifierConfig(embedding=5, hidden=4, pooling="last"),
     ],
-    "tags": [TaggerConfig(embedding=5, hidden=3), TaggerConfig(embedding=5, hidden=4, crf=False)],
+    "tags": [
+        TaggerConfig(embedding=5, spelling=0, hidden=3),
+        TaggerConfig(embedding=5, spelling=0, hidden=4, crf=False),
+    ],
     "languages": [
         AttentiveLanguageConfig(embedding=5, hidden=6, window=2),
         TransformerLanguageConfig(size=8, layers=2, heads=2, feed_forward=10, longest=30),

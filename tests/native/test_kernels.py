@@ -12,6 +12,7 @@ from torch.nn import functional
 
 from regarde.attention.scores import tanh_scores
 from regarde.layers import CELLS, run
+from regarde.models import tagger
 from regarde.native import functions, heads, library
 from regarde.native.decoders import AttendedSource, ScoreParameters, UpperLayer, after, before
 from regarde.native.functions import Recurrence
@@ -246,6 +247,59 @@ def test_the_additive_score_of_all_queries_equals_torch(
 
     for way in (lambda: [functions.additive_scores(queries, keys, v)], query_by_query):
         assert max(differences([by_torch, way], [queries, keys, v])) < BOUNDS[dtype]
+
+
+@pytest.mark.parametrize("score", ["additive", "dot"])
+@pytest.mark.parametrize("window", [1, 3, 40])
+@pytest.mark.parametrize("before", [0, 4])
+@pytest.mark.parametrize("sizes", SIZES)
+def test_looking_back_equals_torch(
+    score: str, window: int, before: int, sizes: tuple[int, ...], dtype: torch.dtype, threads: int
+) -> None:
+    B, T, _, _, A, C = sizes
+    draw = drawn(9, dtype)
+    S = before + T
+    queries, keys, values, v = draw(B, T, A), draw(B, S, A), draw(B, S, C), draw(A)
+    distance = torch.arange(before, S).unsqueeze(1) - torch.arange(S)
+
+    def by_torch() -> list[Tensor]:
+        scores = queries @ keys.mT
+        if score == "additive":
+            scores = torch.tanh(queries.unsqueeze(2) + keys.unsqueeze(1)) @ v
+        far = (distance < 1) | (distance > window)
+        weights = scores.masked_fill(far, -1e9).softmax(dim=-1).masked_fill(far, 0.0)
+        return [weights @ values]
+
+    def by_kernel() -> list[Tensor]:
+        return [functions.look_back(queries, keys, values, v if score == "additive" else None, window)]
+
+    leaves = [queries, keys, values, *([v] if score == "additive" else [])]
+    for leaf in leaves:
+        leaf.grad = torch.zeros_like(leaf)
+    assert max(differences([by_torch, by_kernel], leaves)) < BOUNDS[dtype]
+
+
+@pytest.mark.parametrize("sharpness", [1.0, 100.0], ids=["smooth", "sharp"])
+@pytest.mark.parametrize("sizes", [(3, 5, 6), (8, 12, 22), (1, 2, 5), (2, 4, 8)])  # B S V
+def test_backward_messages_equal_torch(
+    sizes: tuple[int, ...], sharpness: float, dtype: torch.dtype, threads: int
+) -> None:
+    B, S, V = sizes
+    draw = drawn(10, dtype)
+    P, A = draw(B, S, V), draw(V, V)
+    lengths = torch.tensor([(S - 1 - b) % S for b in range(B)])
+    forbidden = torch.zeros(V, V, dtype=dtype)
+    forbidden[4, 5:] = -1e4  # some products of exponentials are too small, and these are computed otherwise
+
+    def messages() -> list[Tensor]:
+        return [tagger.backward(P * sharpness, A * sharpness + forbidden, lengths)]
+
+    def by_torch() -> list[Tensor]:
+        with library.switched_off():
+            return messages()
+
+    # large messages have fewer digits after the point, in torch too
+    assert max(differences([by_torch, messages], [P, A])) < BOUNDS[dtype] * max(1, sharpness / 10)
 
 
 HEADS = ((2, 5, 7, 3, 4), (3, 15, 15, 4, 32), (2, 100, 53, 2, 9), (1, 1, 1, 1, 1))  # B T S N C

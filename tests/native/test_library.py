@@ -4,7 +4,10 @@ from __future__ import annotations
 
 import ctypes
 import json
+import os
 import shutil
+import subprocess
+import sys
 import tomllib
 import warnings
 from pathlib import Path
@@ -43,6 +46,16 @@ class Spoiled:
 
 def test_a_table_agrees_with_itself() -> None:
     assert library.agree(library.table("portable"), library.table("portable"))
+
+
+@pytest.mark.parametrize("vnni", ["0", "1"])
+def test_products_agree_with_and_without_vnni(vnni: str) -> None:
+    if not library.loaded().has_avx2():
+        pytest.skip("no avx2 here")
+    question = "from regarde.native.library import agree, table; print(agree(table('avx2'), table('portable')))"
+    environment = os.environ | {"REGARDE_VNNI": vnni}
+    done = subprocess.run([sys.executable, "-c", question], env=environment, capture_output=True, text=True, check=True)
+    assert done.stdout == "True\n"
 
 
 @pytest.mark.parametrize("place", [MULTIPLY, MULTIPLY_BYTES])

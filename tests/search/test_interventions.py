@@ -84,7 +84,7 @@ def test_going_on_from_a_traces_own_tokens_finds_the_rest_again(model: Translato
 
 def test_ids_the_model_does_not_have_are_refused(model: Translator) -> None:
     for given in ({"prefix": [len(model.text.target)]}, {"target": [-1]}):
-        with pytest.raises(UsageError, match="this model can say 0 to"):
+        with pytest.raises(UsageError, match="the vocabulary has 0 to"):
             model.trace("abcd", **given)
     with pytest.raises(UsageError, match="controls and unknown words cannot be said"):
         model.trace("abcd", prefix=[1])

@@ -31,6 +31,26 @@ struct Additive {
   void *d_queries, *d_keys, *d_v;  // (B, T, A), (B, S, A), (threads, A): the last to be summed
 };
 
+// A language model that looks at its own last states (window.h).
+struct Window {
+  int64_t B, T, S, A, C, window, threads;  // S: the T states and those before them
+  const void *queries, *keys, *values, *v;  // (B, T, A), (B, S, A), (B, S, C), (A); no v: a dot product
+  void *weights, *contexts;                 // (B, T, window), (B, T, C)
+  const void *d_contexts;                   // (B, T, C)
+  void *d_queries, *d_keys, *d_values;      // the last two are added to
+  void *d_v;                                // (threads, A): to be summed
+};
+
+// The backward messages of a conditional random field (field.h).
+struct Field {
+  int64_t B, S, V, first, end, threads;  // tags are `first` and above; the column `end` of A ends a tagging
+  const int64_t *lengths;                // (B) words
+  const void *P, *A;                     // (B, S, V), (V, V)
+  void *beta;                            // (B, S, V)
+  void *d_beta, *d_P;                    // (B, S, V): the first is overwritten, the second zero on entry
+  void *d_A;                             // (threads, V, V): zero on entry, to be summed
+};
+
 // A decoder that attends before each step of its cell (before.h).
 struct Before {
   int64_t B, T, S, H, A, C, kind, threads;

@@ -58,6 +58,8 @@ template <class Real> struct Source {
       : keys(static_cast<const Real *>(a.keys) + row * a.S * a.A),
         values(static_cast<const Real *>(a.values) + row * a.S * a.C), v(static_cast<const Real *>(a.v)),
         mask(a.mask + row * a.S), S(a.S), A(a.A), C(a.C) {}
+  Source(const Real *keys, const Real *values, const Real *v, const uint8_t *mask, int64_t S, int64_t A, int64_t C)
+      : keys(keys), values(values), v(v), mask(mask), S(S), A(A), C(C) {}
 
   void attend(const Real *q, Real *weights, Real *context) const {
     Real highest = -INFINITY;

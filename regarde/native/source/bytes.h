@@ -5,6 +5,9 @@
 // `low` and `step` are those of a row of x. Four products are added in 16 bits: the weights of inputs (0, 1, 4, 5) and
 // (2, 3, 6, 7) of every eight. `levels`, 130 to 255, is what the largest such sum of a matrix leaves room for, so that
 // nothing overflows: whatever the processor, the integers are the same. Panels hold 16 outputs by 4 inputs.
+//
+// A processor with AVX512-VNNI adds four products to 32 bits in one instruction. The environment variable REGARDE_VNNI=0
+// leaves it unused.
 #pragma once
 #include "matrix.h"
 #include "table.h"
@@ -159,24 +162,84 @@ INLINE void byte_tile(const uint8_t *x, int64_t apart, const int8_t *panel, int6
   }
 }
 
+#if defined(WITH_AVX2) && !defined(__clang__)
+#define WITH_VNNI
+inline bool has_vnni() {
+  static const bool found = [] {
+    const char *wanted = std::getenv("REGARDE_VNNI");
+    return !(wanted && *wanted == '0') && __builtin_cpu_supports("avx512vl") && __builtin_cpu_supports("avx512vnni");
+  }();
+  return found;
+}
+
+template <int M>
+__attribute__((target("avx2,fma,avx512vl,avx512vnni"), noinline)) void byte_tile_vnni(
+    const uint8_t *x, int64_t apart, const int8_t *panel, int64_t groups, const ByteOutput *outputs) {
+  constexpr int chains = M <= 2 ? 2 : 1;  // a sum waits for the one before it: of few rows, every other is apart
+  __m256i sums[chains][2][M];
+  UNROLL for (int c = 0; c < chains; c++)
+    UNROLL for (int i = 0; i < M; i++) sums[c][0][i] = sums[c][1][i] = _mm256_setzero_si256();
+  for (int64_t g = 0; g < groups; g += chains)
+    UNROLL for (int c = 0; c < chains; c++) {
+      if (c && g + c >= groups) break;
+      const int8_t *weights = panel + (g + c) * 64;
+      const __m256i left = _mm256_loadu_si256(reinterpret_cast<const __m256i *>(weights));
+      const __m256i right = _mm256_loadu_si256(reinterpret_cast<const __m256i *>(weights + 32));
+      UNROLL for (int i = 0; i < M; i++) {
+        int32_t four;
+        std::memcpy(&four, x + i * apart + (g + c) * BYTE_GROUP, sizeof four);
+        const __m256i now = _mm256_set1_epi32(four);
+        sums[c][0][i] = _mm256_dpbusd_epi32(sums[c][0][i], now, left);
+        sums[c][1][i] = _mm256_dpbusd_epi32(sums[c][1][i], now, right);
+      }
+    }
+  UNROLL for (int i = 0; i < M; i++) {
+    if (chains == 2) {
+      sums[0][0][i] = _mm256_add_epi32(sums[0][0][i], sums[chains - 1][0][i]);
+      sums[0][1][i] = _mm256_add_epi32(sums[0][1][i], sums[chains - 1][1][i]);
+    }
+    outputs[i]((Integers)sums[0][0][i], 0);
+    outputs[i]((Integers)sums[0][1][i], 8);
+  }
+}
+#endif
+
+// One tile, by the best instructions there are.
+template <int M>
+INLINE void best_tile(const uint8_t *x, int64_t apart, const int8_t *panel, int64_t groups, const ByteOutput *outputs) {
+#if defined(WITH_VNNI)
+  if (has_vnni()) return byte_tile_vnni<M>(x, apart, panel, groups, outputs);
+#endif
+  byte_tile<M>(x, apart, panel, groups, outputs);
+}
+
 // y = base + x W^T. `room` holds the rows as bytes (M, grouped K), `made` how they were made so (M).
 inline void multiply_bytes(int64_t M, const float *x, int64_t x_apart, const int8_t *panels, int64_t levels,
                            const float *scales, const int32_t *sums, int64_t K, int64_t N, const float *base,
                            int64_t base_apart, float *y, int64_t y_apart, uint8_t *room, Bytes *made) {
   const int64_t width = grouped(K), groups = width / BYTE_GROUP;
+#if defined(WITH_VNNI)
+  const bool vnni = has_vnni();
+#endif
   for (int64_t m = 0; m < M; m++) made[m] = to_bytes(x + m * x_apart, K, levels, room + m * width);
   for (int64_t n0 = 0; n0 < N; n0 += BYTE_PANEL) {
     const int8_t *panel = panels + n0 * width;
     for (int64_t m = 0; m < M;) {
       const int64_t left = M - m;
-      ByteOutput outputs[5];
-      UNROLL for (int i = 0; i < 5; i++) {
+      ByteOutput outputs[8];
+      UNROLL for (int i = 0; i < 8; i++) {
         const int64_t row = i < left ? m + i : m;
         outputs[i] = {scales + n0, base ? base + row * base_apart + n0 : nullptr, sums + n0, y + row * y_apart + n0,
                       made[row], N - n0};
       }
       const uint8_t *from = room + m * width;
-#define TILE(count) byte_tile<count>(from, width, panel, groups, outputs), m += count
+#define TILE(count) best_tile<count>(from, width, panel, groups, outputs), m += count
+#if defined(WITH_VNNI)
+      if (vnni && left >= 8) {  // twice the registers
+        byte_tile_vnni<8>(from, width, panel, groups, outputs), m += 8;
+        continue;
+      }
+#endif
       if (left >= 5 && left % 4) TILE(5);
       else if (left >= 4) TILE(4);
       else if (left == 3) TILE(3);

@@ -31,10 +31,10 @@ inline void table_lstm(int64_t M, int64_t H, float *gates, float *state) {
     const float *i = gates + row * 4 * H, *f = i + H, *o = f + H, *g = o + H;
     float *h = state + row * 2 * H, *c = h + H;
     FOR_LANES(float, j, n, H) {
-      Vector<float> kept = sigmoid(load<float>(f + j, n)) * load<float>(c + j, n);
-      Vector<float> now = kept + sigmoid(load<float>(i + j, n)) * tangent(load<float>(g + j, n));
+      Vector<float> kept = load<float>(c + j, n) / (1.0f + exponential(-load<float>(f + j, n)));
+      Vector<float> now = kept + gated(load<float>(i + j, n), load<float>(g + j, n));
       store<float>(c + j, now, n);
-      store<float>(h + j, sigmoid(load<float>(o + j, n)) * tangent(now), n);
+      store<float>(h + j, gated(load<float>(o + j, n), now), n);
     }
   }
 }

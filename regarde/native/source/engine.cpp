@@ -44,7 +44,7 @@ std::unique_ptr<engine::Model> build(const engine::Folder &folder) {
 // Settings that change nothing once a model is trained, or that are read elsewhere.
 bool about_training(const std::string &path) {
   for (const char *known :
-       {"model.dropout", "model.self_attention_dropout", "model.init", "model.variational", "model.footnote_14",
+       {"model.dropout", "model.penalty", "model.spread", "model.self_attention_dropout", "model.init", "model.variational", "model.footnote_14",
         "model.longest", "model.encoder.longest", "model.attention.dropout", "model.attention.noise", "model.attention.score.identity"})
     if (path == known) return true;
   return false;
@@ -172,7 +172,7 @@ EXPORT void *engine_decode(void *handle, const engine::Request *request) {
   return answer;
 }
 
-// What the encoder makes of a source, which is given with EOS: an answer of reals alone, none of several models.
+// What the encoder makes of a source, which is given with EOS: of how many words, and their states; none of several models.
 EXPORT void *engine_states(void *handle, const int64_t *ids, int64_t count) {
   auto *answer = new (std::nothrow) Answer;
   if (!answer) return nullptr;
@@ -180,9 +180,11 @@ EXPORT void *engine_states(void *handle, const int64_t *ids, int64_t count) {
     const engine::Model &model = *static_cast<Engine *>(handle)->model;
     engine::Sentence sentence;
     sentence.ids.assign(ids, ids + count);
+    model.spell(sentence);
     sentence.watched = true;
     engine::Floats first(model.state_width);
     model.encode({&sentence}, first.data());
+    answer->numbers = {sentence.S()};
     answer->reals.assign(sentence.states.begin(), sentence.states.end());
   } catch (const std::exception &problem) {
     answer->error = engine::cause(problem);

@@ -3,9 +3,11 @@
 #include "before.h"
 #include "decoding.h"
 #include "dropout.h"
+#include "field.h"
 #include "heads.h"
 #include "loss.h"
 #include "recurrent.h"
+#include "window.h"
 
 #define JOIN(a, b, c) a##_##b##_##c
 #define KERNEL(name, Arguments, variant, real, Real)                                        \
@@ -22,6 +24,10 @@
   KERNEL(recurrent_backward, Recurrent, variant, real, Real)      \
   KERNEL(additive_forward, Additive, variant, real, Real)         \
   KERNEL(additive_backward, Additive, variant, real, Real)        \
+  KERNEL(window_forward, Window, variant, real, Real)             \
+  KERNEL(window_backward, Window, variant, real, Real)            \
+  KERNEL(field_forward, Field, variant, real, Real)               \
+  KERNEL(field_backward, Field, variant, real, Real)              \
   KERNEL(before_forward, Before, variant, real, Real)             \
   KERNEL(before_backward, Before, variant, real, Real)            \
   KERNEL(after_forward, After, variant, real, Real)               \

@@ -53,7 +53,7 @@ struct Products {
 
 // x W^T of sizes that fill no vector, tile or panel to its end.
 Products products(const Table &table) {
-  constexpr int64_t M = 7, K = 37, N = 29, group = 4, panel = 16;
+  constexpr int64_t M = 15, K = 37, N = 29, group = 4, panel = 16;
   std::vector<float> x(M * K), W(N * K), scales(N);
   std::vector<Bytes> made(M);
   std::vector<int8_t> W8(N * K);
@@ -116,9 +116,9 @@ EXPORT const char *built_from() { return REGARDE_SOURCES; }
 
 // The sizes of the arguments, for the Python side to compare with its own.
 EXPORT int64_t size_of(int64_t which) {
-  const int64_t sizes[] = {sizeof(Recurrent), sizeof(Additive),     sizeof(Before),  sizeof(After),
-                           sizeof(Heads),     sizeof(CrossEntropy), sizeof(Dropout), sizeof(engine::Request)};
-  return which >= 0 && which < 8 ? sizes[which] : -1;
+  const int64_t sizes[] = {sizeof(Recurrent), sizeof(Additive), sizeof(Window),       sizeof(Field),   sizeof(Before),
+                           sizeof(After),     sizeof(Heads),    sizeof(CrossEntropy), sizeof(Dropout), sizeof(engine::Request)};
+  return which >= 0 && which < 10 ? sizes[which] : -1;
 }
 
 // Keep freed memory for the next step of training instead of giving it back and having it zeroed again, page by page.

@@ -33,14 +33,21 @@ template <class Real> INLINE void store(Real *to, Vector<Real> v) { std::memcpy(
 // The first `count` lanes only; the others are read as zero and not written.
 template <class Real> INLINE Vector<Real> load(const Real *from, int64_t count) {
   if (count >= Lanes<Real>::count) return load<Real>(from);
+#if defined(WITH_AVX2)
+  if constexpr (sizeof(Real) == sizeof(float)) {
+    const Integers there = Integers{0, 1, 2, 3, 4, 5, 6, 7} < static_cast<int32_t>(count);
+    return (Vector<Real>)_mm256_maskload_ps(reinterpret_cast<const float *>(from), (__m256i)there);
+  }
+#endif
   Vector<Real> v = {};
   for (int64_t i = 0; i < count; i++) v[i] = from[i];
   return v;
 }
 template <class Real> INLINE void store(Real *to, Vector<Real> v, int64_t count) {
   if (count >= Lanes<Real>::count) return store<Real>(to, v);
-  if (count <= 0) return;
-  for (int64_t i = 0; i < count; i++) to[i] = v[i];
+  int64_t i = 0;
+  if (count >= Lanes<Real>::count / 2) std::memcpy(to, &v, sizeof v / 2), i = Lanes<Real>::count / 2;
+  for (; i < count; i++) to[i] = v[i];
 }
 
 template <class Real> INLINE Vector<Real> all(Real x) { return x - Vector<Real>{}; }
@@ -128,6 +135,12 @@ INLINE Vector<double> tangent(Vector<double> x) {
 }
 
 template <class V> INLINE V sigmoid(V x) { return 1 / (1 + exponential(-x)); }
+// sigmoid(gate) tanh(x), by one division
+INLINE Vector<float> gated(Vector<float> gate, Vector<float> x) {
+  const Power<Vector<float>> p = power(within(-20.0f, 20.0f, x + x));
+  const Vector<float> less_one = p.scale * p.rest + (p.scale - 1.0f);
+  return less_one / ((less_one + 2.0f) * (1.0f + exponential(-gate)));
+}
 
 // for (j, n) in pieces of a row: j the place, n how many of the lanes count.
 #define FOR_LANES(Real, j, n, size)                                                                             \

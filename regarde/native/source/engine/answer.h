@@ -20,6 +20,10 @@ struct Answer {
 
   // Everything that the search holds; it holds it no longer.
   void take(Search &search) {
+    size_t whole = search.results.size(), real = 0;
+    for (const auto &hypotheses : search.results)
+      for (const auto &h : hypotheses) whole += 3 + h.ids.size(), real += 1 + h.token_scores.size() + h.heads.size();
+    numbers.reserve(whole), reals.reserve(real);
     for (auto &hypotheses : search.results) {
       numbers.push_back(static_cast<int64_t>(hypotheses.size()));
       for (const auto &h : hypotheses) {

@@ -22,9 +22,10 @@ class Batch {
     return sum;
   }
 
-  // They are encoded together.
-  void admit(std::vector<std::unique_ptr<Active>> fresh) {
+  // They are encoded together. With `settling`, those that need no search leave at once.
+  void admit(std::vector<std::unique_ptr<Active>> fresh, bool settling = false) {
     if (fresh.empty()) return;
+    const size_t others = active.size(), said = previous.size();
     std::vector<Sentence *> sentences;
     for (auto &one : fresh) {
       sentences.push_back(&one->sentence);
@@ -34,6 +35,18 @@ class Batch {
     const size_t before = states.size();
     states.resize(before + fresh.size() * model.state_width);
     model.encode(sentences, states.data() + before);
+    if (!settling) return;
+    const size_t width = model.state_width;
+    size_t kept = 0;
+    for (size_t i = 0; i < fresh.size(); i++) {
+      if (active[others + i]->search->settle(*active[others + i])) continue;
+      if (kept < i) {
+        std::copy_n(states.data() + before + i * width, width, states.data() + before + kept * width);
+        active[others + kept] = std::move(active[others + i]);
+      }
+      kept++;
+    }
+    active.resize(others + kept), previous.resize(said + kept), states.resize(before + kept * width);
   }
 
   // One word on. `goes_on` is told of each sentence that does, `ended` of each that does not.
@@ -103,7 +116,9 @@ inline void work(Search &search, const Model &model, int64_t rows) {
         if (!one) break;
         fresh.push_back(std::move(one));
       }
-      batch.admit(std::move(fresh));
+      const bool came = !fresh.empty();
+      batch.admit(std::move(fresh), true);
+      if (came && batch.empty()) continue;
     }
     if (batch.empty()) return;
     batch.step([](const Active &) { return true; }, [](const Active &) {});

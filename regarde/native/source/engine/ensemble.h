@@ -33,6 +33,7 @@ struct Ensemble : Model {
     for (Model *member : members) member->shorten();
   }
 
+  void spell(Sentence &sentence) const override { members[0]->spell(sentence); }  // all read the same tokens
   void encode(const std::vector<Sentence *> &sentences, float *states) const override {
     const size_t B = sentences.size();
     for (Sentence *sentence : sentences) sentence->members.resize(members.size());
@@ -40,7 +41,9 @@ struct Ensemble : Model {
     for (size_t m = 0; m < members.size(); m++) {
       std::vector<Sentence *> own;
       for (Sentence *sentence : sentences) {
-        sentence->members[m].ids = sentence->ids, sentence->members[m].words = sentence->words;
+        Sentence &member = sentence->members[m];
+        member.ids = sentence->ids, member.words = sentence->words;
+        member.letters = sentence->letters, member.ends = sentence->ends;
         own.push_back(&sentence->members[m]);
       }
       const int64_t width = members[m]->state_width;

@@ -130,8 +130,10 @@ struct Embedding {
   int64_t size = 0, count = 0;
 
   Embedding() = default;
-  Embedding(const Folder &folder, const string &name, int64_t width = -1) {
-    const Matrix E = folder.matrix(name + ".table.weight", -1, width);
+  explicit Embedding(int64_t size) : size(size) {}  // of sentences that come with their vectors
+  Embedding(const Folder &folder, const string &name, int64_t width = -1,
+            const char *table = ".table.weight") {
+    const Matrix E = folder.matrix(name + table, -1, width);
     count = E.rows, size = E.columns;
     auto rows = std::make_shared<Rows>();
     if (E.bytes) rows->bytes.assign(E.bytes, E.bytes + count * size), rows->scales.assign(E.scales, E.scales + count);
@@ -270,6 +272,8 @@ struct Memory {
 struct Sentence {
   int64_t number = 0;
   std::vector<int64_t> ids;  // EOS at the end
+  std::vector<int64_t> letters, ends;  // of spelled words: the characters of all, and where those of each end
+  Floats vectors;                      // what such words are for the encoder (S x their width)
   std::vector<Memory> memory;
   Floats summary;               // of models without attention
   std::vector<Floats> weights;  // of each step: slots x layers x heads x columns
@@ -280,6 +284,7 @@ struct Sentence {
   bool wide = false;              // several hypotheses are to come: what they share pays
   bool greedy = false;            // the likeliest answer is wanted, and so
   std::vector<int64_t> best;      // it is here without its EOS, where the model can tell
+  bool whole = false;             // EOS follows it, which the model leaves to the search
   bool watched = false;           // a trace was asked for, and so
   Floats states;                  // the encoder's (S x their width), and of this step alone
   Floats energies, norms;         // what is weighed (slots x layers x heads x columns), lengths of contexts (slots x layers)
@@ -299,11 +304,17 @@ struct Model {
   int64_t state_width = 0, layers = 0, heads = 0, cache_width = 0, V = 0, source_words = 0;
   bool looks_back = false;  // attention is over the words said so far, BOS first, and not over the source
   bool scored = true;       // attention weighs scores, which a trace shows as energies
+  bool reads = false;       // most of the work is to read: sources of like lengths are best read together
   virtual ~Model() = default;
+  // Where the ids of a source are words with their characters, tell them apart: the source is then its words.
+  virtual void spell(Sentence &) const {}
   // Remember the sentences, and write the first states (count, state_width).
   virtual void encode(const std::vector<Sentence *> &sentences, float *states) const = 0;
   // One word on.  previous (M), states (M, state_width) -> logits (M, V)
   virtual void step(const std::vector<Row> &rows, const int64_t *previous, float *states, float *logits) const = 0;
+
+  // The likeliest answer to what was read, with EOS, its scores and attention; false: it has to be searched for.
+  virtual bool answer(const Sentence &, std::vector<int64_t> &, Floats &, Floats &) const { return false; }
 
   // The last layer, which says words.
   virtual Linear &output() = 0;

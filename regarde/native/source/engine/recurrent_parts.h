@@ -12,9 +12,13 @@ struct Tokens {
   int64_t total = 0;
 
   explicit Tokens(const Sentences &sentences) {
-    for (const Sentence *sentence : sentences) {
-      starts.push_back(total), lengths.push_back(sentence->S());
-      total += sentence->S();
+    for (const Sentence *sentence : sentences) lengths.push_back(sentence->S());
+    arrange();
+  }
+  explicit Tokens(std::vector<int64_t> lengths_) : lengths(std::move(lengths_)) { arrange(); }
+  void arrange() {
+    for (int64_t length : lengths) {
+      starts.push_back(total), total += length;
       by_length.push_back(static_cast<int64_t>(by_length.size()));
     }
     std::stable_sort(by_length.begin(), by_length.end(), [&](int64_t a, int64_t b) { return lengths[a] > lengths[b]; });
@@ -27,9 +31,12 @@ struct Tokens {
   // (total, size)
   Floats embedded(const Sentences &sentences, const Embedding &embedding) const {
     Floats x(total * embedding.size);
-    for (size_t b = 0; b < sentences.size(); b++)
-      for (int64_t s = 0; s < lengths[b]; s++)
-        embedding.row(sentences[b]->ids[s], &x[(starts[b] + s) * embedding.size]);
+    for (size_t b = 0; b < sentences.size(); b++) {
+      const Sentence &one = *sentences[b];
+      std::copy(one.vectors.begin(), one.vectors.end(), x.begin() + starts[b] * embedding.size);
+      for (int64_t s = 0; one.vectors.empty() && s < lengths[b]; s++)
+        embedding.row(one.ids[s], &x[(starts[b] + s) * embedding.size]);
+    }
     return x;
   }
   // What the tokens have become, (total, width), for those who watch.
@@ -42,26 +49,45 @@ struct Tokens {
 
 enum Reading { forwards, backwards, reversed };  // reversed: words back to front, EOS still last
 
-// A cell over whole sentences. shares (total, G) -> outputs (total, H) `apart`; finals (sentences, K).
-inline void run(const Cell &cell, const Tokens &tokens, const Floats &shares, Reading reading, float *outputs,
-                int64_t apart, float *finals) {
+// The tokens as a cell meets them: at each step one of each sentence that goes on, the longest first.
+inline std::vector<int64_t> in_order(const Tokens &tokens, Reading reading) {
   const int64_t B = static_cast<int64_t>(tokens.starts.size()), longest = B ? tokens.lengths[tokens.by_length[0]] : 0;
-  Floats gates(B * cell.G), states(B * cell.K, 0.0f);
-  for (int64_t k = 0, M = B; k < longest; k++) {
-    while (tokens.lengths[tokens.by_length[M - 1]] <= k) M--;
-    auto place = [&](int64_t row) {
+  std::vector<int64_t> places;
+  places.reserve(tokens.total);
+  for (int64_t k = 0; k < longest; k++)
+    for (int64_t row = 0; row < B && tokens.lengths[tokens.by_length[row]] > k; row++) {
       const int64_t b = tokens.by_length[row], S = tokens.lengths[b];
       const int64_t at = reading == forwards || (reading == reversed && k == S - 1) ? k : reading == backwards ? S - 1 - k : S - 2 - k;
-      return tokens.starts[b] + at;
-    };
+      places.push_back(tokens.starts[b] + at);
+    }
+  return places;
+}
+
+// A cell over whole sentences. gates (total, G) hold the shares of the tokens in the order of `places`, and are spoilt.
+// -> outputs (total, H) `apart`; finals (sentences, K)
+inline void run(const Cell &cell, const Tokens &tokens, const std::vector<int64_t> &places, float *gates, float *outputs,
+                int64_t apart, float *finals) {
+  const int64_t B = static_cast<int64_t>(tokens.starts.size());
+  Floats states(B * cell.K, 0.0f);
+  for (int64_t k = 0, first = 0, M = B; first < tokens.total; k++, first += M) {
+    while (tokens.lengths[tokens.by_length[M - 1]] <= k) M--;
+    cell.step(M, gates + first * cell.G, states.data());
     for (int64_t row = 0; row < M; row++)
-      std::memcpy(&gates[row * cell.G], &shares[place(row) * cell.G], sizeof(float) * cell.G);
-    cell.step(M, gates.data(), states.data());
-    for (int64_t row = 0; row < M; row++)
-      std::memcpy(outputs + place(row) * apart, &states[row * cell.K], sizeof(float) * cell.H);
+      std::memcpy(outputs + places[first + row] * apart, &states[row * cell.K], sizeof(float) * cell.H);
   }
   for (int64_t row = 0; row < B; row++)
     std::memcpy(finals + tokens.by_length[row] * cell.K, &states[row * cell.K], sizeof(float) * cell.K);
+}
+
+// The same of shares (total, G) that lie as the tokens do.
+inline void run(const Cell &cell, const Tokens &tokens, const Floats &shares, Reading reading, float *outputs,
+                int64_t apart, float *finals) {
+  static thread_local Floats gates;
+  const std::vector<int64_t> places = in_order(tokens, reading);
+  gates.resize(tokens.total * cell.G);
+  for (int64_t i = 0; i < tokens.total; i++)
+    std::memcpy(&gates[i * cell.G], &shares[places[i] * cell.G], sizeof(float) * cell.G);
+  run(cell, tokens, places, gates.data(), outputs, apart, finals);
 }
 
 // What the source has become: states (total, D), and of each layer the last state.
@@ -105,36 +131,41 @@ struct RecurrentEncoder {
   std::shared_ptr<WordShares> bottom, bottom_back;  // of the first layer
 
   RecurrentEncoder() = default;
-  RecurrentEncoder(const Folder &folder, const string &cell) : embedding(folder, "encoder.embedding") {
+  RecurrentEncoder(const Folder &folder, const string &cell)
+      : RecurrentEncoder(folder, cell, "encoder", Embedding(folder, "encoder.embedding")) {}
+  // Tensors under `name`.
+  RecurrentEncoder(const Folder &folder, const string &cell, const string &name, const Embedding &words)
+      : embedding(words) {
     kind = folder.word("model.encoder.kind", "unidirectional");
     const int64_t residual = folder.number("model.encoder.residual_from", folder.number("model.residual_from", 0));
     if (kind == "unidirectional") {
       reverse = folder.settings.count("model.encoder.reverse") && folder.yes("model.encoder.reverse");
-      stack = Stack(folder, "encoder.stack.layers", cell, residual, {embedding.size});
+      stack = Stack(folder, name + ".stack.layers", cell, residual, {embedding.size});
       D = stack.H(), final_width = stack.K(), layers = stack.depth();
     } else if (kind == "bidirectional") {
       do {
-        both(folder, "encoder.layers." + std::to_string(ahead.size()), cell, ahead.empty() ? embedding.size : D);
+        both(folder, name + ".layers." + std::to_string(ahead.size()), cell, ahead.empty() ? embedding.size : D);
         if (ahead.back().H != ahead[0].H) throw Unknown("layers of different sizes");
         D = 2 * ahead[0].H;
-      } while (folder.has("encoder.layers." + std::to_string(ahead.size()) + ".forwards.U.weight"));
+      } while (folder.has(name + ".layers." + std::to_string(ahead.size()) + ".forwards.U.weight"));
       residual_from = residual ? residual : static_cast<int64_t>(ahead.size()) + 1;
       if (residual && (residual < 2 || residual > static_cast<int64_t>(ahead.size())))
         throw Unknown("a residual connection there");
       final_width = 2 * ahead[0].K, layers = static_cast<int64_t>(ahead.size());
     } else if (kind == "bottom-bidirectional") {
-      both(folder, "encoder.bottom", cell, embedding.size);
+      both(folder, name + ".bottom", cell, embedding.size);
       if (residual == 1) throw Unknown("a residual connection there");
-      stack = Stack(folder, "encoder.stack.layers", cell, residual ? residual - 1 : 0, {2 * ahead[0].H});
+      stack = Stack(folder, name + ".stack.layers", cell, residual ? residual - 1 : 0, {2 * ahead[0].H});
       if (stack.K() != ahead[0].K) throw Unknown("layers of different sizes");
       D = stack.H(), final_width = stack.K(), layers = 1 + stack.depth();
     } else {
       throw Unknown("an encoder of kind " + kind);
     }
-    folder.agree("model.embedding", embedding.size);
+    if (embedding.count) folder.agree("model.embedding", embedding.size);
     if (!folder.settings.count("model.encoder.kind")) return;  // of a model that has no other
     folder.agree("model.encoder.hidden", (ahead.empty() ? stack.cells : ahead)[0].H, folder.number("model.hidden"));
     folder.agree("model.encoder.layers", layers, folder.number("model.layers", 1));
+    if (!embedding.count) return;
     const Cell &first = ahead.empty() ? stack.cells[0] : ahead[0];
     bottom = std::make_shared<WordShares>(embedding.count, first.G);
     if (!back.empty()) bottom_back = std::make_shared<WordShares>(embedding.count, first.G);
@@ -148,20 +179,26 @@ struct RecurrentEncoder {
   void operator()(const Sentences &sentences, Encoded &out) const {
     const Tokens &tokens = out.tokens;
     const int64_t B = static_cast<int64_t>(sentences.size());
-    Floats x = tokens.embedded(sentences, embedding), shares;
+    static thread_local Floats shares;  // so large that fresh pages would cost as much as filling them
+    Floats x = bottom ? Floats() : tokens.embedded(sentences, embedding);
     const std::vector<int64_t> ids = tokens.ids(sentences);
-    auto enter = [&](const Cell &cell, const WordShares *of_words) {
+    auto pass = [&](const Cell &cell, const WordShares *of_words, Reading reading, float *y, int64_t apart, float *last) {
       shares.resize(tokens.total * cell.G);
-      if (of_words) return (*of_words)(embedding, cell.W[0], tokens.total, ids.data(), shares.data());
-      cell.W[0](tokens.total, x, shares);
+      if (!of_words) {
+        cell.W[0](tokens.total, x, shares);
+        return run(cell, tokens, shares, reading, y, apart, last);
+      }
+      const std::vector<int64_t> places = in_order(tokens, reading);
+      std::vector<int64_t> met(places.size());
+      for (size_t i = 0; i < places.size(); i++) met[i] = ids[places[i]];
+      (*of_words)(embedding, cell.W[0], tokens.total, met.data(), shares.data());
+      run(cell, tokens, places, shares.data(), y, apart, last);
     };
     for (size_t i = 0; i < ahead.size(); i++) {
       const int64_t H = ahead[i].H, K = ahead[i].K;
       Floats y(tokens.total * 2 * H), first(B * K), last(B * K), joined(B * 2 * K);
-      enter(ahead[i], i ? nullptr : bottom.get());
-      run(ahead[i], tokens, shares, forwards, y.data(), 2 * H, first.data());
-      enter(back[i], i ? nullptr : bottom_back.get());
-      run(back[i], tokens, shares, backwards, y.data() + H, 2 * H, last.data());
+      pass(ahead[i], i ? nullptr : bottom.get(), forwards, y.data(), 2 * H, first.data());
+      pass(back[i], i ? nullptr : bottom_back.get(), backwards, y.data() + H, 2 * H, last.data());
       for (int64_t b = 0; b < B; b++) {
         std::memcpy(&joined[b * 2 * K], &first[b * K], sizeof(float) * K);
         std::memcpy(&joined[b * 2 * K + K], &last[b * K], sizeof(float) * K);
@@ -176,8 +213,8 @@ struct RecurrentEncoder {
     for (int64_t layer = 0; kind != "bidirectional" && layer < stack.depth(); layer++) {
       const Cell &cell = stack.cells[layer];
       Floats y(tokens.total * cell.H), final(B * cell.K);
-      enter(cell, ahead.empty() && !layer ? bottom.get() : nullptr);
-      run(cell, tokens, shares, reverse ? reversed : forwards, y.data(), cell.H, final.data());
+      pass(cell, ahead.empty() && !layer ? bottom.get() : nullptr, reverse ? reversed : forwards, y.data(), cell.H,
+           final.data());
       if (layer + 1 >= stack.residual_from)
         for (size_t j = 0; j < y.size(); j++) y[j] += x[j];
       x.swap(y);

@@ -5,7 +5,7 @@
 namespace engine {
 
 struct Request {
-  int64_t count, kind, size, n_best, min_length, max_extra, allow_unknown, top_k, rows, threads;
+  int64_t count, kind, size, n_best, min_length, max_extra, context, allow_unknown, top_k, rows, threads;
   int64_t watched;  // 0, or a trace is asked for, with so many candidates at each step
   int64_t pins;     // of attention
   double alpha, beta, prune, max_ratio, top_p, temperature;

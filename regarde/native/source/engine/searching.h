@@ -58,6 +58,7 @@ class Search {
   const Shortlist &shortlist;
   const Interventions interventions;
   std::atomic<int64_t> next{0};
+  std::vector<int64_t> order;  // in which tasks are taken; empty: as they come
 
  public:
   std::vector<std::vector<Hypothesis>> results;
@@ -66,7 +67,12 @@ class Search {
   Search(const Model &model, const Table &table, const Request &request, const Shortlist &shortlist)
       : model(model), table(table), request(request), shortlist(shortlist),
         interventions{model.heads, request.pins, request.masked, request.pin_places, request.pinned}, results(request.count),
-        records(request.watched ? request.count * samples() : 0) {}
+        records(request.watched ? request.count * samples() : 0) {
+    if (!model.reads || tasks() < 2) return;
+    auto words = [&](int64_t task) { return request.starts[task / samples() + 1] - request.starts[task / samples()]; };
+    for (int64_t task = 0; task < tasks(); task++) order.push_back(task);
+    std::stable_sort(order.begin(), order.end(), [&](int64_t a, int64_t b) { return words(a) > words(b); });
+  }
 
   int64_t width() const { return request.kind == BEAM ? request.size : 1; }
   int64_t samples() const { return request.kind == SAMPLING ? request.n_best : 1; }
@@ -75,8 +81,9 @@ class Search {
 
   // The next sentence that nobody has taken; null: there are no more.
   std::unique_ptr<Active> take() {
-    const int64_t number = next++;
-    if (number >= tasks()) return nullptr;
+    const int64_t turn = next++;
+    if (turn >= tasks()) return nullptr;
+    const int64_t number = order.empty() ? turn : order[turn];
     auto one = std::make_unique<Active>();
     const int64_t source = number / samples();
     one->search = this;
@@ -88,9 +95,12 @@ class Search {
     if (request.masked) one->sentence.interventions = &interventions;
     one->sentence.ids.assign(request.ids + request.starts[source], request.ids + request.starts[source + 1]);
     one->sentence.ids.push_back(EOS);
+    model.spell(one->sentence);
     const float most = static_cast<float>(one->sentence.S()) * static_cast<float>(request.max_ratio);
     one->longest = static_cast<int64_t>(most) + request.max_extra;
-    if (prefix_length(source)) one->longest = std::max(one->longest, prefix_length(source) + 1);
+    if (one->sentence.S() == 1)  // a prompt of a language model
+      one->longest = std::min(one->longest + prefix_length(source), request.context);
+    else if (prefix_length(source)) one->longest = std::max(one->longest, prefix_length(source) + 1);
     if (request.kind == FORCED) one->longest = request.target_starts[source + 1] - request.target_starts[source];
     one->scores = {0.0f};
     if (!shortlist.empty() && request.kind != FORCED) {
@@ -99,6 +109,21 @@ class Search {
       one->sentence.words = shortlist.words(one->sentence.ids, length ? prefix(source) : nullptr, length);
     }
     return one;
+  }
+
+  // Whether the sentence, which was just read, is done: the model has its answer without a search.
+  bool settle(Active &one) {
+    const Sentence &sentence = one.sentence;
+    Hypothesis h;
+    if (!sentence.greedy || sentence.watched || sentence.interventions || !sentence.words.empty() ||
+        !model.answer(sentence, h.ids, h.token_scores, h.heads))
+      return false;
+    if (length(h.ids) <= request.min_length || (sentence.best.empty() && length(h.ids) > one.longest)) return false;
+    h.score = 0, h.S = sentence.S(), h.finished = true;
+    for (float score : h.token_scores) h.score += score;
+    one.found.push_back(std::move(h));
+    finish(one);
+    return true;
   }
 
   // The continuations that go on; none: the sentence is done. Rows of candidates are the sentence's own slots.
@@ -215,8 +240,10 @@ class Search {
   // What may not be said now.
   void forbid(const Active &one, float *x) const {
     const int64_t number = one.sentence.number, prefixed = prefix_length(number);
-    if (one.t < prefixed || one.t < length(one.sentence.best)) {
-      const int64_t word = place(one.sentence, prefixed ? prefix(number)[one.t] : one.sentence.best[one.t]);
+    const int64_t told = prefixed ? prefixed : length(one.sentence.best);
+    if (one.t < told || (one.sentence.whole && one.t == told)) {
+      const int64_t said = one.t == told ? static_cast<int64_t>(EOS) : prefixed ? prefix(number)[one.t] : one.sentence.best[one.t];
+      const int64_t word = place(one.sentence, said);
       const float kept = x[word];
       std::fill(x, x + model.choices(one.sentence), -INFINITY);
       x[word] = kept;

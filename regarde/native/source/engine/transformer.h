@@ -85,11 +85,15 @@ struct Entry {
   Positions positions;
   Entry() = default;
   Entry(const Folder &folder, const string &name, const string &path, const string &words, int64_t D, int64_t C)
-      : embedding(folder, words, D), positions(folder, name, path, D, C) {}
+      : embedding(words.empty() ? Embedding(D) : Embedding(folder, words, D)), positions(folder, name, path, D, C) {}
   void operator()(int64_t id, int64_t position, float *x) const {
+    embedding.row(id, x);
+    place(position, x);
+  }
+  // The same for a vector that is there already.
+  void place(int64_t position, float *x) const {
     const int64_t D = embedding.size;
     const float scale = static_cast<float>(std::sqrt(static_cast<double>(D)));
-    embedding.row(id, x);
     for (int64_t j = 0; j < D; j++) x[j] *= scale;
     positions.place(x, position, D);
   }
@@ -149,7 +153,7 @@ struct Side {
   Norm norm;
 
   Side() = default;
-  // Tensors under `name`, settings under `path`, the table of `words`.
+  // Tensors under `name`, settings under `path`, the table of `words`; none where sentences come with their vectors.
   Side(const Folder &folder, const string &name, const string &path, const string &words, int64_t D_, bool crossing)
       : table(folder.table), D(D_), N(folder.number(path + ".heads")), C(N > 0 ? D / N : 0) {
     if (D < 1 || N < 1 || D % N) throw Unknown("a Transformer of such sizes");
@@ -170,7 +174,16 @@ struct Side {
     Floats seen, y, qkv(total * 3 * D), found(total * D), scores;
     x.resize(total * D);
     for (size_t b = 0; b < sentences.size(); b++)
-      for (int64_t s = 0; s < tokens.lengths[b]; s++) entry(sentences[b]->ids[s], s, &x[(tokens.starts[b] + s) * D]);
+      for (int64_t s = 0; s < tokens.lengths[b]; s++) {
+        const Sentence &one = *sentences[b];
+        float *at = &x[(tokens.starts[b] + s) * D];
+        if (one.vectors.empty()) {
+          entry(one.ids[s], s, at);
+        } else {
+          std::copy_n(&one.vectors[s * D], D, at);
+          entry.place(s, at);
+        }
+      }
     for (const Block &block : blocks) {
       block.around(block.attention_norm, total, x, seen, y, [&](const float *in, float *out) {
         block.W_qkv(total, in, D, qkv.data(), 3 * D);
