@@ -25,6 +25,8 @@ BASE = 10_000.0
 class Positions(nn.Module):
     """Positions enter in two ways: `place` changes embeddings, `turn` queries and keys in each self-attention."""
 
+    longest = 10**6  # positions there are
+
     def place(self, x: Tensor, first: int) -> Tensor:
         """(B, T, D) -> (B, T, D)"""
         return x
@@ -52,7 +54,7 @@ class Learned(Positions):
 
     def __init__(self, longest: int, size: int) -> None:
         super().__init__()
-        self.table = nn.Embedding(longest, size)
+        self.table, self.longest = nn.Embedding(longest, size), longest
 
     def place(self, x: Tensor, first: int) -> Tensor:
         T, longest = x.shape[1], self.table.num_embeddings

@@ -1,16 +1,26 @@
-"""A label for a text: any encoder, and a decoder that says one label.
+"""A label for a text: any encoder, and a decoder that generates one label.
 
 Axes: B batch, S source, T steps, D states, A size of u, R queries, V labels.
 
     attention   u_j = tanh(W h_j + b),  a = softmax_j(q . u_j),  s = sum_j a_j h_j    Yang et al. 2016, equations 5 to 7
                 R queries, without b: [s_1; …; s_R]                                   Lin et al. 2017, equations 5 and 6
+                penalty P = |A A^T - I|_F^2 on them in training, A (R, S)             Lin et al. 2017, equation 8
     mean        s = sum_j h_j / S
     last        s = the state that has read the whole text
     label       p(y) = softmax(W_s s + b_s)                                           Yang et al. 2016, equation 11
 
+    several     p_k = sigmoid(z_k) of each label by itself, z = W_s s + b_s
+
+Several labels of one text are said in the order of the vocabulary, then EOS. After label i, or at the start (i = 0),
+
+    p(j | i) = p_j prod_{i < k < j} (1 - p_k),   p(EOS | i) = prod_{k > i} (1 - p_k)
+
+which sums to one, so that teacher forcing gives the likelihood of independent labels. The likeliest set, all labels
+with p_k > 1/2, is `best`.
+
 The queries are learned and look through the same attention as every decoder, so that any score and mechanism fits. The
-mean is attention with a query of zeros. EOS is not attended unless the attention says so. After its label the decoder
-says EOS with certainty, so that every search works with it as with any other decoder.
+mean is attention with a query of zeros. EOS gets no attention unless the attention is configured so. After the
+one label, EOS has probability one, so that every search works as with any other decoder.
 """
 
 from __future__ import annotations
@@ -21,31 +31,32 @@ from typing import Literal, cast
 
 import torch
 from torch import Tensor, nn
+from torch.nn import functional
 
 from regarde.attention.interface import Attention, Memory
 from regarde.attention.mechanisms import AttentionConfig, GlobalConfig
 from regarde.attention.scores import DotConfig
-from regarde.config import Depth, Share, Size
-from regarde.data.batch import Batched
+from regarde.config import Depth, NonNegative, Positive, Share, Size
+from regarde.data.batch import Batch, Batched
 from regarde.layers import CellName, Dropout, Embedding, RecurrentShape
 from regarde.models.encoders import BidirectionalConfig
 from regarde.models.interface import Decoder, Encoding, Model, State
 from regarde.models.transformer import AnyEncoderConfig
-from regarde.text.tokenizers import CONTROLS, EOS
+from regarde.text.tokenizers import BOS, CONTROLS, EOS
 
-NEVER = -1e4  # a logit whose exponential is zero, and which sums leave finite
+NEVER = -1e4  # a logit whose exponential is zero and whose sums are finite
 
 
 @dataclass(frozen=True, eq=False)
 class TextMemory(Batched):
-    """The text as each query sees it, and its last state where that is all there is."""
+    """The text as the memory of each query, and the final state, which pooling = last uses alone."""
 
     layers: tuple[Memory, ...]  # R of them
     summary: Tensor  # (B, D)
 
 
 class LabelDecoder(Decoder[State, TextMemory]):
-    """R queries look at the text once; what they find says the label.
+    """R queries attend to the text once; the label is predicted from their contexts.
 
     `past` has a layer for each query, and the same weights at the step of EOS as at that of the label.
     """
@@ -58,14 +69,19 @@ class LabelDecoder(Decoder[State, TextMemory]):
         summary: Callable[[Encoding], Tensor],
         dropout: float,
         labels: nn.Linear,
+        penalty: float = 0.0,
+        several: bool = False,
     ) -> None:
         super().__init__()
-        self.looks = cast(Sequence[Attention], nn.ModuleList(attentions))  # a ModuleList forgets what it holds
+        self.looks = cast(Sequence[Attention], nn.ModuleList(attentions))  # a ModuleList has no element type
         self.q = None if W is None else nn.Parameter(queries)  # (R, A); None: zeros
         self.W = W
         self.summary = summary
         self.dropout = Dropout(dropout)
         self.W_s = labels
+        self.several = several
+        self.weight = penalty
+        self.penalizes = penalty > 0
 
     def remember(self, encoding: Encoding) -> TextMemory:
         states, mask = encoding.states, encoding.source.mask
@@ -77,7 +93,31 @@ class LabelDecoder(Decoder[State, TextMemory]):
         (B, S), R = encoding.source.ids.shape, len(self.looks)
         return State(past=encoding.states.new_zeros(B, R, self.looks[0].heads if R else 0, 0, S))
 
+    def penalty(self, attention: Tensor, batch: Batch) -> Tensor:
+        """|A A^T - I|_F^2 of each text, times its weight; all steps have the same A.  (B, R, N, T, S) -> a sum"""
+        A = attention[:, :, :, 0].mean(dim=2)  # (B, R, S); the mean over heads
+        beside = A @ A.mT - torch.eye(A.shape[1], dtype=A.dtype, device=A.device)  # (B, R, R)
+        return self.weight * beside.square().sum()
+
     def unroll(self, previous: Tensor, state: State, memory: TextMemory) -> tuple[Tensor, State]:
+        logits, looked = self._look(previous, state, memory)
+        past = torch.cat((state.past, looked), dim=3)
+        if self.several:
+            return in_order(logits, previous), State(past=past)
+        first, (B, T) = state.past.shape[3], previous.shape
+        ends = torch.arange(first, first + T, device=logits.device).expand(B, T) > 0
+        return logits if self.training else certain(logits, ends), State(past=past)
+
+    def best(self, encoding: Encoding) -> list[tuple[int, ...]]:
+        """The likeliest set of labels of each row."""
+        if not self.several:
+            return []
+        start = torch.full_like(encoding.source.ids[:, :1], BOS)
+        logits = self._look(start, self.start(encoding), self.remember(encoding))[0]
+        return [tuple((z[len(CONTROLS) :] > 0).nonzero().flatten().add(len(CONTROLS)).tolist()) for z in logits[:, 0]]
+
+    def _look(self, previous: Tensor, state: State, memory: TextMemory) -> tuple[Tensor, Tensor]:
+        """z of all labels, and the weights of this look.  (B, T) -> (B, T, V), (B, R, N, T, S)"""
         B, T = previous.shape
         queries = memory.summary.new_zeros(len(self.looks), memory.summary.shape[1]) if self.q is None else self.q
         found, weights = [], [state.past.new_zeros(B, 0, *state.past.shape[2:3], T, state.past.shape[4])]
@@ -87,14 +127,24 @@ class LabelDecoder(Decoder[State, TextMemory]):
             weights.append(looked.unsqueeze(1))  # (B, 1, N, T, S)
         vector = torch.cat(found, dim=-1) if found else memory.summary.unsqueeze(1).expand(B, T, -1)
         logits = self.W_s(self.dropout(vector))  # (B, T, V)
-        first = state.past.shape[3]
-        ends = torch.arange(first, first + T, device=logits.device).expand(B, T) > 0
-        past = torch.cat((state.past, torch.cat(weights, dim=1)), dim=3)
-        return logits if self.training else certain(logits, ends), State(past=past)
+        return logits, torch.cat(weights, dim=1)
+
+
+def in_order(logits: Tensor, previous: Tensor) -> Tensor:
+    """Log-probabilities of the next label, or of EOS, after the one before.  (B, T, V), (B, T) -> (B, T, V)"""
+    z = logits[..., len(CONTROLS) :]  # (B, T, labels)
+    absent = functional.logsigmoid(-z)  # log(1 - p_k)
+    before = torch.cat((torch.zeros_like(z[..., :1]), absent.cumsum(dim=-1)), dim=-1)  # of all labels below k
+    first = (previous - EOS).clamp_min(0).unsqueeze(2)  # (B, T, 1) the first label that may follow
+    left_out = before - before.gather(2, first)  # (B, T, labels + 1)
+    said = functional.logsigmoid(z) + left_out[..., :-1]
+    labels = torch.where(torch.arange(z.shape[-1], device=z.device) >= first, said, torch.full_like(z, NEVER))
+    none = torch.full_like(z[..., :1], NEVER).expand(-1, -1, EOS)  # PAD, UNK and BOS
+    return torch.cat((none, left_out[..., -1:], labels), dim=-1)
 
 
 def certain(logits: Tensor, ends: Tensor) -> Tensor:
-    """Logits of which EOS is sure where an answer ends, and every control impossible where it does not.
+    """Logits with EOS certain where an answer ends, and all controls impossible elsewhere.
 
     (B, T, V), ends (B, T) -> (B, T, V)
     """
@@ -110,6 +160,7 @@ class ClassifierConfig:
 
     kind: Literal["classifier"] = "classifier"
     embedding: Size = 200  # Size of the word embeddings.
+    spread: Positive = 1.0  # Standard deviation of the embeddings at the start; 0.1 learns more from few texts.
     hidden: Size = 50  # Units of each layer and direction of the encoder.
     layers: Depth = 1  # Number of layers of an encoder that does not set its own.
     cell: CellName = "gru"  # Recurrent cell.
@@ -119,11 +170,16 @@ class ClassifierConfig:
     size: Size = 100  # Size of the projected states that queries are compared with.
     # Attention of the queries to the text.
     attention: AttentionConfig = field(default_factory=lambda: GlobalConfig(score=DotConfig(), attend_eos=False))
+    penalty: NonNegative = 0.0  # Weight of the penalty on queries that look at the same words; Lin et al. 2017: 1.
+    several: bool = False  # Any number of labels for each text; the task sets it.
     dropout: Share = 0.0  # Dropout on embeddings, between layers and before the softmax.
     variational: bool = False  # Use one dropout mask for a whole text.
 
     def build(self, source_vocabulary: int, target_vocabulary: int) -> Model:
         embedding = Embedding(source_vocabulary, self.embedding, self.dropout)
+        if self.spread != 1.0:
+            with torch.no_grad():
+                embedding.table.weight *= self.spread
         encoder = self.encoder.build(
             embedding, RecurrentShape(self.hidden, self.layers, self.cell, self.dropout, self.variational)
         )
@@ -138,5 +194,7 @@ class ClassifierConfig:
             summary=encoder.summary,
             dropout=self.dropout,
             labels=nn.Linear(max(1, R) * D, target_vocabulary),
+            penalty=self.penalty,
+            several=self.several,
         )
         return Model(encoder, decoder)

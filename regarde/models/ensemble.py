@@ -55,7 +55,7 @@ class EnsembleEncoder(Encoder):
     def forward(self, source: Source) -> Encodings:
         members = tuple(member(source) for member in self.members)
         none = members[0].states[..., :0]  # (B, S, 0)
-        return Encodings(source=source, states=none, final=none[:, 0], members=members)
+        return Encodings(source=members[0].source, states=none, final=none[:, 0], members=members)
 
 
 class EnsembleDecoder(Decoder[States, Memories]):
@@ -66,6 +66,7 @@ class EnsembleDecoder(Decoder[States, Memories]):
         self.members = cast(Sequence[Decoder[Any, Any]], nn.ModuleList(decoders))
         self.offset = max(decoder.offset for decoder in decoders)
         self.looks_back = decoders[0].looks_back
+        self.carries = all(decoder.carries for decoder in decoders)
 
     def attentions(self) -> list[Attention]:
         return []  # none of the members' is the ensemble's

@@ -18,8 +18,8 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Mapping
-from dataclasses import dataclass
-from typing import Any, ClassVar, Generic, TypeVar
+from dataclasses import dataclass, replace
+from typing import Any, ClassVar, Generic, Self, TypeVar
 
 import torch
 from torch import Tensor, nn
@@ -42,6 +42,10 @@ class State(Batched):
     """The state of a decoder between two words."""
 
     past: Tensor  # (B, L, N, t, S) attention of the t steps so far; L = N = 0 for a model without attention
+
+    def carried(self) -> Self:
+        """The state in which the text that follows begins: without gradients, and without the attention so far."""
+        return replace(self, past=self.past[:, :, :, :0, :0]).detach()
 
 
 @dataclass(frozen=True, eq=False)
@@ -74,8 +78,15 @@ class Decoder(nn.Module, ABC, Generic[StateT, MemoryT]):
     """For the studio, which has those of the models in regarde.models: `state`, `query` and `output`."""
     looks_back: bool = False
     """Whether `past` is over the words so far, BOS first, and not over the source: (B, L, N, t, t)."""
+    carries: bool = False
+    """Whether a piece of running text can begin in the state that the piece before ended in."""
+    longest: int = 10**6
+    """The most words that it can say; fewer where each position has a vector of its own."""
     offset: int = 0
     """Row t of the attention explains target word t - offset (Luong et al. 2015, footnote 14)."""
+
+    penalizes: bool = False
+    """Whether training adds a `penalty` to the loss."""
 
     @abstractmethod
     def remember(self, encoding: Encoding) -> MemoryT:
@@ -93,6 +104,10 @@ class Decoder(nn.Module, ABC, Generic[StateT, MemoryT]):
         """The likeliest whole answer of each row without its EOS, where a decoder can tell; nothing where it cannot."""
         return []
 
+    def penalty(self, attention: Tensor, batch: Batch) -> Tensor:
+        """What is added to the loss of a whole batch for its attention.  (B, L, N, T, S) -> a sum"""
+        raise NotImplementedError
+
     def width(self, source_length: int, steps: int) -> int:
         """How many columns of `past` are words of a sentence after so many steps."""
         return steps if self.looks_back else source_length
@@ -104,6 +119,11 @@ class Decoder(nn.Module, ABC, Generic[StateT, MemoryT]):
     def logits(self, previous: Tensor, state: StateT, memory: MemoryT) -> Tensor:
         """Only the logits of `unroll`, for training, which needs no weights.  (B, T) -> (B, T, V)"""
         return self.unroll(previous, state, memory)[0]
+
+    def carry(self, previous: Tensor, state: StateT, memory: MemoryT) -> tuple[Tensor, StateT]:
+        """`unroll` of a piece of running text, for training; the state is the one that the next piece begins in."""
+        logits, after = self.unroll(previous, state, memory)
+        return logits, after.carried()
 
     def step(self, previous: Tensor, state: StateT, memory: MemoryT) -> tuple[Tensor, StateT]:
         """`unroll` of one word.  (B,) -> logits (B, V)"""
@@ -150,6 +170,12 @@ class Model(nn.Module):
         """Only the logits of `forward`, at least as fast.  -> (B, T, V)"""
         encoding = self.encode(batch.source)
         return self.decoder.logits(batch.previous, self.decoder.start(encoding), self.decoder.remember(encoding))
+
+    def carry(self, batch: Batch, state: State | None) -> tuple[Tensor, State]:
+        """The logits of a piece of running text that begins in a state, or anew; and the state the next begins in."""
+        encoding, decoder = self.encode(batch.source), self.decoder
+        before = decoder.start(encoding) if state is None else state
+        return decoder.carry(batch.previous, before, decoder.remember(encoding))
 
     def parameter_count(self) -> int:
         return sum(parameter.numel() for parameter in self.parameters())

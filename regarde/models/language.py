@@ -1,9 +1,9 @@
-"""Language models: decoders without a source, which say a text word by word.
+"""Language models: decoders without a source, which generate a text word by word.
 
 Axes: B batch, T words, t words before them, w words looked back at, V vocabulary, E embedding, H hidden, N heads.
 
     recurrent     h_t = cells(e(y_{t-1}), h_{t-1}),  p(y_t) = softmax(W h_t)                  Mikolov et al. 2010
-    attentive     looks at its own last w states, and predicts from what it finds             Daniluk et al. 2017
+    attentive     attends to its own last w states                                            Daniluk et al. 2017
     transformer   causal self-attention                                                       Radford et al. 2018, 2019
 
 Dropout is on embeddings, between layers and before the softmax, never from one step to the next (Zaremba et al. 2014).
@@ -40,13 +40,14 @@ from regarde.layers.positions import PositionsName, positions
 from regarde.models.interface import Decoder, Encoder, Encoding, Model, State
 from regarde.models.sutskever import Nothing
 from regarde.models.transformer import CachedState, PositionedEmbedding, initialize, tied
+from regarde.native.functions import look_back, usable
 
 Output = Callable[[Tensor], Tensor]
 """(B, T, H) -> (B, T, V)"""
 
 
 class NoSource(Encoder):
-    """The encoder of a model that is given nothing."""
+    """The encoder of a model without a source."""
 
     size = 0
 
@@ -57,7 +58,7 @@ class NoSource(Encoder):
 
 @dataclass(frozen=True, eq=False)
 class CellsState(State):
-    """The state of every cell, and the outputs that may be looked back at."""
+    """The state of every cell, and the outputs that may be attended to."""
 
     cells: Tensor  # (B, L, K)
     outputs: Tensor  # (B, w, H)
@@ -67,6 +68,7 @@ class RecurrentLanguageDecoder(Decoder[CellsState, Nothing]):
     """Mikolov et al. 2010, Zaremba et al. 2014: a stack of cells."""
 
     looks_back = True
+    carries = True
 
     def __init__(self, embedding: Embedding, stack: Stack, output: Output) -> None:
         super().__init__()
@@ -93,7 +95,7 @@ class RecurrentLanguageDecoder(Decoder[CellsState, Nothing]):
 
     def _advance(self, previous: Tensor, state: CellsState) -> tuple[Tensor, Tensor]:
         """(B, T) -> the top layer's outputs (B, T, H), the cells (B, L, K)"""
-        everywhere = torch.ones_like(previous, dtype=torch.bool)  # what follows padding is never looked at
+        everywhere = torch.ones_like(previous, dtype=torch.bool)  # outputs after padding are never used
         top, cells = self.stack(self.embedding(previous), everywhere, state.cells)
         return self.stack.dropout(top), cells
 
@@ -122,16 +124,39 @@ class AttentiveLanguageDecoder(RecurrentLanguageDecoder):
         top, cells = self._advance(previous, state)
         T, w, t = previous.shape[1], state.outputs.shape[1], state.past.shape[3]
         outputs = torch.cat((state.outputs, top), dim=1)  # (B, w + T, H)
-        keys, *others = outputs.chunk(self.parts, dim=-1)
-        values, predicting = (others[0] if others else keys), (others[-1] if others else keys)
+        keys, values, predicting = self._cut(outputs)
         distance = torch.arange(w, w + T, device=top.device).unsqueeze(1) - torch.arange(w + T, device=top.device)
         near = (distance > 0) & (distance <= self.window)  # (T, w + T)
         own = self.attention.remember(keys, torch.ones_like(outputs[..., 0], dtype=torch.bool), values)
         found, weights = self.attention(keys[:, w:], own, state.past[:, 0], near.unsqueeze(0))
-        final = torch.tanh(self.W_r(found) + self.W_x(predicting[:, w:]))  # (B, T, H / parts)
+        # where the state was carried, w > t: weights on the words before this piece are not shown
         past = widened(state.past, functional.pad(weights, (t - w, 0)).unsqueeze(1))
         kept = outputs[:, max(0, w + T - self.window) :]
-        return self.output(final), CellsState(past=past, cells=cells, outputs=kept)
+        return self._predict(found, predicting[:, w:]), CellsState(past=past, cells=cells, outputs=kept)
+
+    def logits(self, previous: Tensor, state: CellsState, memory: Nothing) -> Tensor:
+        return self.carry(previous, state, memory)[0]
+
+    def carry(self, previous: Tensor, state: CellsState, memory: Nothing) -> tuple[Tensor, CellsState]:
+        parameters, w = self.attention.kernel_parameters(), state.outputs.shape[1]
+        if parameters is None or not usable(state.cells):
+            return super().carry(previous, state, memory)
+        top, cells = self._advance(previous, state)
+        outputs = torch.cat((state.outputs, top), dim=1)
+        keys, values, predicting = self._cut(outputs)
+        query = keys[:, w:] if parameters.W is None else functional.linear(keys[:, w:], parameters.W, parameters.b)
+        found = look_back(query, self.attention.score.keys(keys), values, parameters.v, self.window)
+        after = CellsState(past=state.past, cells=cells, outputs=outputs[:, -self.window :])
+        return self._predict(found, predicting[:, w:]), after.carried()
+
+    def _cut(self, outputs: Tensor) -> list[Tensor]:
+        """What is compared, what makes r, and what predicts.  (B, T, H) -> (B, T, H / parts) each"""
+        cut = outputs.chunk(self.parts, dim=-1)
+        return [cut[0], cut[min(1, self.parts - 1)], cut[-1]]
+
+    def _predict(self, found: Tensor, predicting: Tensor) -> Tensor:
+        """(B, T, H / parts) twice -> (B, T, V)"""
+        return self.output(torch.tanh(self.W_r(found) + self.W_x(predicting)))
 
 
 class TransformerLanguageDecoder(Decoder[CachedState, Nothing]):
@@ -143,8 +168,8 @@ class TransformerLanguageDecoder(Decoder[CachedState, Nothing]):
         self, entry: PositionedEmbedding, blocks: Sequence[LanguageBlock], norm: nn.Module, output: Output
     ) -> None:
         super().__init__()
-        self.entry = entry
-        self.blocks = cast(Sequence[LanguageBlock], nn.ModuleList(blocks))  # a ModuleList forgets what it holds
+        self.entry, self.longest = entry, entry.where.longest
+        self.blocks = cast(Sequence[LanguageBlock], nn.ModuleList(blocks))  # a ModuleList has no element type
         self.norm = norm
         self.output = output
 
@@ -214,7 +239,7 @@ class RecurrentLanguageConfig:
         stack = _stack(self.cell, self.embedding, self.hidden, self.layers, self.dropout, self.variational)
         output = _output(embedding, self.hidden, target_vocabulary, self.tied)
         model = Model(NoSource(), RecurrentLanguageDecoder(embedding, stack, output))
-        draw(model, self.init, 0.05)  # section 4.1
+        draw(model, self.init, 0.05 if self.hidden <= 650 else 0.04)  # section 4.1: the medium and the large model
         return model
 
 

@@ -1,17 +1,17 @@
-"""A tag for each word: any encoder, and a decoder that says as many tags as there are words.
+"""A tag for each word: any encoder, and a decoder that generates one tag per word.
 
 Axes: B batch, S source, T steps, D states, V tags.
 
     softmax   p(y_i) = softmax(W h_i + b)
     crf       p(y) ~ exp(sum_i A[y_{i-1}, y_i] + P[i, y_i] + A[y_n, end]),  P = W h + b      Lample et al. 2016, 2.2
 
-A conditional random field is normalized over all taggings. It is also a model that says one tag after the other: with
-beta_i(y), the log of the sum over all ends of the tagging after tag y at word i (the backward recursion),
+A conditional random field is normalized over all taggings. It can also generate one tag after the other: let beta_i(y)
+be the log of the sum over all continuations after tag y at word i (the backward recursion),
 
     beta_n(y) = A[y, end],   beta_i(y) = log sum_z exp(A[y, z] + P[i + 1, z] + beta_{i+1}(z))
     p(y_i | y_1 … y_{i-1}) = softmax_y(A[y_{i-1}, y] + P[i, y] + beta_i(y)),   y_0 = start
 
-so that teacher forcing gives the paper's log-likelihood exactly, and forced decoding its value. The likeliest tagging
+Then teacher forcing gives exactly the log-likelihood of the paper, and so does forced decoding. The likeliest tagging
 (Viterbi) is `best`. Each tag attends to its own word, and after the last one EOS is certain.
 """
 
@@ -28,18 +28,20 @@ from regarde.config import Depth, Share, Size
 from regarde.data.batch import Batched
 from regarde.layers import CellName, Dropout, Embedding, RecurrentShape
 from regarde.models.classifier import certain
-from regarde.models.encoders import BidirectionalConfig
-from regarde.models.interface import Decoder, Encoding, Model, State
+from regarde.models.encoders import BidirectionalConfig, Hidden
+from regarde.models.interface import Decoder, Encoder, Encoding, Model, State
+from regarde.models.spelled import SpelledEmbedding, SpelledEncoder
 from regarde.models.transformer import AnyEncoderConfig
-from regarde.text.tokenizers import BOS, EOS
+from regarde.native.functions import backward_messages, usable
+from regarde.text.tokenizers import BOS, CONTROLS, EOS
 
 
 @dataclass(frozen=True, eq=False)
 class Emissions(Batched):
-    """What each word says of its tag, and what all words after it say."""
+    """The scores of the tags of each word, and the backward messages from the words after it."""
 
     P: Tensor  # (B, S, V)
-    beta: Tensor  # (B, S, V); zero without a field
+    beta: Tensor  # (B, S, V); zero without a CRF
     lengths: Tensor  # (B,) words, EOS not counted
 
 
@@ -74,7 +76,7 @@ class TagDecoder(Decoder[State, Emissions]):
         weights = functional.one_hot(words, S).to(state.past.dtype)[:, None, None]  # (B, 1, 1, T, S)
         past = torch.cat((state.past, weights), dim=3)
         ends = steps >= memory.lengths.unsqueeze(1)
-        # the field is normalized over tags alone; without one, that no control is a tag is learned
+        # a CRF is normalized over tags only; the softmax learns that controls are not tags
         soft = self.training and self.A is None
         return logits if soft else certain(logits, ends), State(past=past)
 
@@ -101,6 +103,8 @@ class TagDecoder(Decoder[State, Emissions]):
 
 def backward(P: Tensor, A: Tensor, lengths: Tensor) -> Tensor:
     """beta of the docstring above; no control is a tag.  (B, S, V), (V, V), (B,) -> (B, S, V)"""
+    if usable(P, A):
+        return backward_messages(P, A, lengths, first=len(CONTROLS), end=EOS)
     tags = certain(torch.zeros_like(P[:1, :1]), torch.zeros(1, 1, dtype=torch.bool, device=P.device))[0, 0]  # (V,)
     last = A[:, EOS].expand(len(P), -1)  # (B, V)
     beta, found = last, []
@@ -118,6 +122,8 @@ class TaggerConfig:
 
     kind: Literal["tagger"] = "tagger"
     embedding: Size = 100  # Size of the word embeddings.
+    spelling: Hidden = 25  # Units of each direction that reads the characters of a word; 0: words are not spelled.
+    characters: Size = 25  # Size of the embeddings of characters, if words are spelled.
     hidden: Size = 100  # Units of each layer and direction of the encoder.
     layers: Depth = 1  # Number of layers of an encoder that does not set its own.
     cell: CellName = "lstm"  # Recurrent cell.
@@ -127,8 +133,13 @@ class TaggerConfig:
     variational: bool = False  # Use one dropout mask for a whole sentence.
 
     def build(self, source_vocabulary: int, target_vocabulary: int) -> Model:
-        embedding = Embedding(source_vocabulary, self.embedding, self.dropout)
         shape = RecurrentShape(self.hidden, self.layers, self.cell, self.dropout, self.variational)
-        encoder = self.encoder.build(embedding, shape)
+        encoder: Encoder
+        if self.spelling:
+            sizes = (self.embedding, self.characters, self.spelling)
+            embedding = SpelledEmbedding(source_vocabulary, *sizes, self.cell, self.dropout)
+            encoder = SpelledEncoder(self.encoder.build(embedding, shape))
+        else:
+            encoder = self.encoder.build(Embedding(source_vocabulary, self.embedding, self.dropout), shape)
         tags = nn.Linear(encoder.size, target_vocabulary)
         return Model(encoder, TagDecoder(self.dropout, tags, target_vocabulary if self.crf else 0))

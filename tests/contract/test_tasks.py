@@ -48,8 +48,9 @@ from regarde.search import Beam, Greedy, Hypothesis, Rules, Sampling, Search
 from regarde.search.settings import NO_PREFIX, Prefix
 from regarde.search.trace import SearchStep
 from regarde.tasks import OF_MODEL, TRANSLATION
-from regarde.text import EOS, TextConfig
+from regarde.text import BOS, EOS, UNK, TextConfig
 from regarde.text.tokenizers import LabelsConfig
+from regarde.training.loss import word_loss
 from regarde.training.step import seeded
 from tests.contract.conftest import by_kernels
 from tests.native import test_continuous
@@ -93,14 +94,28 @@ READING: dict[str, ModelConfig] = {
     "classifier of a Transformer by the mean": ClassifierConfig(
         embedding=8, encoder=replace(SELF, positions="learned", longest=7), pooling="mean"
     ),
-    "tagger": TaggerConfig(embedding=5, hidden=3, crf=False),
-    "tagger of a Transformer": TaggerConfig(embedding=8, encoder=SELF, crf=False),
-    "tagger with a random field": TaggerConfig(embedding=5, hidden=3),
-    "tagger of a Transformer with a random field": TaggerConfig(embedding=8, encoder=SELF),
-    "tagger, back to front": TaggerConfig(embedding=5, hidden=3, encoder=UnidirectionalConfig()),
-    "tagger, bottom both ways": TaggerConfig(
-        embedding=5, hidden=3, layers=2, encoder=BottomBidirectionalConfig(residual_from=0)
+    "tagger": TaggerConfig(embedding=5, spelling=0, hidden=3, crf=False),
+    "tagger of a Transformer": TaggerConfig(embedding=8, spelling=0, encoder=SELF, crf=False),
+    "tagger with a random field": TaggerConfig(embedding=5, spelling=0, hidden=3),
+    "tagger of a Transformer with a random field": TaggerConfig(embedding=8, spelling=0, encoder=SELF),
+    "tagger, back to front": TaggerConfig(embedding=5, spelling=0, hidden=3, encoder=UnidirectionalConfig()),
+    "tagger of spelled words": TaggerConfig(embedding=5, spelling=2, characters=3, hidden=4, crf=False),
+    "tagger of spelled words with a random field": TaggerConfig(
+        embedding=5, spelling=3, characters=2, hidden=4, cell="gru", encoder=BidirectionalConfig(layers=2)
     ),
+    "tagger of spelled words, back to front": TaggerConfig(
+        embedding=5, spelling=2, characters=3, hidden=4, cell="torch-gru", encoder=UnidirectionalConfig()
+    ),
+    "tagger of spelled words of a Transformer": TaggerConfig(
+        embedding=6, spelling=1, characters=3, cell="simple", encoder=SELF
+    ),
+    "tagger, bottom both ways": TaggerConfig(
+        embedding=5, spelling=0, hidden=3, layers=2, encoder=BottomBidirectionalConfig(residual_from=0)
+    ),
+}
+SEVERAL: dict[str, ModelConfig] = {
+    "several labels": ClassifierConfig(embedding=5, hidden=3, size=7, queries=2, several=True),
+    "several labels by the last state": ClassifierConfig(embedding=5, hidden=3, pooling="last", several=True),
 }
 WRITING: dict[str, ModelConfig] = {
     **{
@@ -129,9 +144,14 @@ WRITING: dict[str, ModelConfig] = {
         size=12, layers=2, heads=3, feed_forward=10, positions="rotary", norm="post", tied=False
     ),
 }
-CONFIGS = {**READING, **WRITING}
+CONFIGS = {**READING, **SEVERAL, **WRITING}
 FIELDS = [config for config in READING.values() if getattr(config, "crf", False)]
 SOURCES = [[5, 6, 7, 8, 9, 10], [12], [4, 4, 11], [9, 5, 7, 12, 6, 8, 10, 4, 11]]
+# each word with from one to five characters, some unknown
+SPELLED = [
+    [number for word in words for number in (BOS, word, *[4 + i % 9 or UNK for i in range(word % 5 + 1)])]
+    for words in SOURCES
+]
 RULES = Rules(max_ratio=1.0, max_extra=8, allow_unknown=False)
 SEARCHES: dict[str, Search] = {
     "greedy": Greedy(rules=RULES),
@@ -158,7 +178,9 @@ def model(name: str) -> Model:
 
 @pytest.fixture(scope="module")
 def sources(name: str) -> Pairs:
-    return SOURCES if name in READING else [[]] * len(SOURCES)
+    if name in WRITING:
+        return [[]] * len(SOURCES)
+    return SPELLED if "spelled" in name else SOURCES
 
 
 @pytest.fixture(scope="module")
@@ -166,6 +188,8 @@ def targets(name: str) -> Pairs:
     """Answers of the length that each model gives."""
     if name.startswith("classifier"):
         return [[7], [4], [10], [5]]
+    if name in SEVERAL:
+        return [[4, 7, 8], [10], [], [5, 10]]
     if name.startswith("tagger"):
         return [[4 + (i + len(source)) % 7 for i, _ in enumerate(source)] for source in SOURCES]
     return [[4, 5], [6, 7, 8, 9, 10], [10], [5, 5, 9, 4]]
@@ -207,6 +231,25 @@ def test_the_logits_of_training_are_those_of_teacher_forcing(model: Model, sourc
     torch.testing.assert_close(model.logits(batch), model(batch).logits, atol=1e-5, rtol=0)
 
 
+@pytest.mark.skipif(not library.available(), reason="the native library was not built")
+def test_kernels_learn_what_torch_learns(model: Model, sources: Pairs, targets: Pairs) -> None:
+    batch = collate(sources, targets)
+
+    def learned() -> list[torch.Tensor]:
+        model.zero_grad(set_to_none=False)
+        loss = word_loss(model.logits(batch), batch.target_ids)
+        loss.backward()
+        return [
+            loss.detach(),
+            *(parameter.grad.clone() for parameter in model.parameters() if parameter.grad is not None),
+        ]
+
+    by_kernels = learned()
+    with library.switched_off():
+        by_torch = learned()
+    torch.testing.assert_close(by_kernels, by_torch, atol=1e-4, rtol=1e-4)
+
+
 def test_batch_and_padding_change_nothing(model: Model, sources: Pairs, targets: Pairs) -> None:
     engine = TorchEngine(model)
     closed = [[*target, EOS] for target in targets]
@@ -222,8 +265,8 @@ def test_the_order_of_a_batch_changes_nothing(model: Model, sources: Pairs, sear
 
 
 def test_beam_of_one_is_greedy(name: str, model: Model, sources: Pairs) -> None:
-    if CONFIGS[name] in FIELDS:
-        pytest.skip("greedy search takes the best of all taggings, which a beam of one may miss")
+    if CONFIGS[name] in FIELDS or name in SEVERAL:
+        pytest.skip("greedy search takes the best of all answers, which a beam of one may miss")
     one = Beam(size=1, alpha=0.0, rules=RULES)
     for narrow, greedy in zip(find(model, sources, one), find(model, sources, SEARCHES["greedy"]), strict=True):
         assert_same(narrow, greedy)
@@ -250,7 +293,7 @@ def test_a_trace_says_what_the_search_says(model: Model, sources: Pairs, search:
 @pytest.mark.parametrize("name", READING, indirect=True)
 def test_an_answer_has_its_length(name: str, model: Model, sources: Pairs, search: Search) -> None:
     for source, hypotheses in zip(sources, find(model, sources, search), strict=True):
-        expected = 1 if name.startswith("classifier") else len(source)
+        expected = 1 if name.startswith("classifier") else source.count(BOS) or len(source)
         for hypothesis in hypotheses:
             assert len(hypothesis.ids) == expected + 1
             assert hypothesis.ids[-1] == EOS
@@ -296,10 +339,9 @@ def test_a_batch_without_ends_holds_the_answers_alone(model: Model, sources: Pai
 
 
 def test_saving_and_loading_gives_the_same_output(name: str, model: Model, sources: Pairs, tmp_path: Path) -> None:
-    blueprint = Blueprint(
-        task=OF_MODEL.get(CONFIGS[name].kind, TRANSLATION), model=CONFIGS[name], text=TextConfig(target=LabelsConfig())
-    )
-    text = TextConfig(target=LabelsConfig()).train([("abcdefghi", label) for label in "tuvwxyz"])
+    both = TextConfig(target=LabelsConfig(several=name in SEVERAL))
+    blueprint = Blueprint(task=OF_MODEL.get(CONFIGS[name].kind, TRANSLATION), model=CONFIGS[name], text=both)
+    text = both.train([("abcdefghi", label) for label in "tuvwxyz"])
     folder.save(tmp_path / "m", configs.as_table(blueprint), text, model, "a card")
     loaded = folder.load(tmp_path / "m").model
     for one, other in zip(find(loaded, sources, SEARCHES["beam"]), find(model, sources, SEARCHES["beam"]), strict=True):
