@@ -9,6 +9,8 @@ A label is a text of one token, tags are as many words as there are tokens, and 
 training, search, evaluation and serving handle rows, tokens and answers, and never ask for the task.
 """
 
+from typing import get_args
+
 from regarde.tasks.classification import ClassificationTask
 from regarde.tasks.interface import Sides, Task
 from regarde.tasks.modeling import ModelingTask
@@ -17,15 +19,16 @@ from regarde.tasks.translation import TranslationTask
 
 TaskConfig = TranslationTask | ClassificationTask | TaggingTask | ModelingTask
 TRANSLATION = TranslationTask()
-TASKS: dict[str, TaskConfig] = {
-    "translation": TRANSLATION,
-    "classification": ClassificationTask(),
-    "tagging": TaggingTask(),
-    "modeling": ModelingTask(),
-}
+TASKS: dict[str, TaskConfig] = {task.kind: task() for task in get_args(TaskConfig)}
 
-OF_MODEL: dict[str, TaskConfig] = {kind: task for task in TASKS.values() for kind in task.models}
-"""The task of each kind of model that does not translate."""
+OF_MODEL: dict[str, TaskConfig] = {kind: task for task in reversed(TASKS.values()) for kind in task.models}
+"""The task of each kind of model that does not translate; if several tasks share a kind, the first."""
+
+
+def suits(task: TaskConfig, model: str) -> bool:
+    """Whether a kind of model is for a task."""
+    return model in task.models if task.models else model not in OF_MODEL
+
 
 __all__ = [
     "OF_MODEL",
@@ -38,4 +41,5 @@ __all__ = [
     "Task",
     "TaskConfig",
     "TranslationTask",
+    "suits",
 ]

@@ -2,16 +2,22 @@
 
 from __future__ import annotations
 
+import json
 from abc import ABC, abstractmethod
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from typing import ClassVar
+from typing import TYPE_CHECKING, ClassVar, Self
 
-from regarde.data.corpus import OnError, Report, read_pairs
+from regarde.data import sampling
+from regarde.data.corpus import ReadOptions, Report, read_pairs
 from regarde.data.formats import Pair
 from regarde.data.lines import File
 from regarde.text.inference import Inference
 from regarde.text.sides import TokenizerConfig
+
+if TYPE_CHECKING:
+    from regarde.search import Search
+    from regarde.translation import Translation
 
 
 @dataclass(frozen=True)
@@ -28,24 +34,78 @@ class Task(ABC):
 
     models: ClassVar[tuple[str, ...]] = ()  # kinds that answer this task; none: all that answer no other
     preset: ClassVar[str]
+    noun: ClassVar[str]  # what a message calls a model of this task
+    continues: ClassVar[bool] = False  # the text given is the beginning of the answer, and there is no source
+    without: ClassVar[tuple[str, ...]] = ()  # options of predict that have no meaning for this task
+    example: ClassVar[str] = "echo TEXT | regarde predict"  # a command to try, before the name of a run
+    row: ClassVar[str] = "pair"  # what a message calls a row
+    metrics: ClassVar[tuple[str, ...]] = ()  # of answers; none: those that suit the references
+    likelihoods: ClassVar[tuple[str, ...]] = ()  # of references by forced decoding
+    course: ClassVar[tuple[str, ...]]  # presets that a lab compares unless others are named
+    parts: ClassVar[tuple[str, str]] = ("", "")  # what an answer consists of and what separates it; none: words
+    suffix: ClassVar[str] = "jsonl"  # of a file that `written` writes
+    calibrates: ClassVar[bool] = False  # answers are labels, whose probabilities a temperature can correct
+    kind: str
+    context: int = 0  # tokens of running text that are read at a time; 0: each row is a text of its own
+    several: bool = False  # commas separate several labels of one text
+    temperature: float = 0.0  # what the logits of labels were divided by after training; 0: not calibrated
 
-    def read(
-        self,
-        files: Sequence[File],
-        *,
-        columns: str | None,
-        header: bool | None,
-        quotes: bool | None,
-        on_error: OnError,
-        report: Report,
-    ) -> Iterator[Pair]:
+    def read(self, files: Sequence[File], options: ReadOptions, report: Report) -> Iterator[Pair]:
         """The rows of some files, as pairs of what is given and what is wanted: a table, unless a task overrides it."""
-        return read_pairs(files, columns=columns, header=header, quotes=quotes, on_error=on_error, report=report)
+        return read_pairs(
+            files,
+            columns=options.columns,
+            several=options.several,
+            header=options.header,
+            quotes=options.quotes,
+            on_error=options.on_error,
+            report=report,
+            check=self.check,
+        )
+
+    def check(self, pair: Pair) -> None:  # noqa: B027 - most tasks use every row
+        """Raise a LineError for a row of a table that the task cannot use."""
+
+    def written(self, pair: Pair) -> str:
+        """A row as `read` reads it from a file with this suffix."""
+        return json.dumps(pair._asdict(), ensure_ascii=False) + "\n"
+
+    def looked_at(self, lines: Sequence[str]) -> tuple[Self, str]:
+        """The task with what it infers from the first lines of a file, and why; nothing, unless a task overrides it."""
+        return self, ""
+
+    def split(self, pairs: Sequence[Pair], *, seed: int) -> sampling.TrainValid:
+        """Hold out rows for validation."""
+        return sampling.split(pairs, seed=seed)
+
+    def pair(self, line: str) -> tuple[str, str] | None:
+        """What is given and what is wanted on a line to score, separated by a TAB; None of a line that is no pair."""
+        given, tab, wanted = line.partition("\t")
+        return (given, wanted) if tab and given.strip() else None
 
     @abstractmethod
     def tokenizers(self, pairs: Sequence[Pair]) -> Sides:
         """How both sides become tokens."""
 
     @abstractmethod
-    def metric(self, target: TokenizerConfig) -> str:
+    def metric(self, target: TokenizerConfig, pairs: Sequence[Pair]) -> str:
         """The metric that chooses the best model of a run, by its name in regarde.evaluation.metrics."""
+
+    def settings(self, source: TokenizerConfig, pairs: Sequence[Pair]) -> Mapping[str, int]:
+        """Settings of a model that the task and the tokens of the source decide, whatever its preset says.
+
+        A tokenizer that no model of the task can use for these rows is an error.
+        """
+        return {}
+
+    def informed(self, search: Search, labels: int) -> Search:
+        """The search that finds all that `annotated` reads, of a model that can say so many tokens."""
+        return search
+
+    def probe(self, labels: int) -> Sequence[int]:
+        """A target whose forced decoding gives the probability of each label; none: `annotated` finds them."""
+        return ()
+
+    def annotated(self, found: Translation, labels: int) -> Translation:
+        """An answer with what only this task says of it."""
+        return found

@@ -17,10 +17,17 @@ class TranslationTask(Task):
     """Pairs of texts."""
 
     preset: ClassVar[str] = "rnnsearch-small"
+    noun: ClassVar[str] = "a model for translation"
+    example: ClassVar[str] = "echo TEXT | regarde translate"
+    likelihoods: ClassVar[tuple[str, ...]] = ("perplexity",)
+    course: ClassVar[tuple[str, ...]] = (  # as in a course: no attention, attention, only attention
+        *("sutskever-small", "cho-small", "stacked-small", "rnnsearch-small", "luong-global-small"),
+        *("luong-local-m-small", "luong-local-p-small", "gnmt-small", "transformer-small"),
+    )
     kind: Literal["translation"] = "translation"
 
     def tokenizers(self, pairs: Sequence[Pair]) -> Sides:
         return Sides(infer([pair.source for pair in pairs]), infer([pair.target for pair in pairs]))
 
-    def metric(self, target: TokenizerConfig) -> str:
+    def metric(self, target: TokenizerConfig, pairs: Sequence[Pair]) -> str:
         return "bleu" if target.kind == "sentencepiece" else "exact_match"

@@ -14,7 +14,7 @@ FOLDER = "tensorboard"
 
 
 def writer_class() -> Any:
-    """TensorBoard's writer; if it is not installed, the error says how to get it."""
+    """The writer of TensorBoard, or an error that tells how to install it."""
     try:
         from torch.utils.tensorboard import SummaryWriter  # slow to import
     except ModuleNotFoundError as error:

@@ -4,6 +4,7 @@ checkpoints/step-N/        a new folder each time, complete or absent (see regar
     …                      the files of a model folder
     training.json          TrainingState, and the circumstances of the run
     optimizer.safetensors  the optimizer's tensors, named PARAMETER/WHAT
+    carried.safetensors    the state of the decoder after the last batch, where the next one goes on with its texts
 
 No random state is stored: dropout is a function of (seed, batch), the order of batches of (seed, epoch). The seed is in
 config.toml, the step here.
@@ -26,11 +27,12 @@ from torch.optim import Optimizer
 
 from regarde import config
 from regarde.config import Count, Table
+from regarde.data.batch import collate_source
 from regarde.errors import ConfigError, DiskError, FolderError, RegardeError, unreadable
 from regarde.folder import manifest
 from regarde.folder import model as folder
-from regarde.folder.manifest import BULKY, CHECKPOINTS, CONFIG, OPTIMISER, OPTIMIZER, STATE, Entry
-from regarde.models.interface import Model
+from regarde.folder.manifest import BULKY, CARRIED, CHECKPOINTS, CONFIG, OPTIMISER, OPTIMIZER, STATE, Entry
+from regarde.models.interface import Model, State
 from regarde.text import Text
 from regarde.training.distributed import World
 
@@ -77,6 +79,7 @@ class Snapshot:
     card: str
     optimizer: Optimizer
     state: TrainingState
+    carried: State | None
     circumstances: Circumstances
 
 
@@ -106,6 +109,20 @@ class Checkpoint:
             _restore(self.path / name, self.files, model, optimizer)
         spread(model, optimizer, world)
 
+    def carried(self, model: Model, device: torch.device | str) -> State | None:
+        """The state of the decoder after the last batch, if the next one goes on with its texts."""
+        if CARRIED not in self.files:
+            return None
+        path = self.path / CARRIED
+        with path.open("rb") as file:
+            tensors = folder.read_tensors(file, self.files[CARRIED], 0, self.files[CARRIED].bytes)
+        rows = {len(tensor) for tensor in tensors.values() if tensor.ndim}
+        state: State = model.decoder.start(model.encode(collate_source([[]] * max(rows, default=1)))).carried()
+        try:
+            return state.filled([tensors[str(i)].to(device) for i in range(len(tensors))])
+        except (KeyError, ValueError):
+            raise FolderError(f"{path}: not the state of this model. Restore it.") from None
+
     def as_message(self) -> Table:
         """What is sent to the other processes."""
         return {
@@ -124,7 +141,7 @@ class Checkpoint:
 def remedy(run: Path) -> str:
     """Advice for a full disk: a run can be resumed if it has a checkpoint."""
     if any(_STEP.fullmatch(path.name) for path in (run / CHECKPOINTS).glob("*")):
-        return "Free some space, then go on with --resume: the earlier checkpoints are complete."
+        return "Free some space, then continue with --resume: the earlier checkpoints are complete."
     return f"Nothing was saved yet. Free some space, remove {run} and train again, or give another --out."
 
 
@@ -171,7 +188,9 @@ class Checkpoints:
                 else:
                     whole += path == known or is_whole(path)
         except OSError as error:
-            raise DiskError(f"{self.path}: not cleared ({error.strerror}). Go on with --resume.") from None
+            raise DiskError(
+                f"{self.path}: old checkpoints not removed ({error.strerror}). Continue with --resume."
+            ) from None
 
     def _paths(self) -> list[Path]:
         """Newest first."""
@@ -180,7 +199,7 @@ class Checkpoints:
 
 
 def read(path: Path) -> Checkpoint:
-    """A checkpoint, every byte of it checked against its manifest."""
+    """A checkpoint, all files verified against the manifest."""
     files = verify(path)
     try:
         content = json.loads((path / STATE).read_bytes())
@@ -225,6 +244,9 @@ def _write(inside: Path, snapshot: Snapshot) -> None:
         f"{name}/{what}": tensor.contiguous() for name, what, tensor in _memory(snapshot.model, snapshot.optimizer)
     }
     (inside / OPTIMIZER).write_bytes(safetensors.torch.save(tensors))
+    if snapshot.carried:
+        parts = {str(i): tensor.contiguous() for i, tensor in enumerate(snapshot.carried.tensors())}
+        (inside / CARRIED).write_bytes(safetensors.torch.save(parts))
     content = {"state": config.as_table(snapshot.state), "circumstances": dict(snapshot.circumstances)}
     (inside / STATE).write_text(json.dumps(content, indent=2) + "\n", encoding="utf-8")
 
@@ -240,7 +262,7 @@ def _restore(path: Path, files: Mapping[str, Entry], model: Model, optimizer: Op
     parameters: dict[str, Parameter] = dict(model.named_parameters())
     most = _MOST * sum(parameter.numel() * parameter.element_size() for parameter in parameters.values())
     if path.name not in files:
-        raise FolderError(f"{path}: missing, so this is a model without its training. It can be used, not resumed.")
+        raise FolderError(f"{path}: missing, so this model can be used but its training cannot be resumed.")
     state: dict[Tensor, dict[str, Any]] = {}
     with path.open("rb") as file:
         tensors = folder.read_tensors(file, files[path.name], 0, most)
@@ -254,7 +276,7 @@ def _restore(path: Path, files: Mapping[str, Entry], model: Model, optimizer: Op
 
 
 def _place(parameter: Parameter, axes: int, optimizer: Optimizer) -> torch.device:
-    """The device of an optimizer's tensor: the weights'; the step count is there in fused and capturable ones only."""
+    """The device of an optimizer's tensor: that of the weights, or the CPU for a step count that is not fused."""
     beside = any(group.get("fused") or group.get("capturable") for group in optimizer.param_groups)
     return parameter.device if axes or beside else torch.device("cpu")
 

@@ -2,11 +2,12 @@
 
     torchrun --nproc-per-node 2 -m regarde train my.tsv --out runs/mine
 
-Only rank 0 writes; it sends what it read to the others. An update takes as many batches as there are processes (times
-training.accumulate); rank r computes every `size`-th of them. Gradients of a sum over tokens, divided by the tokens of
-all of them, are added up in one all-reduce, so n processes do what one does with training.accumulate = n.
+Only rank 0 reads and writes files; it sends what it read to the others. An update uses as many batches as there are
+processes (times training.accumulate); rank r computes every `size`-th of them. The loss is the sum over the tokens of a
+batch, divided by the tokens of the whole update; gradients are added up in one all-reduce. So n processes compute the
+same update as one with training.accumulate = n.
 
-Values other than tensors travel as JSON. torch.distributed knows no passwords: see docs/distributed.md.
+Values other than tensors are sent as JSON. torch.distributed does not authenticate: see docs/distributed.md.
 """
 
 from __future__ import annotations
@@ -25,12 +26,12 @@ from torch import Tensor
 
 from regarde.errors import RegardeError, is_out_of_memory
 
-PATIENCE = timedelta(minutes=30)  # with a process that hangs; a dead one is noticed at once
+PATIENCE = timedelta(minutes=30)  # timeout for a process that hangs; a dead one is noticed at once
 
 
 @dataclass(frozen=True)
 class World:
-    """This process among all that train together."""
+    """The rank of this process, and the number of processes."""
 
     rank: int = 0
     size: int = 1
@@ -47,7 +48,7 @@ class World:
         if self.size == 1:
             return
         flat = torch.cat([tensor.reshape(-1) for tensor in tensors])
-        with _in_touch():
+        with _connected():
             dist.all_reduce(flat)
         for tensor, total in zip(tensors, torch.split(flat, [tensor.numel() for tensor in tensors]), strict=True):
             tensor.copy_(total.view_as(tensor))
@@ -55,7 +56,7 @@ class World:
     def spread(self, tensors: Sequence[Tensor]) -> None:
         """Replace each tensor by that of rank 0."""
         if self.size > 1:
-            with _in_touch():
+            with _connected():
                 for tensor in tensors:
                     dist.broadcast(tensor, src=0)
 
@@ -69,16 +70,16 @@ class World:
             return [value]
         content = torch.frombuffer(bytearray(json.dumps(value).encode()), dtype=torch.uint8).to(self.device)
         sizes = [torch.zeros(1, dtype=torch.int64, device=self.device) for _ in range(self.size)]
-        with _in_touch():
+        with _connected():
             dist.all_gather(sizes, torch.tensor([len(content)], device=self.device))
         longest = max(int(size) for size in sizes)
         found = [torch.empty(longest, dtype=torch.uint8, device=self.device) for _ in range(self.size)]
-        with _in_touch():
+        with _connected():
             dist.all_gather(found, torch.nn.functional.pad(content, (0, longest - len(content))))
         return [json.loads(bytes(f[: int(n)].tolist())) for f, n in zip(found, sizes, strict=True)]
 
     def agree(self, what: str, value: Any) -> None:
-        """Refuse to train if processes have different values."""
+        """Raise an error if processes have different values."""
         found = self.gather(value)
         for rank, other in enumerate(found):
             if other != found[0]:
@@ -98,14 +99,14 @@ def joined(device: str) -> Iterator[World]:
         return
     if device == "cuda":
         torch.cuda.set_device(int(os.environ["LOCAL_RANK"]))
-    with _in_touch():
+    with _connected():
         dist.init_process_group("nccl" if device == "cuda" else "gloo", timeout=PATIENCE)
     yield World(dist.get_rank(), dist.get_world_size(), device, restarted)
     dist.destroy_process_group()  # not after an error: it would wait for a lost process
 
 
 @contextmanager
-def _in_touch() -> Iterator[None]:
+def _connected() -> Iterator[None]:
     """Report a lost connection in one line; torch raises a RuntimeError for it."""
     try:
         yield
@@ -113,5 +114,7 @@ def _in_touch() -> Iterator[None]:
         if is_out_of_memory(error):
             raise
         reason = str(error).partition("\n")[0].partition(". ")[0][:200]
-        remedy = "torchrun starts all again if --max-restarts lets it; otherwise go on with --resume."
-        raise RegardeError(f"Lost touch with the other processes of this training ({reason}). {remedy}") from None
+        remedy = "torchrun restarts all of them if --max-restarts allows it; otherwise continue with --resume."
+        raise RegardeError(
+            f"Lost the connection to the other processes of this training ({reason}). {remedy}"
+        ) from None

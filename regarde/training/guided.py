@@ -2,8 +2,8 @@
 
 Axes: B batch, T target, S source, L attention layers, N heads.
 
-Beside the words, the loss asks where attention looks: a cross-entropy with the links of each target token, each row of
-them made to sum to one. A token without links asks for nothing.
+The loss has a second term, the cross-entropy between the links of each target token, normalized to sum to one, and its
+attention. A token without links adds nothing.
 
     loss = - log p(y | x)  -  weight * sum_t sum_s A_ts log a_ts
 """
@@ -30,12 +30,12 @@ from regarde.data.formats import Pair
 from regarde.errors import ConfigError, DataError, counted
 from regarde.text import Text, Tokenizer
 
-SMALLEST = 1e-6  # weight that a logarithm is taken of: local attention and sparsemax know exact zeros
+SMALLEST = 1e-6  # of attention, before the logarithm: weights of local attention and sparsemax can be zero
 
 
 @dataclass(frozen=True)
 class GuidedConfig:
-    """Which links, and how much they count."""
+    """A file of links, and the weight of their loss."""
 
     links: str = ""  # File of links in Pharaoh format, a line for each pair, that attention learns from; empty: none.
     unit: Literal["words", "tokens"] = "words"  # What the links count.
@@ -54,7 +54,7 @@ class Guide:
     starts: NDArray[np.int64]  # where those of each row begin; one more than there are rows
 
     def gold(self, rows: Sequence[int], batch: Batch) -> Tensor:
-        """(B, T, S): where each target token should look; a row sums to one, or to zero where nobody says."""
+        """(B, T, S): the wanted attention of each target token; a row sums to one, or to zero without links."""
         B, T = batch.target_ids.shape
         found = np.zeros((B, T, batch.source.ids.shape[1]), dtype=np.float32)
         for place, row in enumerate(rows):
@@ -68,7 +68,7 @@ class Guide:
         L, N = attention.shape[1:3]
         chosen = attention[:, _chosen("layer", self.config.layer, L), _chosen("head", self.config.head, N)]
         weights = chosen.float().mean(dim=(1, 2))  # (B, T, S)
-        T = weights.shape[1] - offset  # row t speaks of token t - offset
+        T = weights.shape[1] - offset  # row t belongs to token t - offset
         return -self.config.weight * (gold[:, :T] * weights[:, offset:].clamp_min(SMALLEST).log()).sum()
 
 
@@ -101,7 +101,7 @@ def _tokens(config: GuidedConfig, path: Path, number: int, gold: Gold, pair: Pai
     for link in gold.possible:
         if link.source not in source or link.target not in target:
             given = f"link {link.source}-{link.target} lies outside {len(source)} source and {len(target)} target"
-            remedy = "Give links of these pairs, or say what they count: training.guided_alignment.unit"
+            remedy = "Give links of these pairs, or set their unit: training.guided_alignment.unit"
             raise DataError(f"{path}, line {number + 1:,}: {given} {config.unit}. {remedy}.")
     return sorted({Link(s, t) for i, j in gold.possible for s in source[i] for t in target[j]})
 

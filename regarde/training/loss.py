@@ -26,20 +26,26 @@ from regarde.native import functions as native
 from regarde.text import PAD
 
 
-def word_loss(logits: Tensor, target_ids: Tensor, *, smoothing: float = 0.0, scale: float = 1.0) -> Tensor:
-    """The sum over all tokens, without padding, times `scale`.  (B, T, V), (B, T) -> a sum
+def word_loss(
+    logits: Tensor, target_ids: Tensor, *, smoothing: float = 0.0, scale: float = 1.0, weights: Tensor | None = None
+) -> Tensor:
+    """The sum over all tokens, without padding, times `scale`; `weights` (V,) as torch has them.  (B, T, V), (B, T)
 
     The logits must not be used afterwards: the native kernel overwrites them with their gradient, to save memory.
     """
     rows, words = logits.flatten(0, 1), target_ids.flatten()
-    if native.usable(logits):
+    if weights is None and native.usable(logits):
         return native.cross_entropy(rows, words, ignored=PAD, smoothing=smoothing, scale=scale)
     rows = rows.float() if rows.dtype.itemsize < 4 else rows  # half precision is too inexact for a long sum
-    loss = functional.cross_entropy(rows, words, ignore_index=PAD, label_smoothing=smoothing, reduction="sum")
+    if weights is not None:
+        weights = weights.to(rows)
+    loss = functional.cross_entropy(rows, words, weights, ignore_index=PAD, label_smoothing=smoothing, reduction="sum")
     return loss * scale
 
 
-def truncated_backward(model: Model, batch: Batch, *, words: int, tokens: int, smoothing: float = 0.0) -> Tensor:
+def truncated_backward(
+    model: Model, batch: Batch, *, words: int, tokens: int, smoothing: float = 0.0, weights: Tensor | None = None
+) -> Tensor:
     """Add the gradients of the loss per token to the model's, in chunks of `words` words; returns the loss."""
     decoder = model.decoder
     encoding = model.encode(batch.source)
@@ -50,7 +56,7 @@ def truncated_backward(model: Model, batch: Batch, *, words: int, tokens: int, s
     state = first
     for previous, target_ids in chunks:
         logits, state = decoder.unroll(previous, state, memory)
-        loss = word_loss(logits, target_ids, smoothing=smoothing, scale=1 / tokens)
+        loss = word_loss(logits, target_ids, smoothing=smoothing, scale=1 / tokens, weights=weights)
         loss.backward()  # type: ignore[no-untyped-call]
         losses.append(loss.detach())
         state = state.detach()

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import hashlib
-import math
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -14,17 +13,20 @@ import torch
 from numpy.typing import NDArray
 
 from regarde.config import Table
-from regarde.data import sampling
-from regarde.data.batch import EncodedPairs
-from regarde.data.corpus import Report, read_parallel
+from regarde.data.batch import EncodedPairs, Rows
+from regarde.data.corpus import ReadOptions, Report, read_parallel
 from regarde.data.datasets import DATASETS, Split, no_such_data
 from regarde.data.formats import Pair
+from regarde.data.kinds import first_lines
 from regarde.data.lines import File
-from regarde.errors import DataError, UsageError, counted
+from regarde.data.stream import EncodedStream
+from regarde.errors import ConfigError, DataError, UsageError, counted
+from regarde.models.interface import Decoder
 from regarde.tasks import TaskConfig
 from regarde.text import Text
 from regarde.training import recipe as recipes
 from regarde.training.guided import Guide, digest, read_guide
+from regarde.training.objective import Objective, balanced
 from regarde.training.recipe import DataConfig, Recipe, length
 
 FEWEST_PAIRS = 2
@@ -32,8 +34,6 @@ SHOWN = 5  # pairs of a batch in a message
 SAMPLE = 20_000  # pairs read to choose tokenizers
 FEWEST_STEPS, MOST_STEPS = 5_000, 20_000  # of a run whose length is not given
 LARGEST_RATIO = 1000.0  # the bound of search.rules.max_ratio: one odd pair must not make an unreadable configuration
-
-Rows = NDArray[np.int64]
 
 
 @dataclass(frozen=True)
@@ -58,12 +58,20 @@ class Prepared:
             sha.update(self.guide.links.tobytes() + self.guide.starts.tobytes())
         return sha.hexdigest()
 
-    def named(self, rows: Sequence[int]) -> str:
+    def named(self, batches: Sequence[Rows]) -> str:
         """Rows as pairs of the data, for messages; pair n is line n, unless lines were skipped."""
         data = self.recipe.data
+        rows = [row for batch in batches for row in self.train.origin(batch)]
         shown = ", ".join(f"{self.numbers[row]:,}" for row in rows[:SHOWN])
         more = f" and {len(rows) - SHOWN:,} more" if len(rows) > SHOWN else ""
         return f"pairs {shown}{more} of {data.name or f'{data.source} and {data.target}'}"
+
+    def objective(self, device: torch.device | str) -> Objective:
+        """What the training minimizes."""
+        training, weights = self.recipe.training, None
+        if training.class_weights == "balanced":
+            weights = balanced(self.train.targets.ids, len(self.text.target)).to(device)
+        return training.objective(weights, self.guide)
 
     @property
     def parameters(self) -> int:
@@ -75,14 +83,14 @@ class Prepared:
 def prepare(tables: Table, *, text: Text | None = None, processes: int = 1) -> Prepared:
     """Read the data a recipe names and infer the settings it leaves open; tokenizers are trained unless given."""
     notes: list[str] = []
-    recipe = recipes.parse(tables)  # mistakes are reported before any data is read
+    recipe = _looked_at(recipes.parse(tables), tables, notes)  # mistakes are reported before any data is read
     data = recipe.data
     pairs, train_pairs, valid_pairs = read(data, recipe.task, recipe.training.seed, notes)
     recipe = _infer(recipe, tables, train_pairs, notes)
     text = text or recipe.text.train(train_pairs)
-    train = _encode(train_pairs, text, data, "training", notes)
-    valid = _encode(valid_pairs, text, data, "validation", notes)
-    recipe = _lengths(recipe, tables, train, processes, notes)
+    train = _encode(train_pairs, text, recipe, "training", notes)
+    valid = _encode(valid_pairs, text, recipe, "validation", notes)
+    recipe = _lengths(recipe, tables, text, train, processes, notes)
     notes.append(f"vocabularies: {len(text.source):,} source, {len(text.target):,} target")
     digest = digest_of(train_pairs)
     if data.sha256 not in ("", digest):
@@ -93,6 +101,16 @@ def prepare(tables: Table, *, text: Text | None = None, processes: int = 1) -> P
     numbers = _numbers(pairs, train_pairs)[train.kept]
     recipe, guide = _guided(recipe, pairs, numbers, text, notes)
     return Prepared(recipe, text, train, valid, valid_pairs, numbers, notes, guide)
+
+
+def _looked_at(recipe: Recipe, tables: Table, notes: list[str]) -> Recipe:
+    """The recipe with what its task infers from the first lines of the user's file, unless the tables say it."""
+    data = recipe.data
+    if _has(tables, "task", "context") or data.name in ("", "-", *DATASETS) or not Path(data.name).is_file():
+        return recipe
+    task, reason = recipe.task.looked_at(first_lines(Path(data.name)))
+    notes += [reason] if reason else []
+    return replace(recipe, task=task)
 
 
 def _guided(
@@ -135,7 +153,7 @@ def read(data: DataConfig, task: TaskConfig, seed: int, notes: list[str]) -> Pai
         if embedded
         else _read_files(_training_files(data), data, task, "data", notes)
     )
-    if len(pairs) < FEWEST_PAIRS:
+    if len(pairs) < FEWEST_PAIRS and not task.context:
         raise DataError(f"{len(pairs)} pair in the data: training needs at least {FEWEST_PAIRS}. Give more data.")
     if len({pair.target for pair in pairs}) == 1:
         notes.append("warning: all targets are equal, so there is nothing to learn but that one answer")
@@ -143,7 +161,7 @@ def read(data: DataConfig, task: TaskConfig, seed: int, notes: list[str]) -> Pai
         return Pairs(pairs, pairs, _read_files(data.valid, data, task, "validation", notes))
     if embedded:
         return Pairs(pairs, pairs, _embedded(data.name, "valid", notes))
-    train, valid = sampling.split(pairs, seed=seed)
+    train, valid = task.split(pairs, seed=seed)
     notes.append(f"validation: {counted(len(valid), 'pair')} held out, {len(train):,} left to learn from")
     return Pairs(pairs, train, valid)
 
@@ -177,14 +195,15 @@ def _training_files(data: DataConfig) -> list[str]:
 
 def _read_files(names: Sequence[str], data: DataConfig, task: TaskConfig, purpose: str, notes: list[str]) -> list[Pair]:
     report = Report()
-    header, quotes, on_error = data.header, data.quotes, data.on_error
+    options = ReadOptions(data.columns or None, False, data.header, data.quotes, data.on_error)
     if len(names) == 2 and task.kind == "translation":
         source, target = map(Path, names)
-        pairs = read_parallel(source, target, header=header, quotes=quotes, on_error=on_error, report=report)
+        pairs = read_parallel(
+            source, target, header=options.header, quotes=options.quotes, on_error=options.on_error, report=report
+        )
     else:
         files: list[File] = ["-" if name == "-" else Path(name) for name in names]
-        columns = data.columns or None
-        pairs = task.read(files, columns=columns, header=header, quotes=quotes, on_error=on_error, report=report)
+        pairs = task.read(files, options, report)
     found = list(pairs)
     notes += [f"{purpose}: {report.summary()}", *filter(None, [report.warning()])]
     return found
@@ -193,15 +212,19 @@ def _read_files(names: Sequence[str], data: DataConfig, task: TaskConfig, purpos
 def _infer(recipe: Recipe, tables: Table, pairs: Sequence[Pair], notes: list[str]) -> Recipe:
     """Choose tokenizers by each side's text and the metric by the target's tokenizer, unless the tables have them."""
     task, text, chosen = recipe.task, recipe.text, {}
+    if task.temperature:
+        given = f"task.temperature = {task.temperature:g} says that a model is calibrated"
+        raise ConfigError(f"{given}. Leave it out, and calibrate after training: regarde calibrate")
     open_ = [side for side in ("source", "target") if not _has(tables, "text", side)]
     if open_:
         sides = task.tokenizers(pairs[:SAMPLE])
         chosen = {side: getattr(sides, side) for side in open_}
         notes += [f"{side}: {guess.reason}" for side, guess in chosen.items()]
         text = replace(text, shared=text.shared or sides.shared, **{s: guess.config for s, guess in chosen.items()})
-    recipe = replace(recipe, text=text)
+    follow = cast(Any, task.settings(text.source, pairs[:SAMPLE]))
+    recipe = replace(recipe, text=text, model=replace(recipe.model, **follow))
     if not _has(tables, "training", "metric"):
-        metric = cast(Any, task.metric(recipe.text.target))
+        metric = cast(Any, task.metric(recipe.text.target, pairs[:SAMPLE]))
         recipe = replace(recipe, training=replace(recipe.training, metric=metric))
     return recipe
 
@@ -216,7 +239,16 @@ def _has(tables: Table, *keys: str) -> bool:
     return True
 
 
-def _encode(pairs: Sequence[Pair], text: Text, data: DataConfig, purpose: str, notes: list[str]) -> EncodedPairs:
+def _decoder(recipe: Recipe, text: Text) -> Decoder[Any, Any]:
+    """The decoder of the model, to be asked; its weights are not allocated."""
+    with torch.device("meta"):
+        return recipe.model.build(len(text.source), len(text.target)).decoder
+
+
+def _encode(pairs: Sequence[Pair], text: Text, recipe: Recipe, purpose: str, notes: list[str]) -> EncodedPairs:
+    data, context = recipe.data, recipe.task.context
+    if context:
+        return EncodedStream.running(pairs, text, context=context, carries=_decoder(recipe, text).carries)
     encoded = EncodedPairs.of(pairs, text, max_source=data.max_source, max_target=data.max_target)
     limits = f"data.max_source = {data.max_source}, data.max_target = {data.max_target}"
     if not len(encoded):
@@ -228,11 +260,17 @@ def _encode(pairs: Sequence[Pair], text: Text, data: DataConfig, purpose: str, n
     return encoded
 
 
-def _lengths(recipe: Recipe, tables: Table, train: EncodedPairs, processes: int, notes: list[str]) -> Recipe:
-    """Infer the length limit of translations and the length of training from the data."""
+def _lengths(
+    recipe: Recipe, tables: Table, text: Text, train: EncodedPairs, processes: int, notes: list[str]
+) -> Recipe:
+    """Infer the length limits of answers and the length of training from the data."""
+    if recipe.task.continues and not _has(tables, "search", "rules", "context"):
+        decoder = _decoder(recipe, text)
+        read = recipe.task.context if recipe.task.context and not decoder.carries else decoder.longest
+        rules = replace(recipe.search.rules, context=min(read, decoder.longest))
+        recipe = replace(recipe, search=replace(recipe.search, rules=rules))
     if not _has(tables, "search", "rules", "max_ratio"):
-        ratio = float(np.max(train.targets.lengths / train.sources.lengths))
-        rules = replace(recipe.search.rules, max_ratio=min(max(2.0, math.ceil(ratio * 1.2)), LARGEST_RATIO))
+        rules = replace(recipe.search.rules, max_ratio=min(max(2.0, train.longest), LARGEST_RATIO))
         recipe = replace(recipe, search=replace(recipe.search, rules=rules))
     training = recipe.training
     batches = len(epoch_batches(recipe, train, 0))
@@ -273,14 +311,7 @@ class Order:
         return self._batches[self.position - 1]
 
 
-def epoch_batches(recipe: Recipe, train: EncodedPairs, epoch: int) -> list[Rows]:
+def epoch_batches(recipe: Recipe, train: EncodedPairs, epoch: int) -> Sequence[Rows]:
     """The batches of one epoch, as rows."""
     training = recipe.training
-    return sampling.batches(
-        train.sources.lengths,
-        train.targets.lengths,
-        seed=training.seed,
-        epoch=epoch,
-        pairs=training.batch_pairs,
-        tokens=training.batch_tokens,
-    )
+    return train.epoch(seed=training.seed, epoch=epoch, pairs=training.batch_pairs, tokens=training.batch_tokens)

@@ -18,7 +18,7 @@ PRESET = "rnnsearch-small"  # unless the user names another
 
 @dataclass(frozen=True)
 class Steps:
-    """In how many steps a small preset has learned an embedded task, or shown that it cannot; 0 = not tried."""
+    """Steps in which a small preset learns an embedded task, or shows that it cannot; 0 = not tried."""
 
     copy: Count = 0
     reverse: Count = 0
@@ -27,7 +27,7 @@ class Steps:
 
 @dataclass(frozen=True)
 class About:
-    """What a person wants to know of a published model."""
+    """Facts about a published model."""
 
     title: str
     paper: str
@@ -73,6 +73,6 @@ def names() -> list[str]:
 
 
 def _near(name: str, known: Mapping[str, Preset]) -> str | None:
-    """A preset of the model, or with the beginning, that the user names: a small one if there is one."""
+    """A preset of the named model, or whose name starts so; small ones first."""
     alike = [one for one in known if one.startswith(name) or known[one].recipe["model"]["kind"] == name]
     return min(alike, key=lambda one: (one != PRESET, not one.endswith("-small"), len(one)), default=None)

@@ -12,6 +12,7 @@ from dataclasses import dataclass, field
 from typing import Annotated, Any, Literal
 
 import torch
+from torch import Tensor
 from torch.nn import Parameter
 from torch.optim import Optimizer
 
@@ -22,7 +23,8 @@ from regarde.errors import ConfigError, UsageError
 from regarde.evaluation.metrics import MetricName
 from regarde.folder.model import Blueprint
 from regarde.training.checkpoint import TrainingState
-from regarde.training.guided import GuidedConfig
+from regarde.training.guided import Guide, GuidedConfig
+from regarde.training.objective import ClassWeights, Objective
 
 UNKNOWN = 10**9  # steps, before anything is spent
 COMMON = {  # settings that `regarde train` and `regarde.train` know by a short name
@@ -138,7 +140,7 @@ class InverseSqrt:
 
 @dataclass(frozen=True)
 class Halving:
-    """1 up to a share of training, then halved again and again.
+    """1 up to a share of training, then halved, or divided by another factor, again and again.
 
     Sutskever et al. 2014 halve each half epoch after 5 of 7.5: as shares of all steps, 5 / 7.5 and 0.5 / 7.5.
     """
@@ -146,10 +148,11 @@ class Halving:
     kind: Literal["halving"] = "halving"
     after: Share = 5 / 7.5  # Share of the training before the first halving.
     every: Positive = 0.5 / 7.5  # Share of the training between two halvings.
+    factor: Annotated[float, Bound(1.0, 1e6)] = 2.0  # Number that the rate is divided by at each halving.
 
     def at(self, step: int, total: int) -> float:
         done = step / max(1, total)
-        return 1.0 if done < self.after else float(0.5 ** (1 + math.floor((done - self.after) / self.every)))
+        return 1.0 if done < self.after else float(self.factor ** -(1 + math.floor((done - self.after) / self.every)))
 
 
 ScheduleConfig = Constant | Cosine | InverseSqrt | Halving
@@ -193,6 +196,8 @@ class TrainingConfig:
     schedule: ScheduleConfig = field(default_factory=Constant)  # How the learning rate changes over the training.
     clip: NonNegative = 1.0  # Largest norm of the gradient; 0: no limit.
     label_smoothing: Share = 0.0  # Share of the probability that is spread over the vocabulary.
+    unknown: Share = 0.0  # Probability that a source token that occurs once in the data is unknown in a batch.
+    class_weights: ClassWeights = "none"  # Weight of each label's loss; balanced: rare labels count more.
     truncate: Count = 0  # Target tokens that gradients flow back through; 0: all.
     sampling: Share = 0.0  # Probability, reached at the end, that the decoder reads its own output.
     guided_alignment: GuidedConfig = field(default_factory=GuidedConfig)  # attention taught by given links
@@ -207,6 +212,10 @@ class TrainingConfig:
     def __post_init__(self) -> None:
         if self.truncate == 1:  # a cell whose state is first read by the next word would never learn
             raise ConfigError("truncate = 1: no gradient would reach the word before. Use 2 or more, or 0 for all.")
+
+    def objective(self, weights: Tensor | None = None, guide: Guide | None = None) -> Objective:
+        """What is minimized; `weights` of the classes and links are those of the data."""
+        return Objective(self.label_smoothing, weights, guide, self.truncate)
 
 
 def length(training: TrainingConfig) -> str:
@@ -228,10 +237,26 @@ class Recipe(Blueprint):
         super().__post_init__()
         if self.training.guided_alignment.links:
             self._check_guided()
+        if self.task.context:
+            self._check_running()
         piecemeal = [name for name in ("truncate", "sampling") if getattr(self.training, name)]
         if piecemeal and "variational" in (table := config.as_table(self.model)) and table["variational"]:
             given = f"training.{piecemeal[0]} runs the decoder piece by piece, each with dropout of its own"
             raise ConfigError(f"{given}, but model.variational wants one mask for a sentence. Switch one of them off.")
+        if self.model.kind == "classifier" and self.model.several:
+            for name in ("label_smoothing", "class_weights"):
+                if (value := getattr(self.training, name)) not in (0, "none"):
+                    given = f"training.{name} = {value} with several labels: it is for labels that exclude one another"
+                    raise ConfigError(f"{given}. Leave it out.")
+
+    def _check_running(self) -> None:
+        training, data = self.training, self.data
+        cuts = {"training.truncate": training.truncate, "training.sampling": training.sampling}
+        limits = {"data.max_source": data.max_source, "data.max_target": data.max_target}
+        for key, value in (cuts | limits).items():
+            if value:
+                given = f"{key} = {value:g} is for texts that begin and end"
+                raise ConfigError(f"{given}, task.context = {self.task.context} for running text. Leave out one.")
 
     def _check_guided(self) -> None:
         given = "training.guided_alignment teaches attention"

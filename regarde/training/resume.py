@@ -1,11 +1,11 @@
-"""What must be the same to resume a run, and what may differ if the result need not be exact.
+"""Conditions for resuming a run: what must be equal, and what may differ if the result need not be exact.
 
     the data            must be the same pairs, in any file
-    the settings        must be the same, except those that change no number
-    training.steps      may differ, like tokens and minutes; the schedule changes with them
-    the circumstances   may differ; the last bits of the numbers may differ then
+    the settings        must be the same, except those that do not affect results
+    training.steps      may differ, like tokens and minutes; the schedule then changes
+    the circumstances   may differ; results may then differ in the last bits
 
-With `exact`, nothing that could change a number may differ.
+With `exact`, nothing that affects results may differ.
 """
 
 from __future__ import annotations
@@ -19,10 +19,10 @@ from regarde.config import Table
 from regarde.errors import DataError, FolderError, UsageError
 from regarde.folder.manifest import CHECKPOINTS, LOCK
 from regarde.training.checkpoint import Checkpoint, Circumstances
-from regarde.training.recipe import Recipe
+from regarde.training.recipe import Recipe, parse
 from regarde.training.run import DATA, LOG_FILE, METRICS_FILE, RunFolder, refuse_existing
 
-# the pairs are compared by their SHA-256, whatever their files
+# the pairs are compared by their SHA-256, not by file names
 _HARMLESS = {
     *("data.name", "data.source", "data.target", "data.valid", "data.sha256"),
     *("data.columns", "data.header", "data.quotes", "data.on_error"),
@@ -47,12 +47,12 @@ def last_checkpoint(run: RunFolder, notes: list[str]) -> Checkpoint | None:
 
 
 def check(checkpoint: Checkpoint, recipe: Recipe, now: Circumstances, *, exact: bool) -> list[str]:
-    """Refuse a run that cannot be resumed; returns a warning for each difference that makes it inexact."""
+    """Raise an error if a run cannot be resumed. Returns a warning for each difference that makes it inexact."""
     run = checkpoint.path.parent.parent
     _check_data(run, checkpoint.circumstances, now)
     remarks = [*_changed_settings(run, checkpoint, recipe), *_changed_circumstances(checkpoint.circumstances, now)]
     if remarks and exact:
-        raise UsageError(f"{run}: cannot go on exactly: {'; '.join(remarks)}. Leave out --exact, or restore that.")
+        raise UsageError(f"{run}: cannot be resumed exactly: {'; '.join(remarks)}. Leave out --exact, or restore them.")
     return [f"warning: going on, but not bit for bit: {remark}" for remark in remarks]
 
 
@@ -60,7 +60,9 @@ def _check_data(run: Path, before: Circumstances, now: Circumstances) -> None:
     for key, purpose in DATA.items():
         if now[key] != before.get(key):
             given = f"SHA-256 {str(now[key])[:12]}…, expected {str(before.get(key))[:12]}…"
-            raise DataError(f"{run}: the {purpose} pairs have changed ({given}). Give the same data, or train anew.")
+            raise DataError(
+                f"{run}: the {purpose} pairs have changed ({given}). Give the same data, or start a new run."
+            )
 
 
 def _changed_settings(run: Path, checkpoint: Checkpoint, recipe: Recipe) -> Iterator[str]:
@@ -69,12 +71,15 @@ def _changed_settings(run: Path, checkpoint: Checkpoint, recipe: Recipe) -> Iter
     if 0 < recipe.training.steps < checkpoint.state.step:
         given = f"training.steps = {recipe.training.steps:,}, but it has come to step {checkpoint.state.step:,} already"
         raise UsageError(f"{run}: {given}. Give at least as many.")
-    for found in differences(checkpoint.tables, config.as_table(recipe)):
+    before = config.as_table(parse(checkpoint.tables))  # settings that are newer than the run have their defaults
+    for found in differences(before, config.as_table(recipe)):
         if found.key in _LENGTH:
             yield f"{found.key} was {found.expected}, is {found.given}, and the schedule with it"
         elif found.key not in _HARMLESS:
-            given = f"{found.key} is {found.given}, but it was begun with {found.expected}"
-            raise UsageError(f"{run}: {given}. A run keeps its settings: leave that out, or train anew.")
+            given = f"{found.key} is {found.given}, but it was started with {found.expected}"
+            raise UsageError(
+                f"{run}: {given}. The settings of a run cannot change: leave that out, or start a new run."
+            )
 
 
 def _changed_circumstances(before: Circumstances, now: Circumstances) -> Iterator[str]:

@@ -26,6 +26,7 @@ from regarde.data.datasets import DATASETS
 from regarde.errors import DiskError, UsageError, counted
 from regarde.evaluation.metrics import Metric, judging
 from regarde.folder import model as folder
+from regarde.folder.calibrate import NOT_CALIBRATED
 from regarde.folder.manifest import CHECKPOINTS, LOCK, locked
 from regarde.models.interface import Model
 from regarde.native import library
@@ -36,11 +37,11 @@ from regarde.training.recipe import Recipe, length
 Record = dict[str, float | int | str]
 METRICS_FILE = "metrics.jsonl"
 LOG_FILE = "train.log"
-DATA = {"data_sha256": "training", "valid_sha256": "validation"}  # the circumstances that are not of the machine
+DATA = {"data_sha256": "training", "valid_sha256": "validation"}  # the circumstances that describe the data
 
 
 def refuse_existing(path: Path, *, but: tuple[str, ...] = ()) -> None:
-    """Refuse a path where anything exists except the names in `but`; an empty folder is accepted."""
+    """Raise an error if the path exists, unless it is a folder with no files except those in `but`."""
     try:
         taken = path.is_symlink() or path.exists()
         if taken and path.is_dir():
@@ -48,12 +49,12 @@ def refuse_existing(path: Path, *, but: tuple[str, ...] = ()) -> None:
     except OSError as error:
         raise DiskError(f"{path}: not readable ({error.strerror}). Give another --out.") from None
     if taken:
-        remedy = "Give another --out, move it away, or go on with it by --resume."
+        remedy = "Give another --out, move it away, or continue it with --resume."
         raise UsageError(f"{path}: exists already and is never overwritten. {remedy}")
 
 
 class RunWriter:
-    """Where a training writes its metrics, log, checkpoints and best model: nowhere, if another process writes them."""
+    """Writes metrics, log, checkpoints and best model of a training; in processes other than rank 0, writes nothing."""
 
     def __init__(self, path: Path) -> None:
         self.path = path
@@ -69,7 +70,7 @@ class RunWriter:
         return 0
 
     def rewind(self, recorded: int) -> bool:
-        """Cut metrics.jsonl back to an earlier size; whether it had that size."""
+        """Truncate metrics.jsonl to an earlier size; False if it is smaller."""
         return True
 
     def save(self, snapshot: Snapshot, keep: int) -> None:
@@ -83,7 +84,7 @@ class RunWriter:
         return True
 
     def tidy(self, checkpoint: Path, keep: int) -> None:
-        """Remove what a killed process left, once an undamaged checkpoint was found."""
+        """Remove unfinished files of a killed process. Call it after finding an undamaged checkpoint."""
 
 
 @dataclass(frozen=True)
@@ -245,7 +246,7 @@ def model_card(recipe: Recipe, model: Model, state: TrainingState) -> str:
 | data | {name} (SHA-256 of the training pairs {data.sha256[:16]}…) |
 | trained | {counted(state.step, "step")}, of {length(recipe.training)}; seed {recipe.training.seed} |
 | validation | {found} |
-
+{NOT_CALIBRATED if recipe.task.calibrates else ""}
     regarde translate THIS_FOLDER < sentences.txt
     regarde show THIS_FOLDER "a sentence"
 
@@ -254,7 +255,7 @@ config.toml holds every setting; manifest.json the SHA-256 of each file.
 
 
 def circumstances(prepared: Prepared, device: torch.device | str, processes: int = 1) -> Circumstances:
-    """Versions, device, threads, seed and data of a run: where all are the same, results are the same bit for bit."""
+    """Versions, device, threads, seed and data of a run: if all are equal, results are equal bit for bit."""
     recipe = prepared.recipe
     embedded = recipe.data.name in DATASETS
     packages = ["numpy", "sentencepiece", *(["babel"] if embedded else [])]  # the dates depend on babel's version

@@ -15,7 +15,7 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from regarde.data.batch import Batched
+from regarde.data.batch import Batch, Batched
 from regarde.models.interface import Decoder, Encoding, State
 from regarde.text.tokenizers import BOS, EOS, PAD
 
@@ -36,6 +36,7 @@ class SampledDecoder(Decoder[SampledState, Batched]):
         self.decoder = decoder
         self.probability = probability
         self.offset = decoder.offset
+        self.penalizes = decoder.penalizes
 
     def remember(self, encoding: Encoding) -> Batched:
         memory: Batched = self.decoder.remember(encoding)
@@ -46,14 +47,17 @@ class SampledDecoder(Decoder[SampledState, Batched]):
         own = torch.full_like(encoding.source.ids[:, 0], BOS)  # the first input
         return SampledState(past=inner.past, inner=inner, own=own)
 
+    def penalty(self, attention: Tensor, batch: Batch) -> Tensor:
+        return self.decoder.penalty(attention, batch)
+
     def unroll(self, previous: Tensor, state: SampledState, memory: Batched) -> tuple[Tensor, SampledState]:
-        said = []
-        for told in previous.unbind(1):
-            coin = torch.rand(len(told), device=told.device) < self.probability
-            logits, inner = self.decoder.step(torch.where(coin, state.own, told), state.inner, memory)
+        steps = []
+        for given in previous.unbind(1):
+            coin = torch.rand(len(given), device=given.device) < self.probability
+            logits, inner = self.decoder.step(torch.where(coin, state.own, given), state.inner, memory)
             state = SampledState(past=inner.past, inner=inner, own=draw(logits))
-            said.append(logits)
-        return torch.stack(said, dim=1), state
+            steps.append(logits)
+        return torch.stack(steps, dim=1), state
 
 
 @torch.no_grad()

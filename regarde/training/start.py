@@ -243,7 +243,9 @@ def request(
         where = tables["data"]
         task = TASKS[tables["task"]["kind"] if "task" in tables else "translation"]
         if preset is None and recipe is None and task.kind != "translation":
-            notes = [f"task: {task.kind}. Otherwise: --set task.kind=translation", f"model: {task.preset}"]
+            _, guess = _task(given, {}, settings)
+            why = f" {guess.reason}" if guess else ""
+            notes = [f"task: {task.kind}.{why} Otherwise: --set task.kind=translation", f"model: {task.preset}"]
         elif _is_default(data, preset, recipe) and tables["model"].get("dropout") == DROPOUT:  # unless --set changed it
             notes = [f"model: {task.preset}, with dropout {DROPOUT} for pairs of your own"]
         path = out or (named_folder(where.get("name") or where.get("source", "")) if resume else None)

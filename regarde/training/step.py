@@ -12,11 +12,10 @@ from torch import Tensor
 
 from regarde.data.batch import Batch
 from regarde.errors import RegardeError
-from regarde.models.interface import Model
+from regarde.models.interface import Model, State
 from regarde.native.library import keep_memory
 from regarde.training.distributed import ALONE, World
-from regarde.training.guided import Guide
-from regarde.training.loss import truncated_backward, word_loss
+from regarde.training.objective import Objective
 from regarde.training.recipe import TrainingConfig
 from regarde.training.scheduled import SampledDecoder
 
@@ -34,7 +33,7 @@ class NumberedBatch:
 class StepResult:
     """The figures of one update."""
 
-    loss: float  # per target token, label smoothing and guided alignment included
+    loss: float  # per target token, all terms of the objective included
     tokens: int  # of the target, EOS included
     norm: float  # of the gradient before clipping
     rate: float
@@ -50,16 +49,25 @@ class NotFiniteError(RegardeError):
 
 
 class Stepper:
-    """A model, its optimizer and its schedule."""
+    """A model, its optimizer and its schedule; and, where texts go on from batch to batch, the state in between."""
 
     def __init__(
-        self, model: Model, config: TrainingConfig, total: int, world: World = ALONE, guide: Guide | None = None
+        self,
+        model: Model,
+        config: TrainingConfig,
+        total: int,
+        world: World = ALONE,
+        objective: Objective | None = None,
+        *,
+        carries: bool = False,
     ) -> None:
         self.model = model
         self.config = config
         self.total = total
         self.world = world
-        self.guide = guide
+        self.objective = objective or config.objective()
+        self.carries = carries
+        self.carried: State | None = None  # after the last batch
         self.parameters = [parameter for parameter in model.parameters() if parameter.requires_grad]
         self.optimizer = config.optimizer.build(self.parameters)
         keep_memory()
@@ -69,7 +77,7 @@ class Stepper:
         return self.update([NumberedBatch(batch, step)], step, tokens=int(batch.target_mask.sum()))
 
     def update(self, batches: Sequence[NumberedBatch], step: int, *, tokens: int, stop: bool = False) -> StepResult:
-        """The same on this process's share of several batches, which hold `tokens` target tokens in all processes.
+        """The same for the batches of this process. All batches of all processes have `tokens` target tokens.
 
         A loss or gradient that is not finite raises an error before the update.
         """
@@ -91,24 +99,20 @@ class Stepper:
             remedy = "Lower training.optimizer.rate or training.clip."
             bad = [one.number for one, own in zip(batches, losses, strict=True) if not own.isfinite()]
             raise NotFiniteError(f"{given}: not finite. {remedy}", bad)
-        if self.config.clip and norm > self.config.clip:  # shorter ones are not multiplied by one
+        if self.config.clip and norm > self.config.clip:  # no product with 1 for shorter ones
             torch.nn.utils.clip_grads_with_norm_(self.parameters, self.config.clip, length)
         self.optimizer.step()
         return StepResult(loss=loss, tokens=tokens, norm=norm, rate=rate, stop=stop)
 
     def _backward(self, one: NumberedBatch, step: int, tokens: int) -> Tensor:
         """Add the gradients of the loss per token to the parameters'; returns that loss."""
-        model, batch, smoothing = self.model, one.batch, self.config.label_smoothing
+        model = self.model
         if probability := self.config.sampling * step / self.total:
             model = Model(model.encoder, SampledDecoder(model.decoder, probability))
-        if self.config.truncate:
-            return truncated_backward(model, batch, words=self.config.truncate, tokens=tokens, smoothing=smoothing)
-        if self.guide and one.gold is not None:
-            decoded = model(batch)
-            guided = self.guide.loss(decoded.attention, one.gold, model.decoder.offset) / tokens
-            loss = guided + word_loss(decoded.logits, batch.target_ids, smoothing=smoothing, scale=1 / tokens)
-        else:
-            loss = word_loss(model.logits(batch), batch.target_ids, smoothing=smoothing, scale=1 / tokens)
+        if not self.carries:
+            return self.objective.backward(model, one.batch, tokens=tokens, gold=one.gold)
+        logits, self.carried = model.carry(one.batch, None if one.batch.starts else self.carried)
+        loss = self.objective.words(logits, one.batch, tokens)
         loss.backward()  # type: ignore[no-untyped-call]
         return loss.detach()
 

@@ -17,16 +17,19 @@ from dataclasses import replace
 from types import FrameType
 from typing import Any, Self
 
+import numpy as np
 import torch
 
 from regarde import config
+from regarde.data.batch import Rows
 from regarde.errors import ConfigError, RegardeError, Stopped, counted, is_out_of_memory
 from regarde.evaluation.metrics import judging
 from regarde.folder.manifest import CHECKPOINTS
 from regarde.models.interface import Model
+from regarde.text import UNK
 from regarde.training.checkpoint import Checkpoint, Snapshot, TrainingState, ValidationResult, spread
 from regarde.training.distributed import ALONE, World
-from regarde.training.prepare import Order, Prepared, Rows
+from regarde.training.prepare import Order, Prepared
 from regarde.training.recipe import Budget
 from regarde.training.run import (
     Outcome,
@@ -57,12 +60,21 @@ class Trainer:
         with seeded(self.recipe.training.seed):
             text = prepared.text
             self.model: Model = self.recipe.model.build(len(text.source), len(text.target)).to(device)
+        self.once = torch.from_numpy(prepared.train.sources.once(len(text.source)))
         self.budget = Budget.of(self.recipe.training)
         if self.budget.minutes and world.size > 1:
             given = f"training.minutes = {self.budget.minutes:g} with {world.size} processes, whose clocks differ"
             raise ConfigError(f"{given}. Say how long by training.steps or training.tokens.")
+        if prepared.train.carries and world.size > 1:
+            given = f"{world.size} processes, but the state is carried from each batch to the next"
+            raise ConfigError(f"{given}. Train in one process, on lines (task.context=0), or a transformer-lm.")
         self.stepper = Stepper(
-            self.model, self.recipe.training, self.budget.total(TrainingState()), world, prepared.guide
+            self.model,
+            self.recipe.training,
+            self.budget.total(TrainingState()),
+            world,
+            prepared.objective(device),
+            carries=prepared.train.carries,
         )
         self.circumstances = circumstances(prepared, device, world.size)
         if world.size > 1:
@@ -87,6 +99,7 @@ class Trainer:
             card=model_card(self.recipe, self.model, state),
             optimizer=self.stepper.optimizer,
             state=state,
+            carried=self.stepper.carried,
             circumstances=self.circumstances,
         )
 
@@ -103,6 +116,7 @@ class Trainer:
     def _restored(self, run: RunWriter, checkpoint: Checkpoint) -> TrainingState:
         state = checkpoint.state
         checkpoint.restore(self.model, self.stepper.optimizer, self.world)
+        self.stepper.carried = checkpoint.carried(self.model, self.device)
         if not run.rewind(state.recorded):
             run.log("warning: metrics.jsonl is shorter than it was; lines are missing")
         if state.best and state.best.step == state.step:  # the run may have been killed before it was published
@@ -177,23 +191,29 @@ class _Loop:
         train, world = self.trainer.prepared.train, self.trainer.world
         first = step * self.at_once
         mine = [(first + i, rows) for i, rows in enumerate(taken) if i % world.size == world.rank]
-        tokens = sum(train.targets.count(rows) for rows in taken)
+        tokens = sum(train.count(rows) for rows in taken)
         try:
-            batches = [self._batch(number, rows.tolist()) for number, rows in mine]
+            batches = [self._batch(number, rows) for number, rows in mine]
             return self.trainer.stepper.update(batches, step, tokens=tokens, stop=bool(self.signals.received))
         except NotFiniteError as error:
             bad = sorted(number for numbers in world.gather(error.numbers) for number in numbers)
-            rows = [row for number in bad or range(first, first + self.at_once) for row in taken[number - first]]
+            rows = [taken[number - first] for number in bad or range(first, first + self.at_once)]
             raise RegardeError(f"{error} The batch: {self.trainer.prepared.named(rows)}. {self._kept()}") from None
         except (RuntimeError, MemoryError) as error:
             if not is_out_of_memory(error):
                 raise
             raise RegardeError(self._out_of_memory(step, [rows for _, rows in mine])) from None
 
-    def _batch(self, number: int, rows: Sequence[int]) -> NumberedBatch:
+    def _batch(self, number: int, rows: Rows) -> NumberedBatch:
         prepared = self.trainer.prepared
-        batch = prepared.train.batch(rows).to(self.trainer.device)
-        return NumberedBatch(batch, number, prepared.guide.gold(rows, batch) if prepared.guide else None)
+        batch = prepared.train.batch(rows)
+        if self.training.unknown:  # Lample et al. 2016: what occurs once teaches what to make of unknown words
+            chance = np.random.default_rng((self.training.seed, number)).random(batch.source.ids.shape)
+            rare = self.trainer.once[batch.source.ids] & torch.from_numpy(chance < self.training.unknown)
+            batch = replace(batch, source=replace(batch.source, ids=batch.source.ids.masked_fill(rare, UNK)))
+        batch = batch.to(self.trainer.device)
+        gold = prepared.guide.gold(prepared.train.origin(rows), batch) if prepared.guide else None
+        return NumberedBatch(batch, number, gold)
 
     def _record(self, state: TrainingState, result: StepResult) -> TrainingState:
         now = time.perf_counter()
@@ -270,9 +290,7 @@ class _Loop:
 
     def _out_of_memory(self, step: int, batches: Sequence[Rows]) -> str:
         """Advise half of the positions that were too many."""
-        train = self.trainer.prepared.train
-        sides = (train.sources.lengths, train.targets.lengths)
-        positions = max(len(rows) * sum(int(side[rows].max()) for side in sides) for rows in batches)
+        positions = max(self.trainer.prepared.train.positions(rows) for rows in batches)
         given = f"Step {step + 1}: out of memory on a batch of {positions:,} positions"
         setting = f"--set training.batch_tokens={max(1, positions // 2)}"
         return f"{given}. Train anew with {setting}, and training.accumulate=2 for updates of the same size."

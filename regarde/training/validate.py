@@ -7,13 +7,11 @@ from __future__ import annotations
 
 import math
 
-import numpy as np
 import torch
 
-from regarde.data.sampling import ordered
 from regarde.engines.reference import TorchEngine
 from regarde.evaluation.metrics import measure
-from regarde.models.interface import Model
+from regarde.models.interface import Model, State
 from regarde.search import Greedy
 from regarde.training.distributed import World
 from regarde.training.loss import word_loss
@@ -27,10 +25,15 @@ def validation_loss(prepared: Prepared, model: Model, device: torch.device | str
     model.eval()
     valid = prepared.valid
     total, tokens = 0.0, 0
-    batches = ordered(np.maximum(valid.sources.lengths, valid.targets.lengths), pairs=256, tokens=8192)
+    state: State | None = None
+    batches = valid.in_order(pairs=256, tokens=8192)
     for rows in batches[world.rank :: world.size]:
-        batch = valid.batch(rows.tolist()).to(device)
-        total += float(word_loss(model.logits(batch), batch.target_ids))
+        batch = valid.batch(rows).to(device)
+        if valid.carries:
+            logits, state = model.carry(batch, None if batch.starts else state)
+        else:
+            logits = model.logits(batch)
+        total += float(word_loss(logits, batch.target_ids))
         tokens += int(batch.target_mask.sum())
     shares = world.gather([total, tokens])
     return float(sum(loss for loss, _ in shares) / sum(count for _, count in shares))
@@ -47,9 +50,11 @@ def validation_metric(prepared: Prepared, model: Model, world: World, loss: floa
         engine=TorchEngine(model),
         search=Greedy(rules=recipe.search.rules),
         offset=model.decoder.offset,
+        task=recipe.task,
         longest=10**9,
     )
     mine = chosen[world.rank :: world.size]
     shares = world.gather([found.text for found in translator.translate([pair.source for pair in mine])])
     texts = [shares[i % world.size][i // world.size] for i in range(len(chosen))]
-    return measure(recipe.training.metric, texts, [text.prepare(pair.target) for pair in chosen])
+    references = [text.prepare(pair.target) for pair in chosen]
+    return measure(recipe.training.metric, texts, references, several_labels=text.target.several)

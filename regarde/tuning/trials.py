@@ -129,7 +129,7 @@ class _Search:
             settings = config.read(path)
             kept = {key: settings.get(key) for key in asked}
             for found in differences(kept, asked):
-                told = f"{found.key} is {found.given}, but this search was begun with {found.expected}"
+                told = f"{found.key} is {found.given}, but this search was started with {found.expected}"
                 raise UsageError(f"{self.folder}: {told}. Give the same settings, or another --out.")
             if settings.get("metric") in METRICS and isinstance(settings.get("sha256"), str):
                 return settings

@@ -16,6 +16,7 @@ from regarde.errors import ConfigError, DataError
 from regarde.models import BahdanauConfig, LuongConfig, TransformerConfig
 from regarde.text import CharactersConfig, TextConfig, WordsConfig
 from regarde.training.guided import Guide, GuidedConfig, read_guide
+from regarde.training.objective import Objective
 from regarde.training.recipe import Adam, TrainingConfig
 from regarde.training.step import NumberedBatch, Stepper, seeded
 
@@ -108,7 +109,7 @@ def test_every_model_learns_where_to_look(name: str, tmp_path: Path) -> None:
     gold = found.gold([0, 1, 2], batch)
     with seeded(1):
         model = SMALL[name].build(len(TEXT.source), len(TEXT.target))
-    stepper = Stepper(model, TrainingConfig(optimizer=Adam(rate=0.03)), total=60, guide=found)
+    stepper = Stepper(model, TrainingConfig(optimizer=Adam(rate=0.03)), total=60, objective=Objective(guide=found))
 
     def looked() -> float:
         with torch.no_grad():

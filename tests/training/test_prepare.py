@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from dataclasses import replace
 from pathlib import Path
 
@@ -9,7 +10,7 @@ import pytest
 
 from regarde import config
 from regarde.config import Table
-from regarde.errors import DataError, UsageError
+from regarde.errors import ConfigError, DataError, UsageError
 from regarde.training import recipe as recipes
 from regarde.training.prepare import prepare
 from regarde.training.start import compose, request
@@ -201,3 +202,41 @@ def test_pairs_of_ones_own_have_more_dropout_unless_a_model_is_named(tmp_path: P
     assert request(own).notes == ["model: rnnsearch-small, with dropout 0.3 for pairs of your own"]
     assert request(own, preset="rnnsearch-small").notes == request({"name": "copy"}).notes == []
     assert request(own, settings=["model.dropout=0.2"]).notes == []
+
+
+@pytest.fixture
+def tagged(tmp_path: Path) -> Table:
+    path = tmp_path / "my.conll"
+    path.write_text("".join(f"Anna{n}\tB-PER\nWolff\tI-PER\nplays\tO\n\n" for n in range(9)) + "one\tO\n\ntwo\tO\n")
+    return {"name": str(path)}
+
+
+def test_tags_and_words_go_together_whatever_the_preset_says(tagged: Table) -> None:
+    spelled, words = prepare(tables(tagged)), prepare(tables(tagged, "text.source.kind=words"))
+    assert (spelled.recipe.text.source.kind, words.recipe.model.spelling) == ("spelled", 0)
+    assert spelled.recipe.model.spelling > 0
+    assert spelled.recipe.training.metric == "span_f1"
+
+
+@pytest.mark.parametrize(
+    ("kind", "given"),
+    [
+        (
+            "sentencepiece",
+            "text.source.kind = sentencepiece, expected one token for each tag. Set text.source.kind=spell",
+        ),
+        (
+            "characters",
+            "text.source.kind = characters: 'Anna0 Wolff plays' has 17 tokens and 3 tags. Set text.source.ki",
+        ),
+    ],
+)
+def test_tokens_that_are_no_words_are_refused_for_tags_of_words(tagged: Table, kind: str, given: str) -> None:
+    with pytest.raises(ConfigError, match=re.escape(given)):
+        prepare(tables(tagged, f"text.source.kind={kind}"))
+
+
+def test_the_length_limit_of_spelled_words_counts_words(tagged: Table) -> None:
+    assert len(prepare(tables(tagged, "data.max_source=3")).train) == len(prepare(tables(tagged)).train)
+    with pytest.raises(DataError, match="validation pairs are over the length limits"):
+        prepare(tables(tagged, "data.max_source=2"))

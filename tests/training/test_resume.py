@@ -5,6 +5,7 @@ from __future__ import annotations
 import hashlib
 import json
 import shutil
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -15,6 +16,8 @@ from regarde.errors import DataError, FolderError, Stopped, UsageError
 from regarde.folder import model as folder
 from regarde.training import trainer as trainers
 from regarde.training.checkpoint import Checkpoints, read
+from regarde.training.recipe import parse
+from regarde.training.resume import check
 from regarde.training.run import RunFolder
 from regarde.training.start import Run
 
@@ -274,14 +277,25 @@ def test_changed_settings_are_refused_by_name() -> None:
     Path("valid.tsv").write_text("77\t77\n")  # or else another seed would hold out other pairs
     regarde.train("my.tsv", valid=["valid.tsv"], settings=RNN, out="run")
     for setting in ("training.seed=2", "training.label_smoothing=0.5", "training.clip=2.0", "model.dropout=0.5"):
-        with pytest.raises(UsageError, match=rf"run: {setting.partition('=')[0]} is .*, but it was begun with"):
+        with pytest.raises(UsageError, match=rf"run: {setting.partition('=')[0]} is .*, but it was started with"):
             regarde.train("run", resume=True, settings=[setting])
-    with pytest.raises(UsageError, match=r"run: training\.batch_pairs is 4, but it was begun with 8\. A run keeps"):
+    with pytest.raises(
+        UsageError, match=r"run: training\.batch_pairs is 4, but it was started with 8\. The settings of a run"
+    ):
         regarde.train("run", resume=True, settings=["training.batch_pairs=4"])
-    with pytest.raises(UsageError, match=r"model\.hidden is 7, but it was begun with 6"):
+    with pytest.raises(UsageError, match=r"model\.hidden is 7, but it was started with 6"):
         regarde.train("my.tsv", valid=["valid.tsv"], settings=[*RNN, "model.hidden=7"], out="run", resume=True)
     with pytest.raises(UsageError, match="a run has its data, preset and recipe"):
         regarde.train("run", preset="luong-global-small", resume=True)
+
+
+def test_a_setting_that_is_newer_than_the_run_has_its_default(cut: Path) -> None:
+    checkpoint = Checkpoints(cut / "checkpoints").newest([])
+    assert checkpoint is not None
+    recipe = parse(checkpoint.tables)
+    older = {key: value for key, value in checkpoint.tables["training"].items() if key != "class_weights"}
+    before = replace(checkpoint, tables=checkpoint.tables | {"training": older})
+    assert check(before, recipe, checkpoint.circumstances, exact=True) == []
 
 
 def test_settings_that_change_no_number_may_change(whole: Run, cut: Path) -> None:
@@ -295,7 +309,8 @@ def test_more_steps_are_another_schedule_and_that_is_said(cli) -> None:
     longer = ["--set", "training.steps=14"]
     line = cli("train", "--resume", "run", *longer, "--exact").fails(2)
     assert (
-        "run: cannot go on exactly: training.steps was 12, is 14, and the schedule with it. Leave out --exact" in line
+        "run: cannot be resumed exactly: training.steps was 12, is 14, and the schedule with it. Leave out --exact"
+        in line
     )
     done = cli("train", "--resume", "run", *longer)
     assert done.code == 0

@@ -75,9 +75,9 @@ def test_lines_that_are_no_pair_can_be_skipped() -> None:
 def test_a_header_and_quotes_are_asked_about_and_a_resumed_run_reads_as_the_first() -> None:
     quoted = "".join(f'"{n:02}"\t"{n:02}"\n' for n in range(20))
     Path("my.tsv").write_text(f"source\ttarget\n{quoted}")
-    with pytest.raises(DataError, match=r"my\.tsv, line 1: .*--header leaves the row out"):
+    with pytest.raises(DataError, match=r"my\.tsv, line 1: .*--header to skip the row"):
         regarde.train("my.tsv", settings=SMALL)
-    with pytest.raises(DataError, match=r"my\.tsv: .*--quotes removes them"):
+    with pytest.raises(DataError, match=r"my\.tsv: .*--quotes to remove them"):
         regarde.train("my.tsv", settings=SMALL, header=True)
     assert not Path("runs").exists()
     run = regarde.train("my.tsv", settings=SMALL, header=True, quotes=True)

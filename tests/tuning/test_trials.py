@@ -182,7 +182,7 @@ def test_another_setting_is_refused_in_one_line(tmp_path: Path) -> None:
     plan = planned(data)
     search(plan, Path("out"), 1, Quiet())
     for other, told in (
-        (replace(plan, seed=4), "seed is 4, but this search was begun with 3"),
+        (replace(plan, seed=4), "seed is 4, but this search was started with 3"),
         (planned(data, space=Space({"model.hidden": Choices((6, 9))})), "space.training.optimizer.rate"),
         (planned(data, "training.clip=2.0"), "recipe.training.clip is 2.0"),
     ):
