@@ -5,14 +5,17 @@ Texts are compared in NFC, whatever the model's own normalization, so that all m
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 
 import numpy as np
 from numpy.typing import NDArray
 
 from regarde.errors import DataError
-from regarde.evaluation.metrics import MetricCounts, Rows
+from regarde.evaluation.labels import decisions_of
+from regarde.evaluation.likelihood import likelihoods
+from regarde.evaluation.metrics import Rows
 from regarde.evaluation.testset import TestSet
 from regarde.scribe import Sentence
 from regarde.search import Search
@@ -30,20 +33,21 @@ class Answers:
     unfinished: int  # ended by the length limit
     unknown: NDArray[np.bool_]  # whether the source or the first reference has an unknown token
     unknown_said: int  # answers with an unknown token in them
-    forced: Rows | None  # (pairs, 2) negative log-probability and tokens of the first reference, if computed
-
-    def perplexity(self) -> MetricCounts:
-        """Of the first reference, per token of the model, EOS included."""
-        assert self.forced is not None
-        return MetricCounts(self.forced, _perplexity)
+    forced: Rows | None  # (pairs, 3) negative log-probability, tokens and characters of the first reference, if scored
+    unseen: Counter[str] = field(default_factory=Counter)  # labels and tags of references, never seen in training
+    decisions: tuple[Sequence[tuple[float, bool]], ...] = ()  # of labels: how sure each is, and whether it is right
 
 
-def answers(translator: Translator, testset: TestSet, search: Search, *, perplexity: bool = True) -> Answers:
-    """Translate the sources, then score the references."""
+def answers(
+    translator: Translator, testset: TestSet, search: Search, *, said: bool = True, perplexity: bool = True
+) -> Answers:
+    """Answer the sources, unless nothing `said` is compared, then score the references if their likelihood matters."""
     sources = list(source_sentences(translator, testset))
-    found = collected(translator, testset, sources, translator.stream(sources, search))
+    found = collected(translator, testset, sources, translator.stream(sources, search) if said else ())
     if not perplexity:
         return found
+    if translator.task.context:
+        return replace(found, forced=likelihoods(translator, testset.first_references))
     scored = translator.score(zip(testset.sources, testset.first_references, strict=True))
     return replace(found, forced=np.array([forced_score(one) for one in scored]))
 
@@ -60,17 +64,23 @@ def collected(
     targets = list(_tokens(translator.target_tokens, testset.first_references))
     texts: list[str] = []
     unfinished = unknown_said = 0
-    for found in translations:
+    decisions: list[Sequence[tuple[float, bool]]] = []
+    for found, accepted in zip(translations, testset.normalized_references, strict=False):
+        if translator.task.calibrates:
+            decisions.append(decisions_of(found, accepted, several=translator.task.several))
         texts.append(normalized(found.text, "NFC"))
         unfinished += not found.finished
         unknown_said += CONTROLS[UNK] in found.tokens
     unknown = [UNK in source.ids or UNK in target.ids for source, target in zip(sources, targets, strict=True)]
-    return Answers(tuple(texts), unfinished, np.array(unknown), unknown_said, forced=None)
+    target = translator.text.target
+    closed = () if target.ends else (target.unknown(one.text) for one in targets if UNK in one.ids)
+    unseen = Counter(label for labels in closed for label in labels)
+    return Answers(tuple(texts), unfinished, np.array(unknown), unknown_said, None, unseen, tuple(decisions))
 
 
 def forced_score(found: Translation) -> list[float]:
-    """The negative log-probability of a reference, and its number of tokens."""
-    return [-found.score, float(len(found.tokens))]
+    """The negative log-probability of a reference, and its numbers of tokens and of characters, with its end."""
+    return [-found.score, float(len(found.tokens)), len(found.text) + 1.0]
 
 
 def _tokens(cut: Callable[[str], Sentence], texts: Sequence[str]) -> Iterator[Sentence]:
@@ -79,8 +89,3 @@ def _tokens(cut: Callable[[str], Sentence], texts: Sequence[str]) -> Iterator[Se
             yield cut(text)
         except DataError as error:
             raise DataError(f"Pair {number:,}: {error}") from None
-
-
-def _perplexity(sums: Rows) -> float:
-    with np.errstate(over="ignore"):
-        return float(np.exp(sums[0] / sums[1]))

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import cast
 
 import numpy as np
 from numpy.typing import NDArray
@@ -14,7 +15,16 @@ from numpy.typing import NDArray
 from regarde.evaluation.answers import Answers
 from regarde.evaluation.bootstrap import Bootstrap, Interval, interval, p_value
 from regarde.evaluation.evaluate import metric_counts
-from regarde.evaluation.metrics import Metric, MetricCounts, MetricName, count
+from regarde.evaluation.metrics import (
+    LIKELIHOODS,
+    METRICS,
+    PERPLEXITY,
+    Metric,
+    MetricCounts,
+    MetricName,
+    count,
+    count_likelihood,
+)
 from regarde.evaluation.testset import TestSet
 
 EXAMPLE_LENGTH = 300  # characters of a source; longer ones are no examples
@@ -55,7 +65,7 @@ class DisagreementExample:
     source: str
     references: tuple[str, ...]
     said: tuple[str, ...]  # by each model
-    scores: tuple[float, ...]  # of each, by the metric of a single sentence; higher is better
+    scores: tuple[float, ...]  # of each, by the metric of single rows
 
 
 @dataclass(frozen=True)
@@ -76,33 +86,50 @@ def compare(
     *,
     bootstrap: Bootstrap,
     tokenize: str = "13a",
+    same_tokens: bool = True,
 ) -> list[MetricComparison]:
-    """A row for each metric; perplexity if it was computed for every model."""
+    """A row for each metric; of likelihoods per token only if the models have the `same_tokens`."""
     counts = [metric_counts(model, testset, metrics, tokenize=tokenize) for model in models]
-    shared = [metric for metric in counts[0] if all(metric in found for found in counts)]
+    per_token = {PERPLEXITY, LIKELIHOODS["nats_per_token"]}
+    shared = [metric for metric in counts[0] if same_tokens or metric not in per_token]
     return [_row(metric, [found[metric] for found in counts], bootstrap) for metric in shared]
 
 
-def disagreements(models: Sequence[Answers], testset: TestSet, examples: int) -> list[Disagreement]:
-    """For each model except the first, the pairs with the largest differences.
+def judging_rows(testset: TestSet) -> Metric:
+    """The metric of single rows: the first of the task, or chrF for translations, which counts parts of words too."""
+    task = testset.task
+    if task.continues:
+        return LIKELIHOODS["bits_per_character"]
+    return METRICS[cast(MetricName, task.metrics[0])] if task.metrics else METRICS["chrf"]
 
-    Single sentences are compared by chrF, which counts parts of words too; of equal differences, the shortest sentences
-    come first.
+
+def disagreements(models: Sequence[Answers], testset: TestSet, examples: int) -> list[Disagreement]:
+    """For each model except the first, the pairs with the largest differences by `judging_rows`.
+
+    Of equal differences, the shortest texts come first.
     """
-    references = testset.normalized_references
-    counts = [count("chrf", model.texts, references) for model in models]
+    metric = judging_rows(testset)
+    counts = [_rows(metric, model, testset) for model in models]
+    sign = 1 if metric.higher_is_better else -1
     scores = np.array([[one.value_of(row) for row in one.rows] for one in counts])  # (models, pairs)
-    lengths = np.array([len(source) for source in testset.sources])
+    lengths = np.array([len(text) for text in testset.texts])
     found = []
     for place in range(1, len(models)):
-        gap = scores[place] - scores[0]
+        gap = sign * (scores[place] - scores[0])
         order = np.lexsort((lengths, -gap)), np.lexsort((lengths, gap))
         better, worse = (
-            _examples(rows, sign * gap, models, scores, testset, examples)
-            for rows, sign in zip(order, (1, -1), strict=True)
+            _examples(rows, way * gap, models, scores, testset, examples)
+            for rows, way in zip(order, (1, -1), strict=True)
         )
         found.append(Disagreement(place, better, worse, int((gap > 0).sum()), int((gap < 0).sum())))
     return found
+
+
+def _rows(metric: Metric, model: Answers, testset: TestSet) -> MetricCounts:
+    if testset.task.continues:
+        assert model.forced is not None
+        return count_likelihood("bits_per_character", model.forced)
+    return count(cast(MetricName, metric.name), model.texts, testset.normalized_references)
 
 
 def _row(metric: Metric, counts: Sequence[MetricCounts], bootstrap: Bootstrap) -> MetricComparison:
@@ -127,18 +154,20 @@ def _examples(
     testset: TestSet,
     most: int,
 ) -> tuple[DisagreementExample, ...]:
-    """The first of these rows that are ahead, without repeated and long sources."""
+    """The first of these rows that are ahead, without repeated and long texts."""
     seen: set[str] = set()
     found: list[DisagreementExample] = []
     for row in rows:
-        source = testset.sources[row]
+        source = testset.texts[row]
         if len(found) == most or gap[row] <= 0:
             break
         if source in seen or len(source) > EXAMPLE_LENGTH:
             continue
         seen.add(source)
-        said = tuple(model.texts[row] for model in models)
+        said = tuple(model.texts[row] if model.texts else "" for model in models)
         found.append(
-            DisagreementExample(int(row) + 1, source, testset.references[row], said, tuple(scores[:, row].tolist()))
+            DisagreementExample(
+                int(row) + 1, testset.sources[row], testset.references[row], said, tuple(scores[:, row].tolist())
+            )
         )
     return tuple(found)

@@ -44,7 +44,7 @@ class Lengths:
         return cls(np.array([len(text if characters else text.split()) for text in texts], dtype=np.int64), characters)
 
 
-def by_length(sources: Sequence[str]) -> Grouping:
+def by_length(sources: Sequence[str], noun: str = "source") -> Grouping:
     """Groups of equal width (1, 2, 5, 10, …) for the shortest 95 % of the sentences; the last has all longer ones."""
     found = Lengths.of(sources)
     lengths = found.counts
@@ -61,7 +61,7 @@ def by_length(sources: Sequence[str]) -> Grouping:
         label = f"{low} and more" if opened else f"{low}" if low == high else f"{low} to {high}"
         if len(rows):
             groups.append(Group(label, rows))
-    return Grouping(f"source length in {'characters' if found.in_characters else 'words'}", tuple(groups))
+    return Grouping(f"{noun} length in {'characters' if found.in_characters else 'words'}", tuple(groups))
 
 
 def by_unknown(unknown: NDArray[np.bool_]) -> Grouping:

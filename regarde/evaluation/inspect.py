@@ -9,6 +9,7 @@ from dataclasses import dataclass, field
 import numpy as np
 
 from regarde.evaluation.habits import Habits, HabitSums
+from regarde.evaluation.telling import TellingSums, TellingWords
 from regarde.evaluation.testset import TestSet
 from regarde.text import CONTROLS, UNK, Tokenizer
 from regarde.text.sides import normalized
@@ -82,6 +83,7 @@ class Inspection:
     said: AnswerCounts
     uncertain: tuple[Uncertain, ...]
     perplexity: float
+    telling: tuple[TellingWords, ...] = ()  # of a classifier with attention
 
 
 def inspect(translator: Translator, testset: TestSet, *, words: int = 10) -> Inspection:
@@ -98,7 +100,10 @@ def inspect(translator: Translator, testset: TestSet, *, words: int = 10) -> Ins
         tokens += len(scored.tokens)
         for word, surprise in _surprises(scored):
             surprises[word].append(surprise)
-    said = _said(translator.stream((translator.tokens(text) for text in testset.sources), translator.search))
+    answers, telling = translator.stream(map(translator.tokens, testset.sources), translator.search), TellingSums()
+    if translator.task.calibrates:
+        answers = _noted(answers, testset.first_references, telling)
+    said = _said(answers)
     return Inspection(
         pairs=len(pairs),
         habits=sums.habits(),
@@ -107,7 +112,16 @@ def inspect(translator: Translator, testset: TestSet, *, words: int = 10) -> Ins
         said=said,
         uncertain=_most(surprises, words),
         perplexity=float(np.exp(total / tokens)),
+        telling=telling.telling(words),
     )
+
+
+def _noted(answers: Iterator[Translation], references: Sequence[str], sums: TellingSums) -> Iterator[Translation]:
+    """The answers as they come; the sums get those that are right."""
+    for found, reference in zip(answers, references, strict=True):
+        if found.text == reference:
+            sums.add(reference, found)
+        yield found
 
 
 def _surprises(scored: Translation) -> Iterator[tuple[str, float]]:

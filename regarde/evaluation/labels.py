@@ -9,6 +9,7 @@ An overlap is three counts: things both answered and wanted, things answered, th
 
 from __future__ import annotations
 
+import math
 from collections import Counter
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
@@ -18,9 +19,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from regarde.text.tags import spans_of
+from regarde.text.tokenizers import SEPARATOR
+from regarde.translation import Translation
 
-SEPARATOR = ","  # between several labels of one text
-
+BINS = 15  # of confidence; Guo et al. 2017, section 5
 Counts = NDArray[np.float64]
 Things = frozenset[tuple[str, int, int]]  # a class, and where it begins and ends
 
@@ -70,6 +72,31 @@ def mean_f1(sums: Counts) -> float:
     """The mean F1 of the classes that were answered or wanted; `sums` holds the overlaps of all classes in a row."""
     used = [one for one in sums.reshape(-1, 3) if one.any()]
     return sum(map(f1, used)) / len(used) if used else 0.0
+
+
+def decisions_of(found: Translation, accepted: Sequence[str], *, several: bool) -> list[tuple[float, bool]]:
+    """How sure a classifier is of what it says, and whether it is right: of a label, or of each of several labels."""
+    if several:
+        (row,) = compared_labels([found.text], [accepted], several=True)
+        wanted = {label for label, *_ in row.wanted}
+        given = (found.probabilities or {}).items()
+        return [(max(p, 1 - p), (p > 0.5) == (label in wanted)) for label, p in given]
+    return [(math.exp(sum(found.token_scores)), found.text in accepted)] if found.tokens else []
+
+
+def confidence_bins(rows: Sequence[Sequence[tuple[float, bool]]]) -> Counts:
+    """(rows, 3 x BINS): of the decisions in each bin the confidence, those that are right, and their number."""
+    counts = np.zeros((len(rows), BINS, 3))
+    for row, decisions in enumerate(rows):
+        for confidence, right in decisions:
+            counts[row, min(BINS - 1, int(confidence * BINS))] += (confidence, right, 1)
+    return counts.reshape(len(rows), -1)
+
+
+def calibration_error(sums: Counts) -> float:
+    """Expected calibration error (Guo et al. 2017, equation 3): how far confidence is from accuracy, over all bins."""
+    confidence, right, number = sums.reshape(-1, 3).T
+    return _share(float(np.abs(confidence - right).sum()), float(number.sum()))
 
 
 def compared_labels(

@@ -8,7 +8,7 @@ references.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterator, Sequence
 from dataclasses import dataclass
 from importlib import import_module
 from importlib.metadata import version
@@ -84,7 +84,16 @@ METRICS: dict[MetricName, Metric] = {
     "span_precision": Metric("span_precision", "span precision", True, percent=True),
     "span_recall": Metric("span_recall", "span recall", True, percent=True),
 }
+LikelihoodName = Literal["perplexity", "bits_per_character", "nats_per_token"]
 PERPLEXITY = Metric("perplexity", "perplexity", False, digits=3)
+LIKELIHOODS: dict[LikelihoodName, Metric] = {
+    "perplexity": PERPLEXITY,
+    "bits_per_character": Metric("bits_per_character", "bits per character", False, digits=3),
+    "nats_per_token": Metric("nats_per_token", "nats per token", False, digits=4),
+}  # of references by forced decoding
+
+
+CALIBRATION = Metric("calibration_error", "expected calibration error", False, percent=True)  # of probabilities
 
 
 def judging(name: Literal[MetricName, "perplexity"]) -> Metric:
@@ -101,17 +110,20 @@ PACKAGES: dict[MetricName, str] = {
 }
 
 
-def require(names: Iterable[MetricName]) -> None:
+def require(names: Collection[str]) -> None:
     """Import the packages of these metrics, so that a missing one is reported before a long computation."""
-    for name in names:
-        if name in PACKAGES:
-            import_module(PACKAGES[name])
+    for name, package in PACKAGES.items():
+        if name in names:
+            import_module(package)
 
 
-def measure(name: MetricName, hypotheses: Sequence[str], references: Sequence[str]) -> float:
+def measure(
+    name: MetricName, hypotheses: Sequence[str], references: Sequence[str], *, several_labels: bool = False
+) -> float:
     """A metric over a whole corpus with one reference each."""
     assert len(hypotheses) == len(references) > 0
-    return count(name, hypotheses, [[reference] for reference in references]).value()
+    lists = [[reference] for reference in references]
+    return count(name, hypotheses, lists, several_labels=several_labels).value()
 
 
 def count(
@@ -145,6 +157,21 @@ def count(
             return MetricCounts(labels.correct_tags(hypotheses, references), _ratio)
         case "span_f1" | "span_precision" | "span_recall":
             return _of_spans(name, labels.compared_spans(hypotheses, references))
+
+
+def count_likelihood(name: LikelihoodName, forced: Rows) -> MetricCounts:
+    """Of (rows, 3): negative log-probability, tokens and characters of each reference, its end included in both."""
+    value_of: dict[LikelihoodName, Callable[[Rows], float]] = {
+        "perplexity": _perplexity,
+        "bits_per_character": lambda sums: float(sums[0] / sums[2] / np.log(2)),
+        "nats_per_token": _ratio,
+    }
+    return MetricCounts(forced, value_of[name])
+
+
+def count_calibration(rows: Sequence[Sequence[tuple[float, bool]]]) -> MetricCounts:
+    """Of the decisions of each row: how sure, and whether right."""
+    return MetricCounts(labels.confidence_bins(rows), labels.calibration_error, f"{labels.BINS} bins")
 
 
 def exact_match(hypotheses: Sequence[str], references: References) -> MetricCounts:
@@ -233,6 +260,11 @@ def _edits(output: Any) -> Iterator[tuple[int, int]]:
             if chunk.type != "equal"
         )
         yield edits, len(reference)
+
+
+def _perplexity(sums: Rows) -> float:
+    with np.errstate(over="ignore"):
+        return float(np.exp(sums[0] / sums[1]))
 
 
 def _ratio(sums: Rows) -> float:

@@ -4,6 +4,8 @@ dates                  an embedded data set: its test split
 test.tsv               a file of pairs, as for training
 test.tsv, several      a table whose rows may have any number of columns: a source, then every accepted answer
 test.en and test.fr    line-aligned files; with more than one target file, each is a reference
+
+The task of the model says how a file is read: pairs of texts, texts with labels, tagged sentences, or texts alone.
 """
 
 from __future__ import annotations
@@ -13,11 +15,12 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
-from regarde.data.corpus import OnError, Report, read_pairs, read_parallel
+from regarde.data.corpus import OnError, ReadOptions, Report, read_parallel
 from regarde.data.datasets import DATASETS, no_such_data
 from regarde.data.formats import Pair
 from regarde.data.lines import File
 from regarde.errors import UsageError
+from regarde.tasks import TASKS, TRANSLATION, TaskConfig
 from regarde.text.sides import normalized
 
 
@@ -48,9 +51,15 @@ class Origin:
             return " and ".join(map(str, [self.source, *self.targets]))
         return f"{self.data} test" if self.data in DATASETS else "standard input" if self.data == "-" else self.data
 
-    def pairs(self, report: Report) -> Iterator[Pair]:
+    @property
+    def options(self) -> ReadOptions:
+        return ReadOptions(self.columns, self.several, self.header, self.quotes, self.on_error)
+
+    def pairs(self, report: Report, task: TaskConfig = TRANSLATION) -> Iterator[Pair]:
         """The pairs one by one; with `several`, targets are separated by TAB."""
         if self.source:
+            if task.continues:
+                raise UsageError(f"--source: {task.noun} is given no source. Give its texts as --data.")
             if len(self.targets) > 1:
                 raise UsageError(f"{len(self.targets)} target files: expected one. Give a single --target.")
             return self.aligned(self.source, self.targets[0], report)
@@ -58,19 +67,15 @@ class Origin:
             if self.columns is not None or self.several or self.header or self.quotes:
                 remedy = "Leave out --columns, --several, --header and --quotes"
                 raise UsageError(f"{self.data}: an embedded data set has no columns. {remedy}.")
-            return (Pair(example.source, example.target) for example in DATASETS[self.data].split("test"))
+            dataset = DATASETS[self.data]
+            if TASKS[dataset.task].continues != task.continues:
+                given = f"{self.data}: data for {dataset.task}, but the model is {task.noun}"
+                raise UsageError(f"{given}. Give other --data.")
+            return (Pair(example.source, example.target) for example in dataset.split("test"))
         if self.data != "-" and not Path(self.data).exists():
             raise no_such_data(self.data)
         file: File = Path(self.data) if self.data != "-" else "-"
-        return read_pairs(
-            [file],
-            columns=self.columns,
-            several=self.several,
-            header=self.header,
-            quotes=self.quotes,
-            on_error=self.on_error,
-            report=report,
-        )
+        return task.read([file], self.options, report)
 
     def aligned(self, source: Path, target: Path, report: Report) -> Iterator[Pair]:
         """The pairs of the source file with one of the target files."""
@@ -89,9 +94,20 @@ class TestSet:
     sources: tuple[str, ...]
     references: tuple[tuple[str, ...], ...]
     report: Report  # of reading the files
+    task: TaskConfig = TRANSLATION
 
     def __len__(self) -> int:
         return len(self.sources)
+
+    @property
+    def texts(self) -> tuple[str, ...]:
+        """The texts that a model reads: the sources, or, where there are none, the references."""
+        return self.first_references if self.task.continues else self.sources
+
+    @property
+    def noun(self) -> str:
+        """What `texts` are."""
+        return "text" if self.task.continues else "source"
 
     @property
     def first_references(self) -> tuple[str, ...]:
@@ -103,22 +119,22 @@ class TestSet:
         return [[normalized(reference, "NFC") for reference in several] for several in self.references]
 
 
-def read_testset(origin: Origin) -> TestSet:
+def read_testset(origin: Origin, task: TaskConfig = TRANSLATION) -> TestSet:
     """Read a whole test set into memory."""
     report = Report()
     if len(origin.targets) > 1:
         return _aligned(origin, report)
-    pairs = list(origin.pairs(report))
+    pairs = list(origin.pairs(report, task))
     references = tuple(tuple(target.split("\t")) if origin.several else (target,) for _, target in pairs)
-    return TestSet(str(origin), tuple(source for source, _ in pairs), references, report)
+    return TestSet(str(origin), tuple(source for source, _ in pairs), references, report, task)
 
 
-def first_pairs(origin: Origin, most: int, report: Report) -> TestSet:
+def first_pairs(origin: Origin, most: int, report: Report, task: TaskConfig = TRANSLATION) -> TestSet:
     """The first pairs, at most `most`; the rest is not read."""
-    pairs = list(itertools.islice(origin.pairs(report), most))
+    pairs = list(itertools.islice(origin.pairs(report, task), most))
     report.judge(origin.on_error)  # as reading to the end does
     references = tuple((target,) for _, target in pairs)
-    return TestSet(str(origin), tuple(source for source, _ in pairs), references, report)
+    return TestSet(str(origin), tuple(source for source, _ in pairs), references, report, task)
 
 
 def _aligned(origin: Origin, report: Report) -> TestSet:

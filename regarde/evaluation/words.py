@@ -11,6 +11,7 @@ import re
 from collections import Counter
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from functools import partial
 
 from regarde.evaluation.answers import Answers
 from regarde.evaluation.groups import SAMPLE
@@ -34,15 +35,18 @@ class Word:
 class Change:
     """The words that differ from one model to another."""
 
-    unit: str  # words or characters
+    unit: str  # words, characters, labels or tags
     gained: tuple[Word, ...]  # the most significant first
     lost: tuple[Word, ...]
 
 
 def change(first: Answers, second: Answers, testset: TestSet, most: int = 10) -> Change:
     """The words whose counts differ most, relative to the root of how often they occur."""
+    if not (first.texts and second.texts):
+        return Change("", (), ())
     references = testset.normalized_references
-    cut = _cut([several[0] for several in references[:SAMPLE]])
+    unit, separator = testset.task.parts
+    cut = partial(_split, separator) if separator else _cut([several[0] for several in references[:SAMPLE]])
     wanted = [_union([cut(reference) for reference in several]) for several in references]
     counts, before, after = Counter[str](), Counter[str](), Counter[str]()
     for words, one, other in zip(wanted, first.texts, second.texts, strict=True):
@@ -53,7 +57,7 @@ def change(first: Answers, second: Answers, testset: TestSet, most: int = 10) ->
     ordered = sorted(found, key=lambda word: (_telling(word), word.word))
     gained = [word for word in ordered if word.after > word.before]
     lost = [word for word in reversed(ordered) if word.after < word.before]
-    return Change("characters" if cut is list else "words", tuple(gained[:most]), tuple(lost[:most]))
+    return Change(unit or ("characters" if cut is list else "words"), tuple(gained[:most]), tuple(lost[:most]))
 
 
 def _telling(word: Word) -> float:
@@ -69,11 +73,15 @@ def _union(references: Sequence[Sequence[str]]) -> Counter[str]:
     return union
 
 
+def _split(separator: str, text: str) -> list[str]:
+    return text.split(separator)
+
+
 def _cut(references: Sequence[str]) -> Callable[[str], list[str]]:
     match infer(references).config.kind:
         case "characters" | "fields":
             return list
-        case "words" | "tags" | "labels":
+        case "words" | "tags" | "labels" | "spelled":
             return str.split
         case "sentencepiece":
             return _WORD.findall

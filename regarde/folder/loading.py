@@ -29,7 +29,7 @@ from regarde.folder.precision import KEY, LARGEST, Array, Precision
 from regarde.folder.shortlist import Shortlist
 from regarde.native import library, settings
 from regarde.scribe import Scribe, ScribeConfig
-from regarde.tasks import OF_MODEL, TRANSLATION
+from regarde.tasks import suits
 from regarde.text import Text, load_text
 from regarde.translate import Translator, ensemble
 
@@ -116,7 +116,7 @@ def load_scribe(folder: Path, offset: int) -> Scribe:
         return known, load_text(known.text, folder)
 
     with manifest.at_one_moment(folder, read) as ((known, text), _):
-        return Scribe(text=text, search=known.search, offset=offset)
+        return Scribe(text=text, search=known.search, offset=offset, task=known.task)
 
 
 def read_config(folder: Path) -> tuple[Table, Precision]:
@@ -125,7 +125,7 @@ def read_config(folder: Path) -> tuple[Table, Precision]:
         tables = config.read(folder / CONFIG)
         stored = config.typed(Precision, tables.pop(KEY, "fp32"), KEY)
     except ConfigError as error:
-        raise FolderError(f"{error} Restore it, or train anew.") from None
+        raise FolderError(f"{error} Restore it, or train again.") from None
     return tables, stored
 
 
@@ -150,14 +150,16 @@ def _load_native(folder: Path, threads: int, shortlist: bool) -> Translator:
     engine = NativeEngine(read.settings, weights.tensors(), threads=threads)
     if shortlist:
         engine.shorten(_shortlist(folder, read))
-    return Translator(text=read.text, engine=engine, search=read.config.search, offset=read.offset)
+    return Translator(
+        text=read.text, engine=engine, search=read.config.search, offset=read.offset, task=read.config.task
+    )
 
 
 def _read(folder: Path, files: Mapping[str, Entry]) -> _NativeModel:
     tables, stored = read_config(folder)
     model = tables.pop("model", None)
     if not isinstance(model, dict):
-        raise FolderError(f"{folder / CONFIG}: no [model]. Restore it, or train anew.")
+        raise FolderError(f"{folder / CONFIG}: no [model]. Restore it, or train again.")
     try:
         for elsewhere in ("data", "training"):
             tables.pop(elsewhere, None)
@@ -167,7 +169,7 @@ def _read(folder: Path, files: Mapping[str, Entry]) -> _NativeModel:
         text = load_text(known.text, folder)
         sizes = {"source": len(text.source), "target": len(text.target)}
         stated = settings.parse(model)
-        if OF_MODEL.get(stated.kind, TRANSLATION).kind != known.task.kind:
+        if not suits(known.task, stated.kind):
             raise Unfit(f"a {stated.kind} for {known.task.kind}")  # torch raises the error
         if stated.kind == "transformer":
             known.text.check_tying(stated.tying)
@@ -204,7 +206,7 @@ class Weights:
             self._content = mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ)
             self.kinds, self._places = _header(self._content)
         except OSError as error:
-            raise FolderError(unreadable(file.name, error, "Restore it, or train anew.")) from None
+            raise FolderError(unreadable(file.name, error, "Restore it, or train again.")) from None
         except (ValueError, KeyError, TypeError, AttributeError, RecursionError):
             raise Unfit("a file that is no safetensors") from None
         if any(kind.in_bytes != (precision == "int8" and len(kind.shape) == 2) for kind in self.kinds.values()):

@@ -32,6 +32,7 @@ LARGEST_MANIFEST = 1 << 20
 CONFIG = "config.toml"
 WEIGHTS = "weights.safetensors"
 OPTIMIZER, STATE = "optimizer.safetensors", "training.json"  # of a checkpoint
+CARRIED = "carried.safetensors"  # of a checkpoint whose next batch goes on with a text
 OPTIMISER = "optimiser.safetensors"  # the same, as version 0.1 named it
 CARD = "README.md"
 TOKENIZERS = ("source.vocab", "source.model", "target.vocab", "target.model")
@@ -40,9 +41,9 @@ CHECKPOINTS = "checkpoints"  # a folder of a run
 BESIDE = (CHECKPOINTS, "metrics.jsonl", "train.log", "plots", "tensorboard")  # what a run keeps next to its model
 ADDED = ("shortlist.txt",)  # files that are added to a model later; used only if the manifest lists them
 FILES = frozenset(
-    {CONFIG, WEIGHTS, CARD, *TOKENIZERS, OPTIMIZER, OPTIMISER, STATE, *ADDED}
+    {CONFIG, WEIGHTS, CARD, *TOKENIZERS, OPTIMIZER, OPTIMISER, STATE, CARRIED, *ADDED}
 )  # all that a manifest may list
-BULKY = (WEIGHTS, OPTIMIZER, OPTIMISER)  # as large as the model; their content is checked when they are loaded
+BULKY = (WEIGHTS, OPTIMIZER, OPTIMISER, CARRIED)  # as large as the model; their content is checked when they are loaded
 LARGEST_TEXT = 256 << 20  # bytes of any other file
 LARGEST_HEADER = 8 << 20  # of the bulky ones
 PATIENCE = 2.0  # seconds after which a folder between two manifests counts as abandoned …
@@ -90,9 +91,9 @@ def read(folder: Path) -> dict[str, Entry]:
         version = manifest["format"]
         files = {name: _entry(**entry) for name, entry in manifest["files"].items()}
     except OSError as error:
-        raise FolderError(unreadable(path, error, "Restore it, or train anew.")) from None
+        raise FolderError(unreadable(path, error, "Restore it, or train again.")) from None
     except (ValueError, KeyError, TypeError, AttributeError, RecursionError):
-        raise FolderError(f"{path}: not readable as a manifest. Restore it, or train anew.") from None
+        raise FolderError(f"{path}: not readable as a manifest. Restore it, or train again.") from None
     if type(version) is not int or not 1 <= version <= FORMAT:
         given = json.dumps(version)[:20]
         raise FolderError(
@@ -103,32 +104,32 @@ def read(folder: Path) -> dict[str, Entry]:
             raise FolderError(f"{path}: lists {json.dumps(name)[:80]}, which is no plain file name. Restore it.")
         for content in (entry, entry.before):
             if content and (type(content.bytes) is not int or type(content.sha256) is not str):
-                raise FolderError(f"{path}: no size or SHA-256 for {name}. Restore it, or train anew.")
+                raise FolderError(f"{path}: no size or SHA-256 for {name}. Restore it, or train again.")
     return files
 
 
 def check_size(path: Path, entry: Entry) -> int:
     """The size of a file, checked against the manifest."""
     if path.is_symlink() or not path.is_file():
-        raise FolderError(f"{path}: listed in {MANIFEST} but no regular file is there. Restore it, or train anew.")
+        raise FolderError(f"{path}: listed in {MANIFEST} but no regular file is there. Restore it, or train again.")
     size = path.stat().st_size
     if size not in entry.sizes:
         given = f"{size:,} bytes, expected {entry.bytes:,}"
-        raise FolderError(f"{path}: {given}: cut short or changed. Restore it, or train anew.")
+        raise FolderError(f"{path}: {given}: cut short or changed. Restore it, or train again.")
     return size
 
 
 def check_content(path: Path, entry: Entry, content: bytes | mmap.mmap) -> None:
     """Check the content of a file against the manifest."""
     if not entry.holds(Content(len(content), hashlib.sha256(content).hexdigest())):
-        raise FolderError(f"{path}: SHA-256 differs from {MANIFEST}: damaged or changed. Restore it, or train anew.")
+        raise FolderError(f"{path}: SHA-256 differs from {MANIFEST}: damaged or changed. Restore it, or train again.")
 
 
 def check_file(path: Path, entry: Entry) -> None:
     """The same for a file of any size that is not read otherwise."""
     check_size(path, entry)
     if not entry.holds(_content(path)):
-        raise FolderError(f"{path}: SHA-256 differs from {MANIFEST}: damaged or changed. Restore it, or train anew.")
+        raise FolderError(f"{path}: SHA-256 differs from {MANIFEST}: damaged or changed. Restore it, or train again.")
 
 
 @contextlib.contextmanager
@@ -165,7 +166,7 @@ def _opened(path: Path) -> BinaryIO:
     try:
         return path.open("rb")
     except OSError as error:
-        raise FolderError(unreadable(path, error, "Restore it, or train anew.")) from None
+        raise FolderError(unreadable(path, error, "Restore it, or train again.")) from None
 
 
 def verify(folder: Path) -> Mapping[str, Entry]:
@@ -199,7 +200,7 @@ def _verify(folder: Path, files: Mapping[str, Entry]) -> None:
                 raise FolderError(f"{folder / name}: {given}. This is no model of ours.")
             check_content(folder / name, entry, (folder / name).read_bytes())
     except OSError as error:
-        raise FolderError(unreadable(error.filename, error, "Restore it, or train anew.")) from None
+        raise FolderError(unreadable(error.filename, error, "Restore it, or train again.")) from None
 
 
 @contextlib.contextmanager

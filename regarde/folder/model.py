@@ -32,7 +32,7 @@ from regarde.folder.manifest import CARD, CONFIG, LARGEST_HEADER, WEIGHTS, Entry
 from regarde.folder.precision import LARGEST, SCALE, Precision, stored_kinds
 from regarde.models import BahdanauConfig, Model, ModelConfig
 from regarde.scribe import ScribeConfig
-from regarde.tasks import OF_MODEL, TRANSLATION
+from regarde.tasks import OF_MODEL, TRANSLATION, suits
 from regarde.text import Text, load_text
 from regarde.translate import Translator
 
@@ -44,12 +44,19 @@ class Blueprint(ScribeConfig):
     model: ModelConfig = field(default_factory=BahdanauConfig)  # Architecture of the model.
 
     def __post_init__(self) -> None:
-        answered = OF_MODEL.get(self.model.kind, TRANSLATION)
-        if answered.kind != self.task.kind:
+        if not suits(self.task, self.model.kind):
+            answered = OF_MODEL.get(self.model.kind, TRANSLATION)
             given = f"task.kind = {self.task.kind}, but model.kind = {self.model.kind}, which is for {answered.kind}"
             raise ConfigError(f"{given}. Change one of them.")
+        several = bool(getattr(self.text.target, "several", False))
+        if self.model.kind == "classifier" and self.model.several != several:
+            given = f"model.several = {self.model.several} and text.target.several = {several}".lower()
+            raise ConfigError(f"{given}: expected equal ones. Set task.several, and leave both out.")
         if self.model.kind == "transformer":
             self.text.check_tying(self.model.tying)
+        if self.text.source.kind == "spelled" and not (self.model.kind == "tagger" and self.model.spelling):
+            given = "text.source.kind = spelled: only a tagger with model.spelling reads the characters of words"
+            raise ConfigError(f"{given}. Set model.spelling, or text.source.kind=words.")
 
 
 def save(folder: Path, tables: config.Table, text: Text, model: Model, card: str) -> None:
@@ -83,7 +90,9 @@ def load(folder: str | Path, *, device: str = "cpu") -> Translator:
         model = _shapes(folder / CONFIG, blueprint, text)
         model.load_state_dict(_weights(weights, texts.files[WEIGHTS], model, texts.stored), assign=True)
     engine = TorchEngine(model.to(device))
-    return Translator(text=text, engine=engine, search=blueprint.search, offset=model.decoder.offset)
+    return Translator(
+        text=text, engine=engine, search=blueprint.search, offset=model.decoder.offset, task=blueprint.task
+    )
 
 
 @dataclass(frozen=True)
@@ -129,7 +138,7 @@ def _shapes(path: Path, blueprint: Blueprint, text: Text) -> Model:
         with torch.device("meta"):
             return blueprint.model.build(len(text.source), len(text.target))
     except ConfigError as error:
-        raise FolderError(f"{path}: {error} Restore it, or train anew.") from None
+        raise FolderError(f"{path}: {error} Restore it, or train again.") from None
 
 
 def read_tensors(file: BinaryIO, entry: Entry, least: int, most: int) -> dict[str, Tensor]:
@@ -143,7 +152,7 @@ def read_tensors(file: BinaryIO, entry: Entry, least: int, most: int) -> dict[st
         manifest.check_content(path, entry, content)
         tensors: dict[str, Tensor] = safetensors.torch.load(content)
     except OSError as error:
-        raise FolderError(unreadable(path, error, "Restore it, or train anew.")) from None
+        raise FolderError(unreadable(path, error, "Restore it, or train again.")) from None
     except (safetensors.SafetensorError, ValueError, KeyError, RuntimeError, OverflowError, MemoryError) as error:
         if is_out_of_memory(error):
             raise OutOfMemoryError(f"{path}: no memory for its {entry.bytes:,} bytes. Free some.") from None

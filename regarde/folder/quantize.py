@@ -27,7 +27,9 @@ def quantize(folder: Path, out: Path) -> None:
         with (folder / WEIGHTS).open("rb") as file:
             weights = Weights(file, files[WEIGHTS])
     except Unfit as reason:
-        raise FolderError(f"{folder / WEIGHTS}: {reason}, which this cannot read. Restore it, or train anew.") from None
+        raise FolderError(
+            f"{folder / WEIGHTS}: {reason}, which this cannot read. Restore it, or train again."
+        ) from None
     try:
         with manifest.new_folder(out) as new:
             (new / CONFIG).write_bytes(config.as_text({KEY: "int8"} | tables).encode())

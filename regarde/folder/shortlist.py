@@ -95,11 +95,11 @@ def read(path: Path, content: bytes, sizes: tuple[int, int]) -> Shortlist:
         frequent = _numbers(rows.pop("frequent"))
         lists = {int(name): _numbers(row) for name, row in rows.items()}
     except (ValueError, KeyError):
-        raise FolderError(f"{path}: not readable as a shortlist. Learn it anew: regarde shortlist.") from None
+        raise FolderError(f"{path}: not readable as a shortlist. Learn it again: regarde shortlist.") from None
     nothing = np.zeros(0, dtype=np.int64)
     ids = np.concatenate([frequent, *lists.values()])
     if any(not 0 <= e < V for e in lists) or (len(ids) and not 0 <= ids.min() <= ids.max() < W):
-        raise FolderError(f"{path}: lists tokens that the model does not have. Learn it anew: regarde shortlist.")
+        raise FolderError(f"{path}: lists tokens that the model does not have. Learn it again: regarde shortlist.")
     ordered = [lists.get(e, nothing) for e in range(V)]
     starts = np.cumsum([0, *(len(row) for row in ordered)], dtype=np.int64)
     return Shortlist(frequent, starts, np.concatenate([*ordered, nothing]))

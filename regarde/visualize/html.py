@@ -58,15 +58,10 @@ def _section(heat: Heatmap, title: str) -> str:
     wide = " wide" if len(heat.source) > _SCROLLS else ""
     return (
         f'<section>{heading}<p class="pair">{_pair(heat)}</p><p class="readout" role="status"></p>'
-        f'<div class="charts"><div class="chart{wide}">{svg.heatmap(_untitled(heat))}</div>'
+        f'<div class="charts"><div class="chart{wide}">{svg.heatmap(heat.untitled())}</div>'
         f'<div class="chart lines">{lines(heat)}</div></div>'
         f"<details><summary>Numbers</summary>{_table(heat)}</details></section>\n"
     )
-
-
-def _untitled(heat: Heatmap) -> Heatmap:
-    """Without its title, which is a heading of the page."""
-    return Heatmap(heat.source, heat.target, heat.weights)
 
 
 def _pair(heat: Heatmap) -> str:
@@ -79,7 +74,7 @@ def _table(heat: Heatmap) -> str:
         f'<tr><th scope="row">{_bdi(visible(token))}</th>{"".join(f"<td>{weight:.3f}</td>" for weight in row)}</tr>'
         for token, row in zip(heat.target, heat.weights, strict=True)
     )
-    caption = '<th scope="col">target \\ source</th>'
+    caption = f'<th scope="col">{heat.down} \\ {heat.across}</th>'
     return f'<div class="numbers"><table><thead><tr>{caption}{head}</tr></thead><tbody>{rows}</tbody></table></div>'
 
 

@@ -52,7 +52,10 @@ def shorten(label: str, cells: int) -> str:
 
 
 def sentence(tokens: tuple[str, ...]) -> str:
-    """Tokens as one line of visible text: spaces between words, none between characters."""
+    """Tokens as one line of visible text: spaces between words, none between characters and pieces of words."""
+    if any(token.startswith("▁") for token in tokens):
+        words = "".join(token for token in tokens if token != "</s>").replace("▁", " ").split()
+        return " ".join(visible(word) for word in words)
     labels = [visible(token) for token in tokens]
     return ("" if all(cell_len(label) <= 2 for label in labels) else " ").join(labels)
 

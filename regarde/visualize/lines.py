@@ -24,16 +24,16 @@ def lines(heat: Heatmap) -> str:
     source, target = (
         [shorten(visible(token), _LONGEST_LABEL) for token in side] for side in (heat.source, heat.target)
     )
-    left = _PAD + max([extent(shown, _FONT) for shown in source] + [extent("source", _NAME)])
+    left = _PAD + max([extent(shown, _FONT) for shown in source] + [extent(heat.across, _NAME)])
     right = left + _SPAN
-    width = right + max([extent(shown, _FONT) for shown in target] + [extent("target", _NAME)]) + _PAD
+    width = right + max([extent(shown, _FONT) for shown in target] + [extent(heat.down, _NAME)]) + _PAD
     tall = _PITCH * max(len(source), len(target), 1)
     return "".join(
         [
             opening(width, tall + _TOP + _PAD, f"{summary(heat)}, as lines"),
             _links(heat, left + 8, right - 8, tall),
-            _column(heat.source, source, "s", left, "end", tall),
-            _column(heat.target, target, "t", right, "start", tall),
+            _column(heat, source, "s", left, "end", tall),
+            _column(heat, target, "t", right, "start", tall),
             "</svg>\n",
         ]
     )
@@ -44,13 +44,13 @@ def _height(index: int, count: int, tall: float) -> float:
     return _TOP + (index + 0.5) * tall / count
 
 
-def _column(tokens: tuple[str, ...], shown: list[str], axis: str, x: float, anchor: str, tall: float) -> str:
+def _column(heat: Heatmap, shown: list[str], axis: str, x: float, anchor: str, tall: float) -> str:
+    side, title, tokens = ("source", heat.across, heat.source) if axis == "s" else ("target", heat.down, heat.target)
     texts = (
         label(text, token, f'data-{axis}="{i}" x="{x:.0f}" y="{_height(i, len(tokens), tall) + _FONT * 0.35:.1f}"')
         for i, (token, text) in enumerate(zip(tokens, shown, strict=True))
     )
-    side = "source" if axis == "s" else "target"
-    name = f'<text class="faint" font-size="{_NAME:.0f}" x="{x:.0f}" y="{_TOP - 12:.0f}">{side}</text>'
+    name = f'<text class="faint" font-size="{_NAME:.0f}" x="{x:.0f}" y="{_TOP - 12:.0f}">{title}</text>'
     return f'<g class="{side}" font-size="{_FONT:.0f}" text-anchor="{anchor}">{name}{"".join(texts)}</g>'
 
 

@@ -9,13 +9,12 @@ from __future__ import annotations
 import bisect
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
 from rich.cells import cell_len
 
 from regarde.alignment.gold import Gold
-from regarde.alignment.links import Weights, shift
 from regarde.errors import UsageError
 from regarde.visualize.heatmap import Heatmap
 from regarde.visualize.labels import shorten, visible
@@ -60,19 +59,6 @@ class _PanelLayout:
     shared: bool  # all panels have the same words, which are shown once
 
 
-def by_head(heat: Heatmap, heads: Weights, offset: int = 0) -> list[Panel]:
-    """A panel for each layer and head of (L, N, T, S), in this order; row t of a head explains word t - offset."""
-    L, N = heads.shape[:2]
-    maps = [shift(heads[l, n], offset) for l in range(L) for n in range(N)]
-    return [Panel(replace(heat, weights=one, title=name)) for one, name in zip(maps, named(L, N), strict=True)]
-
-
-def named(L: int, N: int) -> list[str]:
-    """The names of L layers and N heads; a single layer or head has no number."""
-    layers = [[f"layer {l + 1}"] * (L > 1) for l in range(L)]
-    return [", ".join([*layer, *[f"head {n + 1}"] * (N > 1)]) for layer in layers for n in range(N)]
-
-
 def draw(
     panels: Sequence[Panel], *, title: str = "", columns: int = 0, values: bool = False, style: Palette = LIGHT
 ) -> Picture:
@@ -106,7 +92,7 @@ def draw(
             x += layout.over if not layout.shared else 0.0
         across = max(across, x - _GAP)
         y -= max(max(len(panel.heat.target) for panel in row), 1) * layout.cell + _GAP * 0.6
-    _scale(canvas, layout.left, y - 0.08, top)
+    _scale(canvas, layout.left, y - 0.08, top, panels[0].heat.scale)
     if any(panel.gold.possible for panel in panels):
         _key(canvas, layout.left + _SCALE + 0.5, y - 0.08)
     if title:
@@ -194,7 +180,7 @@ def _map(canvas: Canvas, panel: Panel, layout: _PanelLayout, x: float, y: float,
 
 
 def _source_words(canvas: Canvas, heat: Heatmap, layout: _PanelLayout, x: float, y: float) -> None:
-    canvas.write("source", x, y + layout.above - _NAME * 0.6, size=7.5, color=canvas.style.faint)
+    canvas.write(heat.across, x, y + layout.above - _NAME * 0.6, size=7.5, color=canvas.style.faint)
     for s, label in enumerate(_labels(heat.source)):
         middle = x + (s + 0.5) * layout.cell
         if label in layout.leaning:
@@ -206,7 +192,7 @@ def _source_words(canvas: Canvas, heat: Heatmap, layout: _PanelLayout, x: float,
 
 def _target_words(canvas: Canvas, heat: Heatmap, layout: _PanelLayout, x: float, y: float) -> None:
     middle, place = y - len(heat.target) * layout.cell / 2, x - layout.left + _NAME * 0.42
-    canvas.write("target", place, middle, size=7.5, color=canvas.style.faint, ha="center", rotation=90)
+    canvas.write(heat.down, place, middle, size=7.5, color=canvas.style.faint, ha="center", rotation=90)
     for t, label in enumerate(_labels(heat.target)):
         base = y - (t + 0.5) * layout.cell - layout.font / 72 * 0.36
         canvas.write(label, x - 0.07, base, size=layout.font, ha="right")
@@ -224,7 +210,7 @@ def _numbers(canvas: Canvas, axes: Axes, heat: Heatmap, layout: _PanelLayout, to
                 axes.text(s + 0.5, t + 0.52, number, ha="center", va="center", fontsize=layout.cell * 24, color=color)
 
 
-def _scale(canvas: Canvas, x: float, y: float, top: float) -> None:
+def _scale(canvas: Canvas, x: float, y: float, top: float, name: str) -> None:
     """The color scale below the maps, from 0 to `top`."""
     from matplotlib.colors import ListedColormap
 
@@ -234,7 +220,7 @@ def _scale(canvas: Canvas, x: float, y: float, top: float) -> None:
     shades = ListedColormap(canvas.style.shades())
     axes.pcolormesh([list(range(65))], cmap=shades, edgecolor="face", linewidth=0.3)  # no seams between the shades
     canvas.write("0", x, y - 0.25, size=7.5, color=canvas.style.faint, ha="center")
-    canvas.write("weight", x + _SCALE / 2, y - 0.25, size=7.5, color=canvas.style.faint, ha="center")
+    canvas.write(name, x + _SCALE / 2, y - 0.25, size=7.5, color=canvas.style.faint, ha="center")
     canvas.write(f"{top:g}", x + _SCALE, y - 0.25, size=7.5, color=canvas.style.faint, ha="center")
 
 

@@ -96,7 +96,8 @@ def opening(width: float, height: float, summary: str) -> str:
 
 def summary(heat: Heatmap) -> str:
     """What the picture shows, in one line, for screen readers."""
-    return f"{heat.title or 'Attention'}: {len(heat.target)} target by {len(heat.source)} source tokens"
+    shape = f"{len(heat.target)} {heat.down} by {len(heat.source)} {heat.across}"
+    return f"{heat.title or 'Attention'}: {shape}{' tokens' * (heat.across == 'source')}"
 
 
 def clean(text: str) -> str:
@@ -143,12 +144,13 @@ def _title(title: str) -> str:
 
 
 def _names(heat: Heatmap, layout: _Layout) -> str:
-    """The titles of the two axes: source above its labels, target beside its own."""
+    """The titles of the two axes: that of the columns above their labels, that of the rows beside theirs."""
     x, y = _PAD + _NAME * 0.8, layout.top + len(heat.target) * layout.cell / 2
     above = _PAD + (26 if heat.title else 0) + _NAME * 0.8
+    beside = f'transform="translate({x:.1f} {y:.1f}) rotate(-90)" text-anchor="middle"'
     return (
-        f'<g font-size="{_NAME:.0f}"><text class="faint" x="{layout.left:.1f}" y="{above:.1f}">source</text>'
-        f'<text class="faint" transform="translate({x:.1f} {y:.1f}) rotate(-90)" text-anchor="middle">target</text></g>'
+        f'<g font-size="{_NAME:.0f}"><text class="faint" x="{layout.left:.1f}" y="{above:.1f}">{heat.across}</text>'
+        f'<text class="faint" {beside}>{heat.down}</text></g>'
     )
 
 
@@ -230,14 +232,14 @@ def _legend(heat: Heatmap, layout: _Layout) -> str:
     """The scale as a row of cells, not a gradient, whose id may occur twice on a page."""
     steps = 24
     y = layout.top + len(heat.target) * layout.cell + 20
-    x = layout.left + 52
+    x = layout.left + extent(f"{heat.scale} 0", _NAME) - 1
     swatches = "".join(
         f'<rect x="{x + i * _LEGEND / steps:.1f}" y="{y - 9:.1f}" width="{_LEGEND / steps:.1f}" height="9" '
         f"{_shade(i / (steps - 1))}/>"
         for i in range(steps)
     )
     numbers = (
-        f'<text class="faint" x="{layout.left:.1f}" y="{y:.1f}">weight 0</text>'
+        f'<text class="faint" x="{layout.left:.1f}" y="{y:.1f}">{clean(heat.scale)} 0</text>'
         f'<text class="faint" x="{x + _LEGEND + 6:.1f}" y="{y:.1f}">{heat.top:g}</text>'
     )
     return f'<g class="legend" font-size="11"><g shape-rendering="crispEdges">{swatches}</g>{numbers}</g>'

@@ -39,7 +39,7 @@ def heatmap(heat: Heatmap, *, width: int, color: bool) -> str:
             lines.append("")
         lines += [" " * margin + line for line in _header(source[first:last], column, color=color)]
         lines += _rows(heat, target, slice(first, last), column, margin, color=color)
-    lines.append(" " * margin + _legend(heat.top, width - margin, color=color))
+    lines.append(" " * margin + _legend(heat, width - margin, color=color))
     return "\n".join(line.rstrip() for line in lines)
 
 
@@ -118,10 +118,11 @@ def _cells(positions: Sequence[float], column: int, *, color: bool) -> str:
     return line + _RESET * bool(line)
 
 
-def _legend(top: float, room: int, *, color: bool) -> str:
+def _legend(heat: Heatmap, room: int, *, color: bool) -> str:
     """The scale, and what the axes are where there is room for it."""
     steps = len(TERMINAL) if color else len(GLYPHS)
+    top = heat.top
     scale = f"0 {_cells([i / (steps - 1) for i in range(steps)], 1, color=color)} {top:g}"
     taken = steps + len(f"0  {top:g}")
-    axes = (" weight (columns: source, rows: target)", " weight", "")
+    axes = (f" {heat.scale} (columns: {heat.across}, rows: {heat.down})", f" {heat.scale}", "")
     return scale + next(text for text in axes if taken + len(text) <= room or not text)

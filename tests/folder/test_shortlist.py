@@ -184,7 +184,7 @@ def test_words_that_go_together_are_learned_and_kept() -> None:
     + [b"regarde shortlist 1\nfrequent\t5\n40\t5\n", b"regarde shortlist 1\nfrequent\t5\n4\t50\n", b"a" * 99],
 )
 def test_what_is_no_shortlist_is_refused(content: bytes) -> None:
-    with pytest.raises(FolderError, match=r"file: .* Learn it anew"):
+    with pytest.raises(FolderError, match=r"file: .* Learn it again"):
         shortlists.read(Path("file"), content, (40, 50))
 
 

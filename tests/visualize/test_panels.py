@@ -12,7 +12,7 @@ from regarde.alignment.gold import Gold
 from regarde.alignment.links import Link
 from regarde.errors import UsageError
 from regarde.visualize import Heatmap
-from regarde.visualize.panels import Panel, by_head, draw
+from regarde.visualize.panels import Panel, draw
 from regarde.visualize.picture import Picture
 from regarde.visualize.style import DARK
 
@@ -79,20 +79,6 @@ def test_all_panels_are_on_one_scale() -> None:
     for panels in ([Panel(sharp), Panel(faint)], [Panel(faint), Panel(sharp)]):
         picture = draw(panels)
         assert [axes.collections[0].get_clim() for axes in picture.figure.axes[:2]] == [(0, 1.0), (0, 1.0)]
-
-
-def test_each_head_has_its_panel_and_its_name(words: Heatmap) -> None:
-    heads = np.random.default_rng(3).random((2, 3, 4, 4))
-    panels = by_head(words, heads)
-    assert [panel.heat.title for panel in panels[:4]] == [
-        "layer 1, head 1",
-        "layer 1, head 2",
-        "layer 1, head 3",
-        "layer 2, head 1",
-    ]
-    assert (panels[4].heat.weights == heads[1, 1]).all()
-    assert [panel.heat.title for panel in by_head(words, heads[:, :1])] == ["layer 1", "layer 2"]
-    assert [panel.heat.title for panel in by_head(words, heads[:1, :1])] == [""]
 
 
 def test_the_left_side_of_an_arrow_stays_left_in_every_script() -> None:
