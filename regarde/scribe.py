@@ -1,4 +1,10 @@
-"""Text -> tokens, and hypotheses -> text + alignment: a translator without its engine."""
+"""Text -> tokens, and hypotheses -> text + alignment: a translator without its engine.
+
+The text given to a language model, its prompt, is the beginning of the answer: a prefix of it, with no source. A prompt
+may end inside a word. Where tokens are characters, any may follow. Of subwords also those that make the last word
+longer may follow, unless the prompt ends in a space; but a model has mostly seen words cut in another way, so that a
+prompt of whole words is continued better. Where tokens are words, the last one is whole.
+"""
 
 from __future__ import annotations
 
@@ -11,16 +17,17 @@ from regarde.alignment.unknown import replacements
 from regarde.errors import DataError, FolderError, UsageError
 from regarde.search import Greedy, Hypothesis, Search
 from regarde.search.settings import NO_PREFIX, Prefix
-from regarde.tasks import TaskConfig, TranslationTask
-from regarde.text import EOS, NO_WORD, Text, TextConfig, Tokenizer
+from regarde.tasks import TRANSLATION, TaskConfig, TranslationTask
+from regarde.text import BOS, CONTROLS, EOS, NO_WORD, UNK, UNKNOWN, Text, TextConfig, Tokenizer
+from regarde.text.tokenizers import positions
 from regarde.translation import Translation
 
 
 @dataclass(frozen=True)
 class ScribeConfig:
-    """The part of a configuration that says how text is read and answers are searched: all but the model."""
+    """The part of a configuration for text and search: all but the model."""
 
-    task: TaskConfig = field(default_factory=TranslationTask)  # What is given and what is wanted.
+    task: TaskConfig = field(default_factory=TranslationTask)  # Task: what the source is and what the target is.
     source_language: str = ""  # Language code of the source (BCP 47), if known.
     target_language: str = ""  # Language code of the target (BCP 47), if known.
     text: TextConfig = field(default_factory=TextConfig)
@@ -29,11 +36,30 @@ class ScribeConfig:
 
 @dataclass(frozen=True)
 class Sentence:
-    """A source sentence as tokens."""
+    """A source sentence as tokens; or a prompt, whose tokens are the prefix."""
 
     text: str
     ids: tuple[int, ...]
     prefix: Prefix = NO_PREFIX  # of its translation
+    prompt: bool = False  # nothing is given but the beginning of the answer, which may be empty
+
+    @property
+    def empty(self) -> bool:
+        """Whether there is nothing to answer."""
+        return not self.ids and not self.prompt
+
+    @property
+    def size(self) -> int:
+        """Tokens that are given."""
+        return len(self.prefix.ids) if self.prompt else positions(self.ids)
+
+
+@dataclass(frozen=True)
+class AttendedTokens:
+    """What attention looks at: the columns of its picture."""
+
+    tokens: tuple[str, ...]  # S
+    words: tuple[int, ...]  # S word of each token, -1 for none
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -43,11 +69,14 @@ class Scribe:
     text: Text
     search: Search
     offset: int  # of the model's attention
-    longest: int = 1000  # tokens of a source; anything longer is refused
-    replace_unknown: bool = False  # each UNK by what it looked at in the source (Luong et al. 2015, section 4.2)
+    task: TaskConfig = TRANSLATION
+    longest: int = 1000  # tokens of a source or a prompt; a longer one is an error
+    replace_unknown: bool = False  # each UNK by the source word with most attention (Luong et al. 2015, section 4.2)
 
     def tokens(self, text: str, prefix: str = "") -> Sentence:
-        """text -> tokens; a sentence that is too long is refused."""
+        """text -> tokens; a sentence that is too long raises an error."""
+        if self.task.continues:
+            return self._prompt(text + prefix)
         found = self._tokens(text, self.text.source)
         return replace(found, prefix=self.prefix(prefix)) if prefix else found
 
@@ -55,27 +84,59 @@ class Scribe:
         """The tokens that a translation must begin with; none for a blank text."""
         return self._prefix(text) if text and not text.isspace() else NO_PREFIX
 
+    def prompt(self, text: str) -> Sentence:
+        """The tokens of a prompt; one of which the model knows nothing is refused."""
+        found = self.tokens(text)
+        if not self.knows(found):
+            raise UsageError(f"The model knows no token of the prompt {text[:80]!r}. Use another, or none.")
+        return found
+
+    def knows(self, sentence: Sentence) -> bool:
+        """Whether the model knows any token of a sentence or prompt, spaces apart; also where there is none."""
+        ids, tokenizer = sentence.ids, self.text.source
+        if sentence.prompt:
+            ids, tokenizer = sentence.prefix.ids, self.text.target
+        return UNK not in ids or bool(tokenizer.decode(ids, [""] * ids.count(UNK)).strip())
+
     def target_tokens(self, text: str) -> Sentence:
         """The same for a text of the target side."""
         return self._tokens(text, self.text.target)
 
     def finish(self, sentence: Sentence, hypotheses: Sequence[Hypothesis]) -> Translation:
         """hypotheses -> text, the best with the others as its alternatives; none for an empty sentence."""
-        if sentence.ids:
+        if not sentence.empty:
             check_numbers(hypotheses)
         # a truncated hypothesis never comes first if there is a whole one
         whole_first = sorted(hypotheses or [_SILENCE], key=lambda hypothesis: not hypothesis.finished)
         best, *others = [self._finish(sentence, hypothesis) for hypothesis in whole_first]
-        return replace(best, alternatives=tuple(others))
+        return self.task.annotated(replace(best, alternatives=tuple(others)), self._labels)
+
+    def informed(self, search: Search) -> Search:
+        """The search for answers with all that the task says of them: for labels their probabilities."""
+        return self.task.informed(search, self._labels)
+
+    @property
+    def _labels(self) -> int:
+        return len(self.text.target) - len(CONTROLS)
 
     def _tokens(self, text: str, tokenizer: Tokenizer) -> Sentence:
         prepared = self.text.prepare(text)
-        ids = tokenizer.encode(prepared) if prepared.strip() else []  # spaces alone have no tokens
-        if len(ids) > self.longest:
+        ids = tokenizer.encode(prepared) if prepared.strip() else []  # only spaces: no tokens
+        found = Sentence(prepared, tuple(ids))
+        if found.size > self.longest:
             raise DataError(
-                f"A sentence of {len(ids)} tokens: expected at most {self.longest}. Cut it into shorter ones."
+                f"A sentence of {found.size} tokens: expected at most {self.longest}. Cut it into shorter ones."
             )
-        return Sentence(prepared, tuple(ids))
+        return found
+
+    def _prompt(self, text: str) -> Sentence:
+        prepared, target = self.text.prepare(text), self.text.target
+        # of subwords the next one brings its space, and must begin a word
+        barred = target.lengthening(prepared.rstrip(" ")) if prepared.endswith(" ") else ()
+        ids = target.encode(prepared.removesuffix(" ") if barred else prepared) if prepared else []
+        if len(ids) > (most := min(self.longest, self.search.rules.context - 1)):
+            raise DataError(f"A prompt of {len(ids)} tokens: expected at most {most}. Give a shorter one.")
+        return Sentence(prepared, (), Prefix(tuple(ids), np.array(barred, dtype=np.int64)), prompt=True)
 
     def _prefix(self, text: str) -> Prefix:
         prepared, target = self.text.prepare(text).strip(), self.text.target
@@ -84,27 +145,45 @@ class Scribe:
             raise DataError(f"A prefix of {len(ids)} tokens: expected at most {self.longest}. Give a shorter one.")
         if unknown := target.unknown(prepared):
             raise UsageError(
-                f"The prefix {text[:80]!r} holds {unknown[0]!r}, which this model cannot say. Use another."
+                f"The prefix {text[:80]!r} holds {unknown[0]!r}, which is not in the vocabulary. Use another."
             )
         return Prefix(tuple(ids), np.array(target.lengthening(prepared), dtype=np.int64))
 
     def _finish(self, sentence: Sentence, hypothesis: Hypothesis) -> Translation:
-        source_ids = [*sentence.ids, EOS]
-        source, target = self.text.source, self.text.target
+        target = self.text.target
+        attended, given = self.attended(sentence, hypothesis.ids), sentence.prefix.ids
         found = Translation(
             source=sentence.text,
-            text=target.decode(hypothesis.ids),
+            text=self.said(sentence, hypothesis.ids),
             score=hypothesis.score,
-            source_tokens=tuple(source.pieces(source_ids)),
+            source_tokens=attended.tokens,
             tokens=tuple(target.pieces(hypothesis.ids)),
             token_scores=tuple(hypothesis.token_scores.tolist()),
             heads=hypothesis.heads,
             offset=self.offset,
-            source_words=(*source.words(sentence.ids), NO_WORD),
+            source_words=attended.words,
             words=tuple(target.words(hypothesis.ids)),
             finished=hypothesis.finished,
+            task=self.task.kind,
+            looks_back=sentence.prompt,
+            prompt_tokens=len(given),
+            prompt_length=len(self.said(sentence, given)) if sentence.prompt else 0,
         )
         return self._without_unknown(found, hypothesis.ids) if self.replace_unknown and sentence.ids else found
+
+    def said(self, sentence: Sentence, ids: Sequence[int]) -> str:
+        """The text of ids; where they begin with a prompt, its unknown characters or words are as they were given."""
+        target = self.text.target
+        unknown = target.unknown(sentence.text)[: ids.count(UNK)] if sentence.prompt else []
+        return target.decode(ids, [*unknown, *[UNKNOWN] * (ids.count(UNK) - len(unknown))])
+
+    def attended(self, sentence: Sentence, ids: Sequence[int]) -> AttendedTokens:
+        """What attention looks at: the source with its EOS, or, where it looks back, BOS and all said but the last."""
+        if sentence.prompt:
+            target = self.text.target
+            return AttendedTokens(tuple(target.pieces([BOS, *ids[:-1]])), (NO_WORD, *target.words(ids)[:-1]))
+        source = self.text.source
+        return AttendedTokens(tuple(source.pieces([*sentence.ids, EOS])), (*source.words(sentence.ids), NO_WORD))
 
     def _without_unknown(self, found: Translation, ids: Sequence[int]) -> Translation:
         if found.explained is None:
@@ -118,7 +197,7 @@ def check_numbers(hypotheses: Sequence[Hypothesis]) -> None:
     """Raise a FolderError if scores are not finite: finite weights may be so large that they overflow."""
     if not hypotheses or not all(np.isfinite([h.score, *h.token_scores]).all() for h in hypotheses):
         given = "the model computes no finite scores: its weights are too large"
-        raise FolderError(f"{given}. Restore the model, or train anew with a lower rate.")
+        raise FolderError(f"{given}. Restore the model, or train again with a lower rate.")
 
 
 _SILENCE = Hypothesis(

@@ -5,6 +5,7 @@ Axes: T target tokens (EOS included), S source tokens (EOS included), L attentio
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
 from typing import TYPE_CHECKING, Any, Protocol, overload
@@ -17,21 +18,22 @@ from regarde.scribe import Scribe, Sentence, check_numbers
 from regarde.search import Hypothesis, Search, adjusted
 from regarde.search.interventions import Intervention
 from regarde.search.ranking import beam_score
-from regarde.search.settings import NO_PREFIX, Beam, Prefix
+from regarde.search.settings import NO_PREFIX, Beam, Prefix, Sampling
 from regarde.search.trace import SearchStep, Trace, ids_in
-from regarde.text import EOS, NO_WORD, Text
+from regarde.text import EOS, NO_WORD, UNK, Text
 from regarde.translation import Translation
 
 if TYPE_CHECKING:
     from regarde.engines.continuous import Completed, PartialHypothesis
     from regarde.models.interface import Model
 
+TEMPERATURE = 0.8  # of the samples of a language model: surer of itself than at 1, less repetitive than the likeliest
 SCORED = 256  # pairs scored together …
-SCORED_CELLS = 1 << 18  # … or fewer, by the size of their attention, so that memory is bounded whatever the pairs
+SCORED_CELLS = 1 << 18  # … or fewer, by the size of their attention, so that memory is bounded for any pairs
 
 
 class Serving(Protocol):
-    """An engine that takes requests at any time: `heard` can be read from when there is something to collect."""
+    """An engine that accepts requests at any time. `heard` becomes readable when there are events to collect."""
 
     heard: int
 
@@ -47,17 +49,21 @@ class Serving(Protocol):
 
 
 class Engine(Protocol):
-    """What decodes: a stream of sentences in, their hypotheses out in the same order."""
+    """Decodes a stream of sentences; hypotheses come in the same order."""
 
     name: str
 
     @property
     def layers(self) -> int:
-        """Of attention; 0 for a model without."""
+        """The number of attention layers; 0 for a model without attention."""
 
     @property
     def heads(self) -> int:
-        """In each layer."""
+        """The number of heads in each layer."""
+
+    @property
+    def carries(self) -> bool:
+        """Whether the model reads running text in one piece: not where it counts positions."""
 
     @property
     def formulas(self) -> Mapping[str, str]:
@@ -90,13 +96,13 @@ class Engine(Protocol):
 
 @dataclass(frozen=True, kw_only=True)
 class Translator(Scribe):
-    """Tokenizers, an engine and a default search: all that it takes to translate."""
+    """Tokenizers, an engine and a default search: everything needed to translate."""
 
     engine: Engine
 
     def __repr__(self) -> str:
         heads = f"{self.engine.layers} x {self.engine.heads} heads" if self.engine.layers else "no attention"
-        return f"<Translator {self.engine.name} engine, {self.search.kind} search, {heads}>"
+        return f"<Translator for {self.task.kind}, {self.engine.name} engine, {self.search.kind} search, {heads}>"
 
     @property
     def model(self) -> Model:
@@ -107,7 +113,7 @@ class Translator(Scribe):
         return model
 
     @overload
-    def translate(  # type: ignore[overload-overlap]  # a string is a sequence of strings, but one sentence to us
+    def predict(  # type: ignore[overload-overlap]  # a string is a sequence of strings, but one sentence to us
         self,
         sentences: str,
         *,
@@ -118,7 +124,7 @@ class Translator(Scribe):
         prefix: str | Sequence[str] = "",
     ) -> Translation: ...
     @overload
-    def translate(
+    def predict(
         self,
         sentences: Sequence[str],
         *,
@@ -128,7 +134,7 @@ class Translator(Scribe):
         replace_unknown: bool | None = None,
         prefix: str | Sequence[str] = "",
     ) -> list[Translation]: ...
-    def translate(
+    def predict(
         self,
         sentences: str | Sequence[str],
         *,
@@ -138,26 +144,50 @@ class Translator(Scribe):
         replace_unknown: bool | None = None,
         prefix: str | Sequence[str] = "",
     ) -> Translation | list[Translation]:
-        """Translate one sentence or several; `search` says all, `beam` and `n_best` change the model's own search.
+        """Answer one sentence or several; `search` replaces the search of the model, `beam` and `n_best` change it.
 
-        With `n_best`, the first translation is the one without it, and the others are its `alternatives`.
-        A translation begins with `prefix`, one for all sentences or one for each. Its words are whole: no subword
-        follows that would make the last one longer. Where tokens are characters, any may follow.
+        A sentence is translated, classified or tagged, or continued by a language model; `translate` is another name
+        for the same. With `n_best`, the answer stays the same, and the others are its `alternatives`. An answer begins
+        with `prefix`, one for all sentences or one for each. Its words are complete: no subword may follow that makes
+        the last one longer. If tokens are characters, any may follow.
         """
         if replace_unknown is not None:
-            return replace(self, replace_unknown=replace_unknown).translate(
+            return replace(self, replace_unknown=replace_unknown).predict(
                 sentences, beam=beam, n_best=n_best, search=search, prefix=prefix
             )
         chosen = search or adjusted(self.search, beam=beam, n_best=n_best)
+        informed = self.informed(chosen)
         several = [sentences] if isinstance(sentences, str) else _sentences(sentences)
         prefixes = [prefix] * len(several) if isinstance(prefix, str) else _sentences(prefix)
         if len(prefixes) != len(several):
             given = f"{counted(len(prefixes), 'prefix', 'prefixes')} for {counted(len(several), 'sentence')}"
             raise UsageError(f"{given}. Give one, or one for each.")
         pairs = zip(several, prefixes, strict=True)
-        first = None if search else adjusted(self.search, beam=beam)
-        translations = list(self.stream((self.tokens(*pair) for pair in pairs), chosen, first))
+        first = None if search or informed != chosen else adjusted(self.search, beam=beam)
+        translations = list(self.stream((self.tokens(*pair) for pair in pairs), informed, first, chosen.n_best))
         return translations[0] if isinstance(sentences, str) else translations
+
+    translate = predict
+
+    def generate(
+        self, prompt: str = "", *, length: int | None = None, count: int = 1, search: Search | None = None
+    ) -> Translation:
+        """Continue a prompt with a language model: by sampling, unless `search` says otherwise.
+
+        At most `length` tokens are added. Of several samples, the first is the likeliest, and the others are its
+        `alternatives`.
+        """
+        self.require_language_model("generate")
+        chosen = search or Sampling(n_best=count, temperature=TEMPERATURE, rules=self.search.rules)
+        if length is not None:
+            chosen = replace(chosen, rules=replace(chosen.rules, max_ratio=0.0, max_extra=length))
+        (found,) = self.stream([self.prompt(prompt)], chosen)
+        return found
+
+    def require_language_model(self, verb: str, name: str = "this model") -> None:
+        """A UsageError that says what else to use, if this is another model."""
+        if not self.task.continues:
+            raise UsageError(f"{verb} needs a language model: {name} is {self.task.noun}. Use predict.")
 
     def trace(
         self,
@@ -174,99 +204,119 @@ class Translator(Scribe):
         """Every step of a search, with the `top_k` likeliest words at each; of forced decoding where `target` is given.
 
         The search is chosen as in `translate`; with a `target` nothing is searched. Prefix and target are text, or ids
-        of tokens as a trace has them: after a prefix of ids any token may follow. Interventions change what attention
-        looks at, and so what is said (regarde.search.interventions).
+        of tokens as a trace has them: after a prefix of ids any token may follow. Interventions change the
+        attention, and so the tokens generated (regarde.search.interventions).
         """
         if top_k < 1:
-            raise UsageError(f"top_k = {top_k}: expected at least 1. Ask for more candidates.")
+            raise UsageError(f"top_k = {top_k}: expected at least 1. Give a larger top_k.")
         chosen = search or adjusted(self.search, beam=beam, n_best=n_best)
         given, text = self.tokens(sentence), self.text.target
-        if not given.ids:
+        if given.empty:
             raise UsageError("There is nothing to trace in an empty sentence. Give one with words.")
         steps, found = self.engine.trace(
             given.ids,
             chosen,
             top_k,
-            prefix=self._beginning(prefix),
+            prefix=self._beginning(given, prefix),
             target=None if target is None else [*self._whole(target), EOS],
             interventions=interventions,
         )
         check_numbers(found)
         named = sorted(ids_in(steps))
+        attended = self.attended(given, found[0].ids)
         return Trace(
             source=given.text,
-            source_tokens=tuple(self.text.source.pieces([*given.ids, EOS])),
-            source_words=(*self.text.source.words(given.ids), NO_WORD),
+            source_tokens=attended.tokens,
+            source_words=attended.words,
             search=asdict(chosen) if target is None else {"kind": "forced"},
             offset=self.offset,
-            states=self.engine.states(given.ids),
+            states=None if given.prompt else self.engine.states(given.ids),
             steps=steps,
             hypotheses=tuple(found),
             texts=tuple(text.decode(hypothesis.ids) for hypothesis in found),
             words=tuple(tuple(text.words(hypothesis.ids)) for hypothesis in found),
             tokens=dict(zip(named, text.pieces(named), strict=True)),
             interventions=tuple(interventions),
+            looks_back=given.prompt,
         )
 
-    def _beginning(self, prefix: str | Sequence[int]) -> Prefix:
+    def _beginning(self, given: Sentence, prefix: str | Sequence[int]) -> Prefix:
+        """A prefix of ids is all of the beginning, also where there is a prompt."""
         if isinstance(prefix, str):
-            return self._prefix(prefix) if prefix.strip() else NO_PREFIX
-        return Prefix(self._known(prefix))
+            return self.tokens(given.text, prefix).prefix if given.prompt else self.prefix(prefix)
+        if UNK in prefix:
+            raise UsageError(f"A prefix of ids {list(prefix)}: controls and unknown words cannot be said. Use others.")
+        return Prefix(self._known(prefix)) if prefix else given.prefix
 
     def _whole(self, target: str | Sequence[int]) -> Sequence[int]:
         return self.text.target.encode(self.text.prepare(target)) if isinstance(target, str) else self._known(target)
 
     def _known(self, ids: Sequence[int]) -> tuple[int, ...]:
-        """Ids that a caller names, if they are the model's."""
+        """Ids given by a caller, checked against the vocabulary."""
         if len(ids) > self.longest:
             raise DataError(f"{len(ids)} tokens are given: expected at most {self.longest}. Give fewer.")
         for word in ids:
             if not 0 <= word < len(self.text.target):
                 raise UsageError(
-                    f"Token {word}: this model can say 0 to {len(self.text.target) - 1}. Use ids of a trace of it."
+                    f"Token {word}: the vocabulary has 0 to {len(self.text.target) - 1}. Use ids from a trace."
                 )
         return tuple(ids)
 
     def stream(
-        self, sentences: Iterable[Sentence], search: Search, first: Search | None = None
+        self, sentences: Iterable[Sentence], search: Search, first: Search | None = None, n_best: int | None = None
     ) -> Iterator[Translation]:
         """tokens -> translations, in order, as soon as each is decoded; an empty sentence has an empty translation.
 
-        The best translation is that of the search `first`, if given; `search` finds its alternatives.
+        The best translation is that of the search `first`, if given; `search` finds its alternatives. `n_best` is less
+        than the search finds where a task needs more to know what it says of an answer (`informed`).
         """
         sentences = list(sentences)
         if first is not None and isinstance(search, Beam) and first not in (search, replace(search, n_best=1)):
             for listed, best in zip(self.stream(sentences, search), self.stream(sentences, first), strict=True):
                 yield _led(listed, best, search)
             return
-        spoken = [sentence for sentence in sentences if sentence.ids]
+        spoken = [sentence for sentence in sentences if not sentence.empty]
         sources, prefixes = [sentence.ids for sentence in spoken], [sentence.prefix for sentence in spoken]
         found = self.engine.decode(sources, search, prefixes)
+        if probe := self.task.probe(self._labels):
+            found = iter(list(found))  # an engine does one thing at a time
+        probed = self._probed(spoken, tuple(probe))
         for number, sentence in enumerate(sentences, start=1):
-            hypotheses = next(found) if sentence.ids else []
+            hypotheses = [] if sentence.empty else next(found)
             try:
                 finished = self.finish(sentence, hypotheses)
             except FolderError as error:
                 raise FolderError(f"Sentence {number:,}: {error}") from None
-            yield finished
+            if probe and not sentence.empty:
+                finished = replace(finished, probabilities=next(probed))
+            yield replace(finished, alternatives=finished.alternatives[: n_best - 1]) if n_best else finished
+
+    def _probed(self, sentences: Iterable[Sentence], probe: tuple[int, ...]) -> Iterator[dict[str, float]]:
+        """The probability of each token of a probe after those before it, the likeliest first."""
+        for window in _windows((sentence, Sentence("", probe)) for sentence in sentences):
+            found = self.engine.forced([sentence.ids for sentence, _ in window], [[*probe, EOS]] * len(window))
+            for (sentence, _), hypothesis in zip(window, found, strict=True):
+                one = self._finish(sentence, hypothesis)
+                ranked = sorted(zip(one.tokens[:-1], one.token_scores, strict=False), key=lambda each: -each[1])
+                yield {label: math.exp(score) for label, score in ranked}
 
     def score(self, pairs: Iterable[tuple[str, str]]) -> Iterator[Translation]:
         """Scores and attention of given translations: forced decoding.
 
-        In order and as they come; a window of pairs at a time is held. An answer's `score` is its log-probability.
+        Scored in order, a window of pairs at a time. An answer's `score` is its log-probability.
         """
         for window in _windows(self._pairs(pairs)):
             sources, targets = zip(*window, strict=True)
             found = self.engine.forced([s.ids for s in sources], [[*t.ids, EOS] for t in targets])
             for sentence, target, hypothesis in zip(sources, targets, found, strict=True):
-                if np.isnan(hypothesis.score):  # -inf is what a word that cannot be said scores
+                if np.isnan(hypothesis.score):  # -inf is the score of an impossible word
                     check_numbers([hypothesis])
                 source_words = self.text.source.words(sentence.ids, self.text.source.unknown(sentence.text))
                 words = self.text.target.words(target.ids, self.text.target.unknown(target.text))
                 yield replace(
                     replace(self, replace_unknown=False)._finish(sentence, hypothesis),
                     text=target.text,
-                    source_words=(*source_words, NO_WORD),
+                    source_words=(NO_WORD, *words) if sentence.prompt else (*source_words, NO_WORD),
                     words=(*words, NO_WORD),
                 )
 
@@ -281,7 +331,7 @@ class Translator(Scribe):
 def ensemble(translators: Sequence[Translator]) -> Translator:
     """One translator for several models, with the mean of their probabilities and the search of the first.
 
-    All must read and write the same tokens. One alone stays as it is, with all its heads.
+    All must have the same vocabularies. A single model is returned unchanged, with all its heads.
     """
     if not translators:
         raise UsageError("An ensemble of no models. Give at least one.")
@@ -300,19 +350,19 @@ def ensemble(translators: Sequence[Translator]) -> Translator:
 
 
 def first_difference(expected: Text, given: Text) -> str:
-    """The first thing in which two models' text differs, as a sentence; nothing where tokens are the same."""
+    """The first thing in which two models' text differs, as a sentence; empty if they are equal."""
     if given.normalize != expected.normalize:
         return f"text is normalized as {given.normalize}, expected {expected.normalize}."
     sides = {"source": (expected.source, given.source), "target": (expected.target, given.target)}
     for side, (one, other) in sides.items():
         if other == one:
             continue
-        for i, (a, b) in enumerate(zip(one.pieces(range(len(one))), other.pieces(range(len(other))), strict=False)):
+        for i, (a, b) in enumerate(zip(one.symbols(), other.symbols(), strict=False)):
             if a != b:
                 return f"{side} token {i} is {b!r}, expected {a!r}."
         if len(other) != len(one):
             return f"the {side} has {len(other):,} tokens, expected {len(one):,}."
-        return f"the {side} text is cut into tokens in another way."
+        return f"the {side} text is split into tokens in another way."
     return ""
 
 

@@ -1,4 +1,4 @@
-"""A translation: its text, score, tokens and attention.
+"""An answer of a model, such as a translation: its text, score, tokens and attention.
 
 Axes: T target tokens (EOS included), S source tokens (EOS included), L attention layers, N heads.
 """
@@ -7,7 +7,8 @@ from __future__ import annotations
 
 import html
 import warnings
-from dataclasses import dataclass
+from collections.abc import Mapping
+from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
 
@@ -20,9 +21,23 @@ from regarde.errors import RegardeWarning, UsageError, counted, short
 Weights = NDArray[np.floating[Any]]
 
 
+@dataclass(frozen=True)
+class TextSpan:
+    """Tokens of a text that a tagger marks, from `start` to `end`, `end` not included."""
+
+    label: str
+    start: int
+    end: int
+    text: str
+
+
 @dataclass(frozen=True, eq=False)
 class Translation:
-    """A translation, with the attention of each of its tokens."""
+    """An answer, with the attention of each of its tokens: a translation, a label, tags, or a continued text.
+
+    A language model attends to its own words: its source tokens are BOS and all tokens but the last, and its text is
+    the prompt with what follows it, which is its `continuation`.
+    """
 
     source: str
     text: str
@@ -36,6 +51,17 @@ class Translation:
     words: tuple[int, ...]  # T
     finished: bool = True  # False if the length limit cut it short
     alternatives: tuple[Translation, ...] = ()  # the next best, with n_best
+    task: str = "translation"
+    looks_back: bool = False  # attention is over its own words, BOS first, not over the source
+    prompt_tokens: int = 0  # tokens at the beginning that were given
+    prompt_length: int = 0  # characters of the text that were given
+    probabilities: Mapping[str, float] | None = None  # of every label, the likeliest first; None of no classifier
+    spans: tuple[TextSpan, ...] | None = None  # of tags that mark spans
+
+    @property
+    def continuation(self) -> str:
+        """The text without its prompt."""
+        return self.text[self.prompt_length :]
 
     @property
     def attention(self) -> Weights | None:
@@ -64,8 +90,39 @@ class Translation:
         return argmax_links(merge(self.explained, self.source_words, self.words), threshold=threshold)
 
     def _without_eos(self, links: list[Link]) -> list[Link]:
-        S, T = len(self.source_tokens) - 1, len(self.tokens) - self.finished
-        return [link for link in links if link.source < S and link.target < T]
+        """Without those from or to BOS and EOS."""
+        T = len(self.tokens) - self.finished
+        S = range(1, len(self.source_tokens)) if self.looks_back else range(len(self.source_tokens) - 1)
+        return [link for link in links if link.source in S and link.target < T]
+
+    def as_json(self, *, attention: bool = True) -> dict[str, Any]:
+        """The answer for JSON, the same for the command line, servers and notebooks."""
+        record = self._record(attention)
+        if self.alternatives:
+            record["alternatives"] = [each._record(attention) for each in self.alternatives]
+        return record
+
+    def _record(self, attention: bool) -> dict[str, Any]:
+        more: dict[str, Any] = {}
+        if self.looks_back:
+            more |= {"continuation": self.continuation, "prompt_tokens": self.prompt_tokens}
+        if self.probabilities is not None:
+            more["probabilities"] = {label: round(p, 6) for label, p in self.probabilities.items()}
+        if self.spans is not None:
+            more["spans"] = [asdict(span) for span in self.spans]
+        if attention:
+            more |= {"attention": self.attention_rows(), "links": self.links()}
+        return {
+            "source": self.source,
+            "text": self.text,
+            "score": round(self.score, 6),
+            "source_tokens": self.source_tokens,
+            "tokens": self.tokens,
+            "token_scores": [round(score, 6) for score in self.token_scores],
+            "task": self.task,
+            **more,
+            "finished": self.finished,
+        }
 
     def save(self, path: str | Path) -> None:
         """Draw the attention into a file: .svg, .html, .png or .pdf."""

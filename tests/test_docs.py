@@ -22,7 +22,18 @@ PAGES = [ROOT / "README.md", ROOT / "CONTRIBUTING.md", *sorted((ROOT / "docs").g
 SOURCE = {".py", ".h", ".cpp", ".ts"}
 DATA = {".toml", ".json", ".jsonl", ".tsv", ".txt", ".log", ".db", ".md", ".npz", ".svg", ".html"}
 PLACES = [ROOT, ROOT / "regarde", ROOT / "tests", ROOT / "studio" / "src"]  # that paths may be relative to
-READERS = {"bag", "bag.py", "spell.py", "Cosine", "CosineConfig"}  # what a page asks its reader to write
+# what a page asks its reader to write
+READERS = {
+    "meetings.py",
+    "bag",
+    "bag.py",
+    "vowel",
+    "vowel.py",
+    "VowelTask",
+    "spell.py",
+    "Cosine",
+    "CosineConfig",
+}  # what a page asks its reader to write
 OTHERS = {"autograd", "Function", "Host", *dir(builtins)}  # names that are not ours
 DESCRIBED = {"studio", "serving", "cli", "recipes"}  # packages whose modules the tree does not list
 TOOLS = {"--help", "--nnodes", "--nproc-per-node", "--max-restarts"}  # options that every command or torchrun has

@@ -136,12 +136,18 @@ def followed(tmp_path_factory: pytest.TempPathFactory) -> Copy:
 @pytest.fixture(scope="module")
 def said(followed: Copy) -> str:
     """Standard error of all that the page does on the command line, in one process: each start takes seconds."""
+    for split, file in (("train", "words.txt"), ("test", "test.txt")):
+        words = followed.run("-m", "regarde", "data", "copy", "--split", split).stdout.splitlines()[:60]
+        (followed.tree / file).write_text("".join(f"{line.split(chr(9))[0]}\n" for line in words))
     calls = []
     for number, (arguments, piped) in enumerate(commands("regarde")):
         (followed.tree / f"stdin-{number}").write_text(f"{piped}\n")
         fewer = [word for setting in FEW for word in ("--set", setting)] if arguments[0] == "train" else []
         calls.append(([*arguments, *fewer], f"stdin-{number}"))
-    assert [arguments[0] for arguments, _ in calls] == ["train", "translate", "show", "train", "train"]
+    assert [arguments[0] for arguments, _ in calls] == [
+        *("train", "translate", "show", "train", "train"),
+        *("train", "predict", "evaluate", "show"),
+    ]
     more = [["translate", "runs/sort-bag"], ["quantize", "runs/cosine"], ["quantize", "runs/sort-bag"]]
     more += [["translate", "runs/cosine-int8"], ["translate", "runs/sort-bag", "runs/sort-bag-int8"]]
     calls += [(arguments, "stdin-0") for arguments in more]
@@ -165,11 +171,14 @@ def test_the_contract_holds_for_what_the_page_adds(followed: Copy) -> None:
         ["tests/contract", "-k", "cosine"],
         ["tests/contract/test_table.py", "tests/faults/test_bounds.py", "-k", "table or known_without_torch"],
         ["tests/contract", "-k", "bag"],
+        ["tests/contract/test_rows.py", "-k", "vowel"],
     ]
     some = "stepping or padding or saving or both_engines_show_the_states or scores_as_torch or begins_with_its_prefix"
     chosen = f"((cosine and after or bag) and ({some})) or (cosine and formula)"
-    chosen += " or table_in_the_docs or known_without_torch"
-    places = [f"tests/contract/test_{name}.py" for name in ("promises", "native", "prefixes", "traces", "table")]
+    chosen += " or table_in_the_docs or known_without_torch or vowel or every_task"
+    places = [
+        f"tests/contract/test_{name}.py" for name in ("promises", "native", "prefixes", "traces", "table", "rows")
+    ]
     places += ["tests/papers/test_scores.py", "tests/faults/test_bounds.py"]
     followed_environment = followed.environment | {"UPDATE_DOCS": "1"}
     done = subprocess.run(
@@ -182,8 +191,11 @@ def test_the_contract_holds_for_what_the_page_adds(followed: Copy) -> None:
 
 def test_what_the_page_adds_is_served_traced_and_shown_by_its_own_formulas(followed: Copy, said: str) -> None:
     pytest.importorskip("starlette")
-    with serving(followed, "runs/cosine", "runs/sort-bag") as url:
-        cosine, bag = json.load(urlopen(f"{url}/v1/models", timeout=60))["models"]
+    with serving(followed, "runs/cosine", "runs/sort-bag", "runs/vowel") as url:
+        cosine, bag, _ = json.load(urlopen(f"{url}/v1/models", timeout=60))["models"]
+        body = json.dumps({"text": "regarde", "model": "vowel"}).encode()
+        request = Request(f"{url}/v1/predict", body, {"Content-Type": "application/json"})
+        assert json.load(urlopen(request, timeout=60))["predictions"][0]["text"] in ("a", "e", "i", "o", "u", "none")
         assert cosine["formulas"]["score"] == r"e_{t,j} = g \cos(q_t, W h_j)"
         assert bag["formulas"]["output"] == "p(y_t) = softmax(W_o [s_t ; c_t])"
         assert (bag["layers"], bag["heads"]) == (1, 1)
@@ -219,6 +231,7 @@ def serving(copy: Copy, *runs: str) -> Iterator[str]:
 def test_the_code_of_the_page_passes_the_linter(followed: Copy) -> None:
     pytest.importorskip("ruff")
     followed.run("-m", "ruff", "check", "--no-cache", "regarde/attention/scores.py", "regarde/models/bag.py")
+    followed.run("-m", "ruff", "check", "--no-cache", "regarde/tasks/vowel.py")
     followed.run(
         "-m", "ruff", "format", "--check", "--no-cache", "regarde/attention/scores.py", "regarde/models/bag.py"
     )

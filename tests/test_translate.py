@@ -259,4 +259,4 @@ def test_the_first_difference_between_texts_is_a_length_or_a_way_of_cutting_wher
     assert first_difference(letters, text(CharactersConfig(), ["a b"])) == ""
     assert first_difference(letters, text(CharactersConfig(), ["a b", "c"])) == "the source has 8 tokens, expected 7."
     same_symbols = first_difference(text(CharactersConfig(), ["ab"]), text(WordsConfig(), ["a b"]))
-    assert same_symbols == "the source text is cut into tokens in another way."
+    assert same_symbols == "the source text is split into tokens in another way."

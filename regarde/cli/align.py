@@ -167,7 +167,8 @@ def _both(
 def _draw(drawing: pictures.Drawing, aligned: _Aligned, reading: Reading, gold: Sequence[Gold]) -> None:
     """The map of a pair, or of each of its heads, with the links of people over it, if there are any."""
     from regarde.visualize import Heatmap
-    from regarde.visualize.panels import Panel, named
+    from regarde.visualize.heatmap import named
+    from regarde.visualize.panels import Panel
 
     found = aligned.translation
     words = tuple(_words_of(aligned, reading.tokens).values())

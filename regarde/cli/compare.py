@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 from regarde.cli import completion, options
-from regarde.cli.evaluate import about, named, notes
+from regarde.cli.evaluate import about, chosen_metrics, named, notes, read_for
 from regarde.cli.options import argument, open_run, option
 from regarde.display.tables import json_line, table
 from regarde.errors import UsageError, counted
@@ -47,8 +47,11 @@ def compare(
     """Compare models with the first one, the baseline, on the same pairs.
 
     p is that of a two-sided paired bootstrap test: the probability of a difference at least as large by chance. A star
-    marks p below 0.05. Metrics are chosen as in regarde evaluate. Perplexity is compared if all models have the same
-    target tokens. The examples are the pairs whose translations differ most in chrF.
+    marks p below 0.05. The task of the models says how the data are read, and metrics are chosen as in regarde
+    evaluate. Perplexity is compared if all models have the same target tokens, bits per character always.
+
+    The examples are the pairs whose answers differ most: in chrF for translations, else in the first metric of the
+    task; for language models in bits per character.
 
     Example: regarde compare runs/plain runs/dates --data dates
     """
@@ -58,23 +61,30 @@ def compare(
     from regarde.evaluation.answers import answers
     from regarde.evaluation.bootstrap import CONFIDENCE, Bootstrap
     from regarde.evaluation.compare import compare as compared
-    from regarde.evaluation.compare import disagreements
-    from regarde.evaluation.evaluate import suited
+    from regarde.evaluation.compare import disagreements, judging_rows
     from regarde.evaluation.metrics import require
-    from regarde.evaluation.testset import Origin, read_testset
+    from regarde.evaluation.testset import Origin
     from regarde.search import adjusted
 
     origin = Origin(data, source, tuple(target or ()), columns, several, header, quotes, on_error)
     chosen = named(metrics, tokenize)
-    testset = read_testset(origin)
-    for note in testset.report.notes():
-        warn(note)
-    wanted = chosen or suited(testset).metrics
-    require([*wanted, "chrf"])
     opened = [open_run(run, device=device, engine=engine, threads=threads) for run in runs]
+    task = opened[0].task
+    for run, other in zip(runs, opened, strict=True):
+        if other.task.kind != task.kind:
+            raise UsageError(f"{run} is {other.task.noun}, {runs[0]} is {task.noun}. Compare models of one task.")
+    testset = read_for(task, origin, runs[0])
+    wanted = chosen_metrics(chosen, testset).metrics
+    rows_by = judging_rows(testset)
+    require([*wanted, rows_by.name])
     comparable = all(translator.text.target == opened[0].text.target for translator in opened)
-    said = [answers(t, testset, adjusted(t.search, beam=beam), perplexity=comparable) for t in opened]
-    rows = compared(said, testset, wanted, bootstrap=Bootstrap(samples, seed), tokenize=tokenize)
+    scored = bool(task.likelihoods) and (comparable or task.continues)
+    said = [
+        answers(t, testset, adjusted(t.search, beam=beam), said=not task.continues, perplexity=scored) for t in opened
+    ]
+    rows = compared(
+        said, testset, wanted, bootstrap=Bootstrap(samples, seed), tokenize=tokenize, same_tokens=comparable
+    )
     apart = disagreements(said, testset, examples)
     if as_json:
         sure = {"confidence": CONFIDENCE, "samples": samples, "seed": seed}
@@ -84,12 +94,12 @@ def compare(
     for run, answered in zip(runs, said, strict=True):
         for note in notes(answered):
             warn(f"{run}: {note}")
-    if not comparable:
+    if not comparable and task.likelihoods:
         warn("perplexity is left out: the models have different target tokens")
     names = _names(runs)
-    tell([f"{counted(len(testset), 'pair')} of {testset.name}\n\n", *_standings(names, rows)])
+    tell([f"{counted(len(testset), task.row)} of {testset.name}\n\n", *_standings(names, rows)])
     for one in apart:
-        tell(_told(names, one))
+        tell(_told(names, one, rows_by, task.row))
 
 
 def _names(runs: Sequence[Path]) -> list[str]:
@@ -123,22 +133,27 @@ def _signed(metric: Metric, value: float) -> str:
     return written if written.startswith("-") else f"+{written}"
 
 
-def _told(names: Sequence[str], found: Disagreement) -> Iterator[str]:
+def _told(names: Sequence[str], found: Disagreement, metric: Metric, row: str) -> Iterator[str]:
     name, first = names[found.model], names[0]
-    yield f"\nby chrF, {name} is ahead of {first} on {counted(found.ahead, 'pair')} and behind on {found.behind:,}\n"
+    ahead = f"{name} is ahead of {first} on {counted(found.ahead, row)} and behind on {found.behind:,}"
+    yield f"\nby {metric.label}, {ahead}\n"
     for which, examples in (("ahead", found.better), ("behind", found.worse)):
         for example in examples:
-            yield from _shown(names, (0, found.model), example, f"{name} {which}")
+            yield f"\n{row} {example.number:,}, {name} {which}\n"
+            yield from _shown(names, (0, found.model), example, metric)
 
 
-def _shown(names: Sequence[str], models: tuple[int, int], example: DisagreementExample, title: str) -> Iterator[str]:
+def _shown(
+    names: Sequence[str], models: tuple[int, int], example: DisagreementExample, metric: Metric
+) -> Iterator[str]:
     width = max(len("reference"), *(len(names[model]) for model in models))
-    yield f"\npair {example.number:,}, {title}\n"
-    yield f"  {'source':<{width}}         {example.source}\n"
+    if example.source:
+        yield f"  {'source':<{width}}         {example.source}\n"
     for reference in example.references:
         yield f"  {'reference':<{width}}         {reference}\n"
     for model in models:
-        yield f"  {names[model]:<{width}}  {example.scores[model]:5.1f}  {example.said[model]}\n"
+        score = metric.written(example.scores[model])
+        yield f"  {names[model]:<{width}}  {score:>5}  {example.said[model]}".rstrip() + "\n"
 
 
 def _as_json(row: MetricComparison) -> dict[str, Any]:

@@ -33,6 +33,12 @@ def runs(incomplete: str) -> list[str]:
     return [str(path) for path in chain(near, below) if (path / "config.toml").is_file()]
 
 
+def named_runs(incomplete: str) -> list[str]:
+    """The same, also after the name in NAME=RUN."""
+    name, equals, path = incomplete.rpartition("=")
+    return [f"{name}{equals}{run}" for run in runs(path)]
+
+
 def _paths(incomplete: str) -> list[Path]:
     """Visible files and folders whose path begins so."""
     folder, name = os.path.split(incomplete)

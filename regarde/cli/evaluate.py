@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
+from dataclasses import asdict, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -14,9 +15,11 @@ from regarde.streaming.streams import tell, warn, write
 
 if TYPE_CHECKING:
     from regarde.evaluation.answers import Answers
-    from regarde.evaluation.evaluate import Evaluation, MetricResult
-    from regarde.evaluation.metrics import MetricName
-    from regarde.evaluation.testset import TestSet
+    from regarde.evaluation.evaluate import Choice, Evaluation, MetricResult
+    from regarde.evaluation.testset import Origin, TestSet
+    from regarde.tasks import TaskConfig
+
+MOST_UNSEEN = 5  # labels in a message
 
 
 def evaluate(
@@ -43,12 +46,23 @@ def evaluate(
     engine: options.Engine = "auto",
     threads: options.Threads = 0,
 ) -> None:
-    """Evaluate a model on test pairs: metrics, 95% confidence intervals, and metrics by source length.
+    """Evaluate a model on test data: metrics, 95% confidence intervals, and metrics by length.
 
-    The references decide which metrics are computed, unless --metrics does: BLEU, chrF and TER for sentences (by
-    sacrebleu), exact match and character error rate for short strings, exact match and symbol error rate for sequences
-    of a few symbols such as phonemes (error rates by jiwer). Perplexity is that of the first reference, per token of
-    the model.
+    The task of the model says how the data are read and which metrics are computed, unless --metrics does. A table is
+    read in the columns that the model was trained on, unless --columns names others. A label or tag that was never
+    seen in training is scored as wrong.
+
+    Labels: accuracy, macro and micro F1, each class, and which label was taken for which; of several labels for
+    each text, accuracy is that of whole sets. Tags: accuracy of tokens, and
+    precision, recall and F1 of spans. A language model: perplexity and nats per token of the model, and bits per
+    character, the end of each text included.
+
+    The expected calibration error of labels is how far their probabilities are from how often they are right: see
+    regarde calibrate.
+
+    For translations the references decide: BLEU, chrF and TER for sentences (by sacrebleu), exact match and character
+    error rate for short strings, exact match and symbol error rate for sequences of a few symbols such as phonemes
+    (error rates by jiwer). Perplexity is that of the first reference, per token of the model.
 
     Intervals are computed from bootstrap samples of the pairs. Further tables show the metrics by length of the source,
     and with and without tokens that the model does not know. Texts are compared in Unicode NFC.
@@ -58,64 +72,135 @@ def evaluate(
     from regarde.evaluation.answers import answers
     from regarde.evaluation.bootstrap import CONFIDENCE, Bootstrap
     from regarde.evaluation.evaluate import evaluate as measured
-    from regarde.evaluation.evaluate import suited
     from regarde.evaluation.metrics import require
-    from regarde.evaluation.testset import Origin, read_testset
+    from regarde.evaluation.testset import Origin
     from regarde.search import adjusted
 
     origin = Origin(data, source, tuple(target or ()), columns, several, header, quotes, on_error)
     if hypotheses is not None and hypotheses.exists():
         raise UsageError(f"{hypotheses} exists and is not overwritten. Give another --hypotheses, or remove it.")
     chosen = named(metrics, tokenize)
-    testset = read_testset(origin)
-    for note in testset.report.notes():
-        warn(note)
-    suits = suited(testset)
-    wanted = chosen or suits.metrics
-    require(wanted)
-
     translator = open_run(run, device=device, engine=engine, threads=threads)
+    testset = read_for(translator.task, origin, run)
+    suits = chosen_metrics(chosen, testset)
+    require(suits.metrics)
     search = adjusted(translator.search, beam=beam)
-    said = answers(translator, testset, search, perplexity=perplexity)
+    likelihood = perplexity and bool(testset.task.likelihoods)
+    said = answers(translator, testset, search, said=bool(suits.metrics), perplexity=likelihood)
     if hypotheses is not None:
         _save(said, hypotheses)
-    found = measured(said, testset, wanted, bootstrap=Bootstrap(samples, seed), tokenize=tokenize)
+    found = measured(said, testset, suits.metrics, bootstrap=Bootstrap(samples, seed), tokenize=tokenize)
     if as_json:
         settings = {"search": search.kind, "beam": search.width, "engine": translator.engine.name}
         sure = {"confidence": CONFIDENCE, "samples": samples, "seed": seed}
-        write([json_line({"run": str(run), **about(testset), **settings, **sure, **_record(said, found)})])
+        write(
+            [
+                json_line(
+                    {
+                        "run": str(run),
+                        **about(testset),
+                        **settings,
+                        **sure,
+                        **state(testset.task),
+                        **_record(said, found),
+                    }
+                )
+            ]
+        )
         return
     for note in notes(said):
         warn(note)
-    how = f"beam of {search.width}" if search.width > 1 else search.kind
-    tell([f"{counted(len(testset), 'pair')} of {testset.name}, {how}, {translator.engine.name} engine\n"])
-    if not chosen:
+    how = f"beam of {search.width}" if search.width > 1 else search.kind if suits.metrics else "forced decoding"
+    tell([f"{counted(len(testset), testset.task.row)} of {testset.name}, {how}, {translator.engine.name} engine\n"])
+    if not chosen and suits.metrics:
         tell([f"{suits.reason}: {', '.join(suits.metrics)}\n"])
-    tell(_tables(found))
+    if testset.task.calibrates:
+        tell([f"{calibration(testset.task)}\n"])
+    tell(_tables(found, f"{testset.task.row}s"))
 
 
-def named(metrics: str, tokenize: str) -> tuple[MetricName, ...]:
+def calibration(task: TaskConfig) -> str:
+    """Whether the probabilities of labels are calibrated, in words."""
+    return f"calibrated, temperature {task.temperature:.3f}" if task.temperature else "not calibrated"
+
+
+def state(task: TaskConfig) -> dict[str, Any]:
+    """The same for JSON; nothing of a task without labels."""
+    return {"calibrated": bool(task.temperature), "temperature": task.temperature or 1.0} if task.calibrates else {}
+
+
+def named(metrics: str, tokenize: str) -> tuple[str, ...]:
     """The metrics a user names; none where that is left to the data."""
     from regarde import config
-    from regarde.evaluation.metrics import METRICS
+    from regarde.evaluation.metrics import LIKELIHOODS, METRICS
 
+    known = [*METRICS, *LIKELIHOODS]
     names = [name.strip() for name in metrics.split(",") if name.strip()]
     for name in names:
-        if name not in METRICS:
-            raise UsageError(config.unknown(name, name, METRICS, "metric"))
+        if name not in known:
+            raise UsageError(config.unknown(name, name, known, "metric"))
     if tokenize != "13a":
         _check_tokenizer(tokenize)
-    return tuple(name for name in METRICS if name in names)
+    return tuple(name for name in known if name in names)
+
+
+def as_trained(origin: Origin, run: Path) -> Origin:
+    """The data in the columns of a model's training, unless the user names others."""
+    from regarde.data.datasets import DATASETS
+    from regarde.folder.loading import read_config
+
+    if origin.columns is None and not origin.several and origin.data and origin.data not in DATASETS:
+        columns = read_config(run)[0].get("data", {}).get("columns")
+        return replace(origin, columns=columns or None)
+    return origin
+
+
+def read_for(task: TaskConfig, origin: Origin, run: Path) -> TestSet:
+    """The test set as a model's task reads it, in the columns of its training unless the user names others."""
+    from regarde.evaluation.testset import read_testset
+
+    testset = read_testset(as_trained(origin, run), task)
+    for note in testset.report.notes():
+        warn(note)
+    return testset
+
+
+def chosen_metrics(names: Sequence[str], testset: TestSet) -> Choice:
+    """The metrics of answers: those that a user names, or those that suit the test set."""
+    from regarde.evaluation.evaluate import Choice, suited
+    from regarde.evaluation.metrics import METRICS
+
+    if not names:
+        return suited(testset)
+    chosen = tuple(name for name in METRICS if name in names)
+    task = testset.task
+    if chosen and task.continues:
+        given = f"--metrics {chosen[0]} compares answers with references, and {task.noun} has nothing to answer"
+        raise UsageError(f"{given}. Use {', '.join(task.likelihoods)}.")
+    if not chosen and not task.likelihoods:
+        raise UsageError(f"--metrics {names[0]}: not of {task.noun}. Use {', '.join(task.metrics)}.")
+    return Choice(chosen, "as asked for")
 
 
 def about(testset: TestSet) -> dict[str, Any]:
     """What was measured on, for JSON."""
     most = max(len(several) for several in testset.references)
-    return {"data": testset.name, "pairs": len(testset), "references": most, "normalization": "NFC"}
+    return {
+        "task": testset.task.kind,
+        "data": testset.name,
+        "pairs": len(testset),
+        "references": most,
+        "normalization": "NFC",
+    }
 
 
 def notes(said: Answers) -> Iterator[str]:
     """What a user should know before believing the numbers."""
+    if said.unseen:
+        first = ", ".join(f"{label} ({count:,})" for label, count in said.unseen.most_common(MOST_UNSEEN))
+        more = ", …" if len(said.unseen) > MOST_UNSEEN else ""
+        total = counted(said.unseen.total(), "label or tag", "labels or tags")
+        yield f"warning: {total} never seen in training, scored as wrong: {first}{more}"
     if said.unfinished:
         yield f"warning: the length limit (search.rules) cut {counted(said.unfinished, 'translation')} short"
     if said.unknown.any():
@@ -143,7 +228,7 @@ def _save(said: Answers, path: Path) -> None:
         raise DiskError(f"{path}: not written ({error.strerror}). Give another --hypotheses, or make room.") from None
 
 
-def _tables(found: Evaluation) -> Iterator[str]:
+def _tables(found: Evaluation, rows_are: str) -> Iterator[str]:
     yield "\n"
     yield from table(["", "value", "95% interval", ""], [_row(result) for result in found.results])
     for label, parts in found.parts.items():
@@ -155,7 +240,15 @@ def _tables(found: Evaluation) -> Iterator[str]:
             for part in parts
         ]
         yield "\n"
-        yield from table([label, "pairs", *(metric.label for metric in metrics)], rows)
+        yield from table([label, rows_are, *(metric.label for metric in metrics)], rows)
+    from regarde.display.classes import class_table, confusion_table
+
+    if found.classes:
+        yield "\n"
+        yield from class_table(found.classes)
+    if found.confusion:
+        yield "\n"
+        yield from confusion_table(found.confusion)
 
 
 def _row(result: MetricResult) -> list[str]:
@@ -171,8 +264,12 @@ def _record(said: Answers, found: Evaluation) -> dict[str, Any]:
         signature = {"signature": result.signature} if result.signature else {}
         values[result.metric.name] = {"value": result.value, **sure, **signature}
     names = list(values)
+    classes: dict[str, Any] = {"classes": [asdict(one) for one in found.classes]} if found.classes else {}
+    if found.confusion:
+        classes["confusion"] = {"labels": found.confusion.labels, "counts": found.confusion.counts.tolist()}
     return {
         "metrics": values,
+        **classes,
         "by": {
             label: [
                 {"group": part.label, "pairs": part.pairs, **dict(zip(names, part.values, strict=True))}
@@ -183,4 +280,5 @@ def _record(said: Answers, found: Evaluation) -> dict[str, Any]:
         "unfinished": said.unfinished,
         "unknown_said": said.unknown_said,
         "unknown_pairs": int(said.unknown.sum()),
+        "unseen": dict(said.unseen),
     }

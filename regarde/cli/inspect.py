@@ -7,6 +7,7 @@ from dataclasses import asdict, replace
 from typing import TYPE_CHECKING, Annotated, Any
 
 from regarde.cli import options
+from regarde.cli.evaluate import as_trained, calibration, state
 from regarde.cli.options import open_run, option
 from regarde.display.tables import json_line, table
 from regarde.errors import counted
@@ -40,6 +41,9 @@ def inspect(
     peak: the largest weight. end: the weight of the end-of-sentence token. change: how far the weights of a step are
     from their mean over the sentence. coverage: the share of source tokens that get attention.
 
+    Of a classifier with attention, the most telling words of a label are those that get most attention in texts that
+    are rightly given this label.
+
     Example: regarde inspect runs/dates --data dates
     """
     from regarde.data.corpus import Report
@@ -49,16 +53,21 @@ def inspect(
     from regarde.search import adjusted
 
     targets, report = (target,) if target else (), Report()
-    testset = first_pairs(Origin(data, source, targets, columns, False, header, quotes, on_error), most, report)
+    origin = Origin(data, source, targets, columns, False, header, quotes, on_error)
+    translator = open_run(run, device=device, engine=engine, threads=threads)
+    testset = first_pairs(as_trained(origin, run), most, report, translator.task)
     for note in report.notes():
         warn(note)
-    translator = open_run(run, device=device, engine=engine, threads=threads)
     found = inspected(replace(translator, search=adjusted(translator.search, beam=beam)), testset, words=words)
     findings = diagnose(found)
     if as_json:
-        write([json_line({"run": str(run), "data": testset.name, **_record(found, findings)})])
+        write(
+            [json_line({"run": str(run), "data": testset.name, **state(translator.task), **_record(found, findings)})]
+        )
         return
     tell([f"{counted(found.pairs, 'pair')} of {testset.name}, perplexity {found.perplexity:.3f}\n", *_tables(found)])
+    if translator.task.calibrates:
+        tell([f"\n{calibration(translator.task)}\n"])
     tell(["\n", *(f"{finding.seen}.\n  {finding.remedy}\n" for finding in findings)])
     if not findings:
         tell(["no problems found\n"])
@@ -88,6 +97,10 @@ def _tables(found: Inspection) -> Iterator[str]:
         yield "\n"
         rows = [[one.word, f"{one.count:,}", f"{one.surprise:.1f}"] for one in found.uncertain]
         yield from table(["most uncertain words", "count", "bits"], rows)
+    if found.telling:
+        yield "\n"
+        rows = [[one.label, f"{one.texts:,}", ", ".join(word.word for word in one.words)] for one in found.telling]
+        yield from table(["label", "right", "most telling words"], rows)
 
 
 def _record(found: Inspection, findings: list[Diagnosis]) -> dict[str, Any]:
@@ -103,6 +116,7 @@ def _record(found: Inspection, findings: list[Diagnosis]) -> dict[str, Any]:
         "source": _unknown(found.source),
         "reference": _unknown(found.target),
         "answers": asdict(found.said),
+        "telling": [asdict(one) for one in found.telling],
         "uncertain": [asdict(one) for one in found.uncertain],
         "findings": [asdict(finding) for finding in findings],
     }

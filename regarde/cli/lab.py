@@ -21,11 +21,13 @@ def lab(
     data: Annotated[
         str,
         argument(
-            "[DATA]", "Embedded data set (dates, copy, reverse, sort), or file of pairs.", complete=completion.data
+            "[DATA]",
+            "Embedded data set, or file: pairs, texts with labels, tagged sentences, or text.",
+            complete=completion.data,
         ),
     ] = "",
     models: Annotated[
-        str, option("NAMES", "Presets and recipe files, separated by commas. Default: nine small ones.")
+        str, option("NAMES", "Presets and recipe files, separated by commas. Default: the small ones of the task.")
     ] = "",
     minutes: Annotated[
         float, option("M", "Minutes to train each model.", least=0.0, most=1e6, check=options.number)
@@ -46,7 +48,10 @@ def lab(
     quotes: options.Quotes = None,
     on_error: options.OnError = "stop",
     settings: options.Settings = None,
-    beam: Annotated[int, option("N", "Beam size; 1 is greedy search.", least=1, most=1000)] = 5,
+    beam: Annotated[
+        int | None,
+        option("N", "Beam size; 1 is greedy search. Default: 5; for labels and tags exact.", least=1, most=1000),
+    ] = None,
     threads: Annotated[
         int,
         option("N", "Number of threads; 0: by the model's size to train, 1 to translate.", least=0, most=MOST_THREADS),
@@ -54,9 +59,11 @@ def lab(
 ) -> None:
     """Train several models on the same data with the same budget, evaluate them, and write a report.
 
-    The folder contains report.json, report.md and index.html, with pictures: quality by source length, learning curves,
-    cost by length, attention of each model in the same sentences, and the words behind each difference. After an
-    interruption, the same command resumes; finished parts are not repeated, and models can be added.
+    All models are of one task, that of the data. The folder contains report.json, report.md and index.html, with
+    pictures: quality and cost by length (of language models: by context), learning curves, attention of each model in
+    the same sentences, and the words behind each difference.
+
+    After an interruption, the same command resumes; finished parts are not repeated, and models can be added.
 
     No model stops before its budget is spent (training.patience is 0). The best validation of each is evaluated.
 
@@ -64,7 +71,7 @@ def lab(
     """
     from regarde.display.lab import LabDisplay
     from regarde.lab.pipeline import run_lab
-    from regarde.lab.request import COURSE, LabRequest
+    from regarde.lab.request import LabRequest
     from regarde.training.recipe import DataConfig
 
     given = options.data_fields(data, source, target, valid, columns, header, quotes, on_error)
@@ -72,12 +79,12 @@ def lab(
         out=out,
         data=DataConfig(**given | {"valid": tuple(given["valid"])}),
         test=tuple(test or ()),
-        models=tuple(name.strip() for name in models.split(",") if name.strip()) if models else COURSE,
+        models=tuple(name.strip() for name in models.split(",") if name.strip()) if models else None,
         minutes=minutes,
         tokens=tokens,
         settings=tuple(settings or ()),
         gold=gold,
-        beam=beam,
+        beam=beam or 0,
         threads=threads,
     )
     with LabDisplay() as display:

@@ -83,11 +83,13 @@ Header = Annotated[
 ]
 Quotes = Annotated[bool | None, flag("--quotes/--no-quotes", "Remove double quotes around fields, or keep them.")]
 OnError = Annotated[
-    Literal["stop", "skip", "skip-any"],
-    option("HOW", "At a line that is not a pair: stop, skip (up to 20%) or skip-any."),
+    Literal["stop", "skip", "skip-any", "strict"],
+    option(
+        "HOW", "At a line that is not a pair: stop, skip (up to 20%) or skip-any; strict: stop, also at illegal tags."
+    ),
 ]
 OnErrorOrRecipe = Annotated[  # "" leaves it to the recipe, whose values are checked with it
-    str, option("HOW", "At a line that is not a pair: stop, skip (up to 20%) or skip-any. Default: stop.")
+    str, option("HOW", "At a line that is not a pair: stop, skip (up to 20%), skip-any, or strict. Default: stop.")
 ]
 BeamSize = Annotated[
     int | None, option("N", "Beam size; 1 is greedy search. Default: the model's search.", least=1, most=1000)
@@ -105,7 +107,8 @@ Metrics = Annotated[
     option(
         "NAMES",
         "Metrics, separated by commas: exact_match, bleu, chrf, ter, cer, wer; for labels accuracy, macro_f1, "
-        "micro_f1; for tags token_accuracy, span_f1, span_precision, span_recall. Default: chosen by the data.",
+        "micro_f1; for tags token_accuracy, span_f1, span_precision, span_recall; for a language model perplexity, "
+        "bits_per_character, nats_per_token. Default: chosen by the task and the data.",
     ),
 ]
 

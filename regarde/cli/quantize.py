@@ -63,10 +63,11 @@ def quantize(
     metric = _metric(tables)
     translators = {folder: replace(load(folder), longest=LONGEST) for folder in sizes}
     references = [translators[run].text.prepare(pair.target) for pair in pairs]
+    several = translators[run].text.target.several
     answers: dict[Path, list[str]] = {}
     for folder, translator in translators.items():
         answers[folder] = [found.text for found in translator.translate([pair.source for pair in pairs])]
-        value = METRICS[metric].show(measure(metric, answers[folder], references))
+        value = METRICS[metric].show(measure(metric, answers[folder], references, several_labels=several))
         tell([f"{folder}: {sizes[folder]:,} bytes of weights, {value}\n"])
     equal = sum(one == other for one, other in zip(answers[run], answers[made], strict=True))
     tell([f"{equal:,} of {counted(len(pairs), 'translation')} equal ({equal / len(pairs):.1%})\n"])

@@ -5,7 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Annotated
 
-from regarde.cli import options
+from regarde.cli import completion, options
 from regarde.cli.options import argument, flag, option
 from regarde.engines.devices import CORES
 from regarde.errors import UsageError
@@ -14,7 +14,12 @@ from regarde.streaming.streams import warn, write
 
 def serve(
     runs: Annotated[
-        list[str] | None, argument("RUN...", "Model folders, or NAME=RUN to rename. The first model is the default.")
+        list[str] | None,
+        argument(
+            "RUN...",
+            "Model folders, or NAME=RUN to rename. The first model is the default.",
+            complete=completion.named_runs,
+        ),
     ] = None,
     host: Annotated[
         str, option("ADDRESS", "Address to listen on. All except 127.0.0.1, ::1 and localhost need --keys.")

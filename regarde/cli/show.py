@@ -1,4 +1,4 @@
-"""`regarde show`: one translation with its attention, in the terminal and as a picture."""
+"""`regarde show`: one answer with its attention, in the terminal and as a picture."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ import os
 import shutil
 import sys
 from collections.abc import Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -18,16 +18,28 @@ from regarde.errors import UsageError
 from regarde.streaming.streams import tell, warn, write
 
 if TYPE_CHECKING:
+    from regarde.search import Search
     from regarde.translate import Translator
+    from regarde.translation import Translation
     from regarde.visualize import Heatmap
 
-_SHOWN = 5  # translations of a beam that a page has room for
+_SHOWN = 5  # answers of a beam that a page has room for
+_CONTINUED = 24  # tokens after a prompt
 
 
 def show(
     run: options.Run,
-    text: Annotated[str, argument("TEXT", "Sentence to translate.")],
+    text: Annotated[str, argument("TEXT", "Text to translate, to classify, to tag or to continue.")],
     beam: options.BeamSize = None,
+    answer: Annotated[
+        str | None, option("TEXT", "Show this answer instead of the model's own; after a prompt, this continuation.")
+    ] = None,
+    length: Annotated[
+        int | None,
+        option(
+            "N", "End an answer after N tokens. Default: as the model says; 24 after a prompt.", least=1, most=65_536
+        ),
+    ] = None,
     png: Annotated[Path | None, typer.Option(hidden=True)] = None,  # these three are options of version 0.1
     svg: Annotated[Path | None, typer.Option(hidden=True)] = None,
     html: Annotated[Path | None, typer.Option(hidden=True)] = None,
@@ -42,10 +54,14 @@ def show(
     transparent: pictures.Transparent = False,
     dpi: pictures.Dpi = pictures.DPI,
 ) -> None:
-    """Translate one sentence and draw its attention: a row for each target token, a column for each source token.
+    """Answer one text and draw the attention of the answer.
+
+    Translation: a row for each target token, a column for each source token. Label: a row for each query, with the
+    label and its probability. Tags: a row for each tag, with its probability at each token. Language model: a row for
+    each word, a column for each word before it; --answer "" shows TEXT itself.
 
     --picture also writes a file. An .svg, .pdf or .png is for papers and slides, and can show every head (--heads) or
-    several models (--beside). An .html file is a page without network access that shows the translation step by step.
+    several models (--beside). An .html file is a page without network access that shows the answer step by step.
 
     Example: regarde show runs/dates "3 mars 1999" --picture dates.pdf
     """
@@ -56,8 +72,8 @@ def show(
         raise UsageError(f"--beside {beside[0]}: for a picture to print, and none is drawn. Add --picture FILE.pdf.")
     if beside and heads:
         raise UsageError("--beside and --heads: one picture shows models or heads. Leave out one.")
-    if not text or text.isspace():
-        raise UsageError("TEXT is blank. Give a sentence to translate.")
+    if answer is not None and (beam or length):
+        raise UsageError("--answer: nothing is searched. Leave out --beam and --length.")
     for path, suffix in ((png, ".png"), (svg, ".svg"), (html, ".html")):
         if path is not None and path.suffix.lower() != suffix:
             raise UsageError(f"--{suffix[1:]} {path}: expected a name that ends in {suffix}.")
@@ -65,21 +81,24 @@ def show(
     from regarde.data.lines import repair
     from regarde.folder.loading import load
     from regarde.visualize import Heatmap, save
+    from regarde.visualize.heatmap import probable
     from regarde.visualize.terminal import heatmap
 
     sentence = repair(text)
     if sentence.replaced:
         warn("warning: TEXT has bytes that are not UTF-8; they were replaced by U+FFFD")
+    request = _Request(sentence.text, answer, beam, length)
     translator = load(run)
-    translation = translator.translate(sentence.text, beam=beam)
+    translation = request.answered(translator)
     tell([f"{translation.text}\n"])
     if translation.attention is None:
         asked = [path for path in (png, svg, picture) if path]
         if asked:
             raise UsageError(f"{run}: a model without attention, so there is nothing to draw in {asked[0]}.")
-        warn("this model has no attention to show")
+        told = f"; {probable(translation)}" if translation.probabilities else ""
+        warn(f"this model has no attention to show{told}")
         if html:
-            _enclose(html, run, translator, sentence.text, beam)
+            _enclose(html, run, translator, request)
         return
     chart = Heatmap.of(translation)
     write([heatmap(chart, width=shutil.get_terminal_size().columns, color=colored()), "\n"])
@@ -89,35 +108,72 @@ def show(
                 warn(f"warning: {told}")
             warn(f"wrote {path}")
     if html:
-        _enclose(html, run, translator, sentence.text, beam)
+        _enclose(html, run, translator, request)
     if heads:
-        from regarde.visualize.panels import by_head
+        from regarde.visualize.panels import Panel
 
-        drawing.save(by_head(chart, translation.heads, translation.offset), chart.title, translation.heads.shape[1])
+        maps = Heatmap.by_head(translation)
+        drawing.save([Panel(one) for one in maps], chart.title, translation.heads.shape[1] if len(maps) > 1 else 1)
     elif picture:
-        others = [_other(path, sentence.text, beam) for path in beside or ()]
+        others = [_other(path, request) for path in beside or ()]
         _draw(drawing, sentence.text, [(run, chart), *others])
 
 
-def _enclose(path: Path, run: Path, translator: Translator, text: str, beam: int | None) -> None:
-    """The studio's page with this one translation in it."""
+@dataclass(frozen=True)
+class _Request:
+    """What is answered, and how."""
+
+    text: str
+    answer: str | None
+    beam: int | None
+    length: int | None
+
+    def search(self, translator: Translator) -> Search:
+        from regarde.search import adjusted
+
+        search = adjusted(translator.search, beam=self.beam)
+        length = self.length or (_CONTINUED if translator.task.continues else None)
+        return (
+            search if length is None else replace(search, rules=replace(search.rules, max_ratio=0.0, max_extra=length))
+        )
+
+    def answered(self, translator: Translator) -> Translation:
+        if not translator.task.continues and (not self.text or self.text.isspace()):
+            raise UsageError("TEXT is blank. Give a text to answer.")
+        if self.answer is None:
+            return translator.predict(self.text, search=self.search(translator))
+        if not translator.task.continues:
+            return next(translator.score([(self.text, self.answer)]))
+        if not (whole := self.text + self.answer):
+            raise UsageError("TEXT and --answer are empty. Give a text to show.")
+        return next(translator.score([("", whole)]))
+
+
+def _enclose(path: Path, run: Path, translator: Translator, request: _Request) -> None:
+    """The studio's page with this one answer in it."""
     from regarde import config
     from regarde.folder.manifest import CONFIG
+    from regarde.search import adjusted
     from regarde.studio.enclosed import save
 
     settings = config.read(run / CONFIG)["model"]
-    trace = translator.trace(text, beam=beam, n_best=min(beam or 1, _SHOWN))
+    search = adjusted(request.search(translator), n_best=min(request.beam or 1, _SHOWN))
+    target = None if request.answer is None else request.answer
+    text = request.text
+    if target is not None and translator.task.continues:
+        text, target = "", request.text + target
+    trace = translator.trace(text, search=search, target=target)
     engine = translator.engine
     described = {"settings": settings, "layers": engine.layers, "formulas": dict(engine.formulas)}
     save(path, {"name": run.resolve().name, **described}, trace)
     warn(f"wrote {path}")
 
 
-def _other(run: Path, text: str, beam: int | None) -> tuple[Path, Heatmap]:
+def _other(run: Path, request: _Request) -> tuple[Path, Heatmap]:
     from regarde.folder.loading import load
     from regarde.visualize import Heatmap
 
-    translation = load(run).translate(text, beam=beam)
+    translation = request.answered(load(run))
     if translation.attention is None:
         raise UsageError(f"--beside {run}: a model without attention, so there is nothing to draw. Leave it out.")
     return run, Heatmap.of(translation)

@@ -10,7 +10,7 @@ from typing import Annotated
 
 import typer
 
-from regarde.cli import options
+from regarde.cli import completion, options
 from regarde.cli.options import argument, option
 from regarde.engines.devices import CORES
 from regarde.errors import FolderError, UsageError
@@ -23,7 +23,11 @@ RUNS = Path("runs")
 def studio(
     runs: Annotated[
         list[str] | None,
-        argument("[RUN...]", "Runs, trained or in training, or NAME=RUN to rename. Default: all in runs/."),
+        argument(
+            "[RUN...]",
+            "Runs, trained or in training, or NAME=RUN to rename. Default: all in runs/.",
+            complete=completion.named_runs,
+        ),
     ] = None,
     port: Annotated[
         int | None,

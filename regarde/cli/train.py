@@ -117,6 +117,4 @@ def train(
                 run = job.train(display)
     best = run.outcome.best
     warn(f"{best.metric.show(best.value)} after {counted(best.step, 'step')}, {run.outcome.seconds:.0f} s in all")
-    translates = job.trainer.recipe.task.kind != "modeling"  # no command generates text yet
-    hint = f" Try: echo TEXT | regarde translate {run.folder}" if translates else ""
-    warn(f"the model is in {run.folder}.{hint}")
+    warn(f"the model is in {run.folder}. Try: {job.trainer.recipe.task.example} {run.folder}")

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from itertools import islice
 from typing import TYPE_CHECKING, Literal
 
@@ -22,6 +22,7 @@ if TYPE_CHECKING:
     from regarde.scribe import Sentence
     from regarde.search import Search
     from regarde.translate import Translator
+    from regarde.translation import Translation
 
 LONGEST = 64 << 10  # bytes of a line that is not to be cut
 WINDOW = 256  # lines
@@ -30,6 +31,7 @@ WINDOW_BYTES = 1 << 20
 WARNINGS = {
     "lone_cr": "with a lone CR inside, kept as text",
     "replaced": "with bytes that are not text, replaced by U+FFFD",
+    "unknown": "without any token that the model knows",
     "split": "too long, translated in pieces",
     "truncated": "too long, only the first tokens translated",
 }  # by the name of the count
@@ -46,6 +48,7 @@ class Counts:
     truncated: int = 0
     replaced: int = 0  # with bytes that are not text
     lone_cr: int = 0
+    unknown: int = 0  # without any token that the model knows
 
 
 @dataclass(frozen=True)
@@ -57,6 +60,7 @@ class Filter:
     form: Form
     long: Long = "refuse"  # what to do with a line that is too long for the model
     first: Search | None = None  # finds the first translation of several
+    n_best: int | None = None  # answers that are written, of those that are found
 
     def run(
         self, source: InputStream, out: Output, *, skip: int = 0, progress: Callable[[int, int], None] | None = None
@@ -89,7 +93,7 @@ class Filter:
             sentences += request.sentences
         if not window or window[-1].number <= done:
             return
-        translations = self.translator.stream(sentences, self.search, self.first)
+        translations = self.translator.stream(sentences, self.search, self.first, self.n_best)
         for request in requests:
             for translation in islice(translations, len(request.sentences)):  # decodes, a batch at a time
                 if request.number > done and (piece := self.form.piece(request, translation)):
@@ -107,7 +111,9 @@ class Filter:
         whole = "" if sentence.text.isspace() else sentence.text
         if not line.too_long:
             try:
-                return LineRequest(line.number, ending, whole, rest.text, (self.translator.tokens(whole),))
+                sentences = self._sentences(whole)
+                counts.unknown += not self.translator.knows(sentences[0])
+                return LineRequest(line.number, ending, whole, rest.text, sentences)
             except DataError:  # too long
                 sentences = self._pieces(whole)
             if sentences and self.long == "split":
@@ -118,6 +124,9 @@ class Filter:
                 return LineRequest(line.number, ending, whole, rest.text, sentences, "truncated")
         counts.refused += 1
         return LineRequest(line.number, ending, "", rest.text, (), "refused")
+
+    def _sentences(self, text: str) -> tuple[Sentence, ...]:
+        return (self.translator.tokens(text),)
 
     def _pieces(self, text: str) -> tuple[Sentence, ...]:
         """The sentences to translate of a text that is too long; none if it is refused, or has too long a character."""
@@ -135,6 +144,28 @@ class Filter:
         except DataError:
             return False
         return True
+
+
+@dataclass(frozen=True)
+class Scoring(Filter):
+    """Lines of what is given and what is wanted in, their scores out: forced decoding."""
+
+    scored: Callable[[LineRequest, Translation | None], str] = field(kw_only=True)  # a row; None of a refused line
+
+    def _translate(self, window: list[Line], out: Output, counts: Counts, done: int) -> None:
+        requests = [self._read(line, counts) for line in window]
+        pair_of = self.translator.task.pair
+        pairs = [pair for request in requests if request.sentences and (pair := pair_of(request.text))]
+        found = self.translator.score(pairs)
+        for request in requests:
+            out.end(self.scored(request, next(found) if request.sentences else None) + request.ending)
+        out.flush()
+
+    def _sentences(self, text: str) -> tuple[Sentence, ...]:
+        pair = self.translator.task.pair(text)
+        if pair is None:
+            raise DataError("no pair")
+        return self.translator.tokens(pair[0]), self.translator.target_tokens(pair[1])
 
 
 class _ReadAhead:

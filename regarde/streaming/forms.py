@@ -1,4 +1,4 @@
-"""The three forms of `regarde translate`: how a line is read, how its answer is written, how a row of it is recognized.
+"""The forms of `regarde predict`: how a line is read, how its answer is written, how a row of it is recognized.
 
 Plain    text in, the best translation out
 Ranked   text in, the n best out: line TAB rank TAB score TAB text
@@ -117,9 +117,7 @@ class Json:
 
     def piece(self, request: LineRequest, found: Translation) -> str:
         """A piece of a split line is written at once, because the attention of all pieces may be large."""
-        record = _as_json(found)
-        if found.alternatives:
-            record["alternatives"] = [_as_json(other) for other in found.alternatives]
+        record = found.as_json()
         request.add(found)
         if request.fate == "split":
             begin = ", " if len(request.ranked) > 1 else f'{_opened(request)}"pieces": ['
@@ -143,23 +141,9 @@ def _opened(request: LineRequest) -> str:
     return f"{{{request.kept}, " if request.kept else "{"
 
 
-def _as_json(translation: Translation) -> dict[str, Any]:
-    return {
-        "source": translation.source,
-        "text": translation.text,
-        "score": round(translation.score, 6),
-        "source_tokens": translation.source_tokens,
-        "tokens": translation.tokens,
-        "token_scores": [round(score, 6) for score in translation.token_scores],
-        "attention": translation.attention_rows(),
-        "links": translation.links(),
-        "finished": translation.finished,
-    }
-
-
 _ANSWER = (
-    *("source", "text", "score", "source_tokens", "tokens", "token_scores", "attention", "links", "finished"),
-    *("alternatives", "refused", "truncated", "pieces"),
+    *("source", "text", "task", "score", "continuation", "prompt_tokens", "probabilities", "spans", "source_tokens"),
+    *("tokens", "token_scores", "attention", "links", "finished", "alternatives", "refused", "truncated", "pieces"),
 )
 _RANKED = re.compile(rb"(\d{1,18})\t\d{1,9}\t(-?\d+\.\d{4}|-?inf|nan)\t")
 

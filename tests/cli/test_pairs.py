@@ -33,12 +33,12 @@ def call(cli, tiny: Path, tmp_path: Path):  # type: ignore[no-untyped-def]
 @pytest.mark.parametrize("command", COMMANDS)
 def test_a_header_and_quotes_are_asked_about_and_answered(call, command: str) -> None:
     content = "source\ttarget\n" + '"abc"\t"abc"\n' * 3
-    assert "--header leaves the row out" in call(command, content).fails(3)
+    assert "--header to skip the row" in call(command, content).fails(3)
     if command != "align":  # which answers as it reads, and so asks last
-        assert "--quotes removes them" in call(command, content, "--header").fails(3)
+        assert "--quotes to remove them" in call(command, content, "--header").fails(3)
     done = call(command, content, "--header", "--quotes")
     assert done.code == 0, done.error
-    assert "header row left out (source target)" in done.error
+    assert "header row skipped (source target)" in done.error
 
 
 @pytest.mark.parametrize("command", COMMANDS)

@@ -39,7 +39,7 @@ def test_trials_are_told_and_the_best_are_printed(cli) -> None:
     assert "2 trials complete, 0 stopped early, 0 failed" in rows
     assert cli("train", "--recipe", "out/best.toml", "--print-config").code == 0
     told = cli("search-params", *given, "--keep-all", *(word for setting in SETTINGS for word in ("--set", setting)))
-    assert "prune is False, but this search was begun with True" in told.fails(2)
+    assert "prune is False, but this search was started with True" in told.fails(2)
 
 
 @pytest.mark.parametrize(("metric", "best"), [("bleu", "2"), ("cer", "1")])

@@ -92,7 +92,7 @@ def test_config_takes_a_table_or_a_last_word_or_nothing(cli) -> None:
         return [line for line in cli("config", *given).out.decode().splitlines() if not line.startswith(" ")]
 
     assert keys("training.schedule") == [
-        f"training.schedule.{n}" for n in ("kind", "warmup", "floor", "after", "every")
+        f"training.schedule.{n}" for n in ("kind", "warmup", "floor", "after", "every", "factor")
     ]
     assert keys("hidden") == ["model.hidden", "model.encoder.hidden"]
     assert keys() == list(manual.settings(Recipe))
@@ -178,7 +178,7 @@ def test_to_resume_a_run_that_is_missing_says_so(cli) -> None:
 def test_a_sentence_in_the_place_of_a_run_gets_the_command_for_it(cli, tiny: Path) -> None:
     line = cli("translate", tiny, "abc def").fails(4)
     assert f'regarde show {tiny} "abc def"' in line
-    assert f'echo "abc def" | regarde translate {tiny}' in line
+    assert f'echo "abc def" | regarde predict {tiny}' in line
 
 
 def complete(words: str, cwd: Path) -> tuple[list[str], str]:
@@ -208,6 +208,9 @@ def complete(words: str, cwd: Path) -> tuple[list[str], str]:
         ("regarde translate runs/o", ["runs/one"]),
         ("regarde compare runs/one runs/", ["runs/one"]),
         ("regarde align runs/one --reverse ru", ["runs/one"]),
+        ("regarde serve ", ["runs/one"]),
+        ("regarde serve runs/one small=runs/o", ["small=runs/one"]),
+        ("regarde studio ru", ["runs/one"]),
     ],
 )
 def test_a_shell_completes_presets_data_sets_and_runs(words: str, found: list[str], tmp_path: Path) -> None:

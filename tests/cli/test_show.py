@@ -6,13 +6,16 @@ import os
 import pty
 import subprocess
 import sys
+from dataclasses import replace
 from pathlib import Path
 from random import Random
 
 import pytest
 
 from regarde.folder.loading import load
+from regarde.models.classifier import ClassifierConfig
 from regarde.visualize.style import DARK, LIGHT
+from tests.tasks import CLASSIFIER, LANGUAGE_MODELS, TAGGER, saved
 
 
 def test_the_translation_and_its_attention_are_drawn(cli, tiny: Path) -> None:
@@ -169,3 +172,38 @@ def test_a_model_without_attention_cannot_stand_beside(cli, tiny: Path, plain: P
     told = cli("show", tiny, "abc", "--picture", tmp_path / "a.svg", "--beside", plain).fails(2)
     assert f"--beside {plain}: a model without attention" in told
     assert not list(tmp_path.iterdir())
+
+
+@pytest.mark.parametrize("task", ["classification", "tagging", "modeling"])
+def test_every_task_is_shown_in_the_terminal_and_in_every_kind_of_picture(cli, tmp_path: Path, task: str) -> None:
+    tiny = {"classification": CLASSIFIER, "tagging": TAGGER, "modeling": LANGUAGE_MODELS["transformer"]}[task]
+    run, legend = saved(tmp_path / "run", tiny), {"classification": "label", "tagging": "tags", "modeling": "words"}
+    for name in ("a.svg", "a.pdf", "a.png", "a.html"):
+        done = cli("show", run, "the cat", "--picture", tmp_path / name)
+        assert (done.code, done.error.splitlines()[-1]) == (0, f"regarde: wrote {tmp_path / name}")
+        assert f"rows: {legend[task]})" in done.out.decode()
+        assert (tmp_path / name).stat().st_size > 1000
+    assert cli("show", run, "the cat", "--picture", tmp_path / "b.svg", "--heads").code == 0
+
+
+def test_a_given_answer_is_shown_instead_of_the_models_own(cli, tmp_path: Path) -> None:
+    label, model = saved(tmp_path / "c", CLASSIFIER), saved(tmp_path / "m", LANGUAGE_MODELS["attentive"])
+    assert cli("show", label, "the cat", "--answer", "place").out.decode().startswith("place\nthe cat → place ")
+    assert cli("show", model, "the ", "--answer", "").out.decode().startswith("the \n")
+    assert cli("show", model, "the ", "--answer", "mat").out.decode().startswith("the mat\n")
+    assert "Leave out --beam" in cli("show", model, "the ", "--answer", "mat", "--beam", 2).fails(2)
+    assert "Give a text to show" in cli("show", model, "", "--answer", "").fails(2)
+
+
+def test_a_prompt_is_continued_by_so_many_tokens(cli, tmp_path: Path) -> None:
+    run = saved(tmp_path / "run", LANGUAGE_MODELS["attentive"])
+    text = cli("show", run, "the ", "--length", 2).out.decode().splitlines()[0]
+    assert text.startswith("the ")
+    assert len(text) <= 6
+
+
+def test_a_label_without_attention_is_told_with_its_probabilities(cli, tmp_path: Path) -> None:
+    last = replace(CLASSIFIER, model=ClassifierConfig(embedding=5, hidden=4, size=6, pooling="last"))
+    done = cli("show", saved(tmp_path / "run", last), "the cat")
+    label = done.out.decode().strip()
+    assert done.error.splitlines()[-1].startswith(f"regarde: this model has no attention to show; {label} ")

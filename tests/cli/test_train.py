@@ -198,7 +198,7 @@ def test_a_recipe_that_is_no_text_is_exit_code_2(cli, tmp_path: Path) -> None:
         (["--source", "a"], "both --source and --target"),
         (["copy", "--source", "a", "--target", "b"], "Give one or the other"),
         (["copy", "--preset", "rnnsearch-smal"], 'Did you mean "rnnsearch-small"?'),
-        (["copy", "--on-error", "ignore"], "Known: stop, skip, skip-any."),
+        (["copy", "--on-error", "ignore"], "Known: stop, skip, skip-any, strict."),
         (["copy", "--device", "abacus"], "--device abacus: not available here"),
         (["copy", "--threads", "1000000"], "'--threads': 1000000 is not in the range 0<=x<=1024"),
         (["my.tsv", "--columns", "1"], "--columns 1: expected source:target"),

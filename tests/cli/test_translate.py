@@ -60,6 +60,7 @@ def test_a_pipe_of_odd_bytes_keeps_its_lines(regarde, tiny: Path) -> None:
     assert done.error.splitlines() == [
         "regarde: warning: 1 line with a lone CR inside, kept as text",
         "regarde: warning: 1 line with bytes that are not text, replaced by U+FFFD",
+        "regarde: warning: 1 line without any token that the model knows",
     ]
 
 
