@@ -8,7 +8,7 @@ from regarde.errors import counted
 from regarde.evaluation.compare import DisagreementExample
 from regarde.lab.pictures import FOLDER, Drawn
 from regarde.lab.report import LabReport, ModelComparison
-from regarde.lab.tables import columns, differences, method, summary
+from regarde.lab.tables import columns, differences, looked_at, method, searched, summary
 from regarde.visualize.labels import visible
 
 
@@ -20,8 +20,8 @@ def markdown(report: LabReport, drawn: Sequence[Drawn]) -> str:
 def _lines(report: LabReport, drawn: Sequence[Drawn]) -> Iterator[str]:
     yield f"# Lab: {_text(report.data)}"
     yield ""
-    yield f"{len(report.entries)} models, {report.budget} of training each, beam of {report.beam}."
-    yield f"{summary(report)} {report.pairs:,} test pairs: {_text(report.test)}."
+    yield f"{len(report.entries)} models, {report.budget} of training each{searched(report)}."
+    yield f"{summary(report)} {counted(report.pairs, f'test {report.row}')}: {_text(report.test)}."
     yield ""
     yield from _table(report)
     for picture in drawn:
@@ -29,8 +29,9 @@ def _lines(report: LabReport, drawn: Sequence[Drawn]) -> Iterator[str]:
         yield f"## {_text(picture.caption)}"
         yield ""
         yield f"![{_text(picture.caption)}]({FOLDER}/{picture.name}.png)"
+    yield from _looked_at(report)
     for step in report.steps:
-        yield from _step(step)
+        yield from _step(step, report.row)
     yield from _method(report)
 
 
@@ -47,31 +48,43 @@ def _table(report: LabReport) -> Iterator[str]:
         yield f"| {entry.name} | {' | '.join(cells)} |"
 
 
-def _step(step: ModelComparison) -> Iterator[str]:
+def _looked_at(report: LabReport) -> Iterator[str]:
+    models, rows = looked_at(report)
+    if rows:
+        yield ""
+        yield "## Words looked at"
+        yield ""
+        yield f"| label | {' | '.join(models)} |"
+        yield f"|---|{'---|' * len(models)}"
+        yield from (f"| {' | '.join(_text(cell) for cell in row)} |" for row in rows)
+
+
+def _step(step: ModelComparison, row: str) -> Iterator[str]:
     yield ""
     yield f"## {step.second} after {step.first}"
     yield ""
     for metric, difference in differences(step):
         yield f"- {metric.label}: {difference}"
-    yield f"- by chrF ahead on {counted(step.ahead, 'pair')}, behind on {step.behind:,}"
+    yield f"- by {step.by} ahead on {counted(step.ahead, row)}, behind on {step.behind:,}"
     for name, words in (("gained", step.words.gained), ("lost", step.words.lost)):
         if words:
             told = ", ".join(f"{_text(w.word)} ({w.before} → {w.after} of {w.count})" for w in words)
             yield f"- {step.words.unit} {name}: {told}"
     for which, examples in (("ahead", step.better), ("behind", step.worse)):
         for example in examples:
-            yield from _example(example, step, which)
+            yield from _example(example, step, f"{row.capitalize()} {example.number:,}, {step.second} {which}:")
 
 
-def _example(example: DisagreementExample, step: ModelComparison, which: str) -> Iterator[str]:
+def _example(example: DisagreementExample, step: ModelComparison, title: str) -> Iterator[str]:
     yield ""
-    yield f"Pair {example.number:,}, {step.second} {which}:"
+    yield title
     yield ""
-    yield f"- source: {_text(example.source)}"
+    if example.source:
+        yield f"- source: {_text(example.source)}"
     for reference in example.references:
-        yield f"- reference: {_text(reference)}"
+        yield f"- {'reference' if example.source else 'text'}: {_text(reference)}"
     for name, said, score in zip((step.first, step.second), example.said, example.scores, strict=True):
-        yield f"- {name} ({score:.1f}): {_text(said)}"
+        yield f"- {name} ({score:.2f})" + (f": {_text(said)}" if example.source else "")
 
 
 def _method(report: LabReport) -> Iterator[str]:

@@ -1,15 +1,16 @@
 """Measures a trained model on a test set: its answers, its speed, and its attention.
 
-All sentences are translated together, for the speed; then a few of each length one by one, for the cost of length, so
-that the size of a batch does not differ from length to length. Attention is that of forced decoding of the references,
-so that all models have the same target words.
+All texts are answered together, for the speed; then a few of each length one by one, for the cost of length, so that
+the size of a batch does not differ from length to length. Attention is that of forced decoding of the references, so
+that all models have the same target words. A language model answers nothing: its speed is that of forced decoding, and
+its likelihood is measured by the length of the context.
 """
 
 from __future__ import annotations
 
 import json
 import time
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import astuple, dataclass, replace
 from pathlib import Path
 from typing import Any, Self
@@ -26,6 +27,7 @@ from regarde.engines.devices import settle_threads
 from regarde.errors import DataError, counted
 from regarde.evaluation.answers import Answers, collected, forced_score, source_sentences
 from regarde.evaluation.groups import Lengths, by_length
+from regarde.evaluation.telling import TellingSums, TellingWord, TellingWords
 from regarde.evaluation.testset import TestSet
 from regarde.folder import manifest
 from regarde.folder.loading import load
@@ -34,17 +36,25 @@ from regarde.lab.plan import LabPlan
 from regarde.search import Search, adjusted
 from regarde.translate import Translator
 from regarde.translation import Translation
+from regarde.visualize.heatmap import Heatmap
 
-ALONE, PASSES = 8, 3  # sentences of each length translated one by one, and passes, of which the fastest counts
+ALONE, PASSES = 8, 3  # sentences of each length answered one by one, and passes, of which the fastest counts
 
+LABELS = "labels"
 DRAWN = 3
 FEWEST = 3  # tokens of a side
 CHARACTERS, WORDS = 24, 14  # at most, of a side
+BACK = 20  # words that a language model is drawn looking back from
+TELLING = 8  # words of each label
+
+
+Contexts = tuple[tuple[tuple[float, int], ...], ...]
+"""For each text and each group of `context_group`, minus the log-probability of its tokens, and how many there are."""
 
 
 @dataclass(frozen=True)
 class Speed:
-    """The time of translating some sentences."""
+    """The time of answering some texts."""
 
     sentences: int
     tokens: int  # of the target, EOS included
@@ -59,6 +69,9 @@ class Alignment:
     source: tuple[str, ...]
     target: tuple[str, ...]
     weights: tuple[tuple[float, ...], ...]  # (target, source)
+    across: str = "source"  # what the columns are
+    down: str = "target"  # what the rows are
+    scale: str = "weight"  # what a cell is
 
 
 @dataclass(frozen=True, eq=False)
@@ -74,6 +87,8 @@ class Measured:
     layers: tuple[float, ...]  # the error rate of each layer, if there are several
     mass: tuple[float, int] | None  # share of the attention on gold links, and of how many tokens
     alignments: tuple[Alignment, ...]
+    contexts: Contexts = ()
+    telling: tuple[TellingWords, ...] = ()
 
     def as_json(self) -> str:
         answers = self.answers
@@ -92,6 +107,8 @@ class Measured:
             "layers": self.layers,
             "mass": self.mass,
             "alignments": [astuple(one) for one in self.alignments],
+            "contexts": self.contexts,
+            "telling": [astuple(one) for one in self.telling],
         }
         return json.dumps(content, ensure_ascii=False)
 
@@ -116,8 +133,13 @@ class Measured:
             layers=tuple(content["layers"]),
             mass=None if mass is None else (mass[0], mass[1]),
             alignments=tuple(
-                Alignment(number, tuple(source), tuple(target), tuple(map(tuple, weights)))
-                for number, source, target, weights in content["alignments"]
+                Alignment(number, tuple(source), tuple(target), tuple(map(tuple, weights)), *names)
+                for number, source, target, weights, *names in content["alignments"]
+            ),
+            contexts=tuple(tuple((nats, tokens) for nats, tokens in row) for row in content.get("contexts", ())),
+            telling=tuple(
+                TellingWords(label, texts, tuple(TellingWord(*word) for word in words))
+                for label, texts, words in content.get("telling", ())
             ),
         )
 
@@ -128,29 +150,56 @@ def measured(run: Path, plan: LabPlan) -> Measured:
     translator = load(run, threads=plan.threads or 1)
     if translator.engine.name == "torch":
         settle_threads(plan.threads or 1, 0)
-    clock = _Clock(translator, adjusted(translator.search, beam=plan.beam))
+    clock = _Clock(translator, adjusted(translator.search, beam=plan.beam or None))
     sources = list(source_sentences(translator, testset))
-    clock.translate(testset.sources[:ALONE])  # the first translation is slower
-    translations, speed = clock.translate(testset.sources)
-    groups = by_length(testset.sources).groups
-    alone = tuple(clock.one_by_one([testset.sources[row] for row in group.rows[:ALONE]]) for group in groups)
+    continues = testset.task.continues
+    given = [] if continues else list(testset.sources)
+    clock.answer(given[:ALONE])  # the first answer is slower
+    said, speed = clock.answer(given)
+    groups = [] if continues else by_length(testset.sources).groups
+    alone = tuple(clock.one_by_one([given[row] for row in group.rows[:ALONE]]) for group in groups)
     attention = _AttentionSums(run, testset, gold_links(plan, testset), _embedded_links(plan))
-    forced = []
-    for row, found in enumerate(translator.score(zip(testset.sources, testset.first_references, strict=True))):
+    telling, labels = TellingSums(), testset.task.parts[0] == LABELS
+    forced, contexts = [], []
+    scoring = _TimedScores(translator.score(zip(testset.sources, testset.first_references, strict=True)))
+    for row, found in enumerate(scoring):
         forced.append(forced_score(found))
         attention.add(row, found)
+        if continues:
+            contexts.append(_by_context(found))
+        if labels and said[row].text == found.text:
+            telling.add(found.text, found)
     vocabulary = next(entry for name, entry in manifest.read(run).items() if name.startswith("target."))
     return Measured(
-        answers=replace(collected(translator, testset, sources, translations), forced=np.array(forced)),
+        answers=replace(collected(translator, testset, sources, said), forced=np.array(forced)),
         engine=translator.engine.name,
         tokens=vocabulary.sha256,
-        speed=speed,
+        speed=Speed(len(forced), int(sum(row[1] for row in forced)), scoring.seconds) if continues else speed,
         alone=alone,
         agreements=tuple(attention.agreements) if attention.agreements else None,
         layers=attention.error_rates(),
         mass=attention.mass(),
         alignments=tuple(attention.alignments),
+        contexts=tuple(contexts),
+        telling=telling.telling(TELLING),
     )
+
+
+def context_group(number: int) -> str:
+    """Groups of tokens by how many tokens are before them: none, 1, 2 to 3, 4 to 7, …"""
+    low, high = (1 << number) >> 1, (1 << number) - 1
+    return f"{low}" if low >= high else f"{low} to {high}"
+
+
+def _by_context(found: Translation) -> tuple[tuple[float, int], ...]:
+    groups: list[tuple[float, int]] = []
+    for before, score in enumerate(found.token_scores):
+        number = before.bit_length()
+        if number == len(groups):
+            groups.append((0.0, 0))
+        nats, tokens = groups[number]
+        groups[number] = (round(nats - score, 6), tokens + 1)
+    return tuple(groups)
 
 
 def gold_links(plan: LabPlan, testset: TestSet) -> tuple[Gold, ...] | None:
@@ -172,21 +221,38 @@ def _embedded_links(plan: LabPlan) -> list[list[Link]] | None:
 
 @dataclass(frozen=True)
 class _Clock:
-    """Translates, and measures how long it takes."""
+    """Answers, and measures how long it takes."""
 
     translator: Translator
     search: Search
 
-    def translate(self, texts: Sequence[str]) -> tuple[list[Translation], Speed]:
+    def answer(self, texts: Sequence[str]) -> tuple[list[Translation], Speed]:
         began = time.perf_counter()
         found = list(self.translator.stream(map(self.translator.tokens, texts), self.search))
         seconds = time.perf_counter() - began
         return found, Speed(len(found), sum(len(one.tokens) for one in found), seconds)
 
     def one_by_one(self, texts: Sequence[str]) -> Speed:
-        passes = [[self.translate([text])[1] for text in texts] for _ in range(PASSES)]
+        passes = [[self.answer([text])[1] for text in texts] for _ in range(PASSES)]
         seconds = min(sum(speed.seconds for speed in speeds) for speeds in passes)
         return Speed(len(texts), sum(speed.tokens for speed in passes[0]), seconds)
+
+
+class _TimedScores:
+    """Scores texts, and measures how long that takes without what is done with each."""
+
+    def __init__(self, scored: Iterator[Translation]) -> None:
+        self._scored = scored
+        self.seconds = 0.0
+
+    def __iter__(self) -> Iterator[Translation]:
+        while True:
+            began = time.perf_counter()
+            found = next(self._scored, None)
+            self.seconds += time.perf_counter() - began
+            if found is None:
+                return
+            yield found
 
 
 class _AttentionSums:
@@ -197,9 +263,11 @@ class _AttentionSums:
     ) -> None:
         text = config.read(run / CONFIG)["text"]
         kinds = {text[side]["kind"] for side in ("source", "target")}
+        self._aligned = not (testset.task.parts[0] or testset.task.continues)  # the target has words of its own
+        self._one = testset.task.parts[0] == LABELS  # of which all links are
         self._reading = Reading(tokens="sentencepiece" not in kinds)  # pieces are merged into words, characters are not
         self._gold = gold
-        self._links = links if kinds == {"characters"} else None
+        self._links = links if kinds <= {"characters", "labels"} else None
         self._drawn = set(worth_drawing(testset))
         self._by_layer: list[list[Agreement]] = []
         self._mass, self._rows = 0.0, 0
@@ -227,7 +295,8 @@ class _AttentionSums:
             for number, layer in enumerate(self._by_layer, start=1):
                 layer.append(self._agreement(Reading(number, tokens=self._reading.tokens), row, found))
         if self._links is not None and found.explained is not None:
-            share = gold_mass(found.explained, self._links[row])
+            links = {Link(link.source, 0) for link in self._links[row]} if self._one else self._links[row]
+            share = gold_mass(found.explained, links)
             self._mass += share.share * share.rows
             self._rows += share.rows
 
@@ -237,6 +306,11 @@ class _AttentionSums:
         return agreement(reading.links(matrix), self._gold[row])
 
     def _alignment(self, row: int, found: Translation) -> Alignment:
+        if not self._aligned:
+            heat = Heatmap.of(found)
+            n = min(BACK, len(heat.target)) if found.looks_back else max(heat.weights.shape)
+            rows = tuple(tuple(round(float(weight), 4) for weight in line[:n]) for line in heat.weights[:n])
+            return Alignment(row + 1, heat.source[:n], heat.target[:n], rows, heat.across, heat.down, heat.scale)
         matrix = self._reading.matrix(found.heads, found.offset, found.source_words, found.words)
         if self._reading.tokens:
             source, target = found.source_tokens[:-1], found.tokens[:-1]
@@ -248,15 +322,16 @@ class _AttentionSums:
 
 def worth_drawing(testset: TestSet) -> list[int]:
     """Rows of pairs to draw, shortest first: a short, a middle and a long one among those that fit a picture."""
-    sides = [Lengths.of(testset.sources), Lengths.of(testset.first_references)]
-    sizes = sides[0].counts + sides[1].counts
+    words = not (testset.task.parts[0] or testset.task.continues)
+    sides = [Lengths.of(testset.texts), *([Lengths.of(testset.first_references)] if words else [])]
+    sizes = np.sum([one.counts for one in sides], axis=0)
     fitting = [(one.counts >= FEWEST) & (one.counts <= (CHARACTERS if one.in_characters else WORDS)) for one in sides]
-    fits = np.flatnonzero(fitting[0] & fitting[1])
+    fits = np.flatnonzero(np.all(fitting, axis=0))
     if not len(fits):
         fits = np.argsort(sizes, kind="stable")[:DRAWN]
     chosen: list[int] = []
     for wanted in np.quantile(sizes[fits], np.linspace(0.25, 0.95, DRAWN)):
         nearest = fits[np.argsort(np.abs(sizes[fits] - wanted), kind="stable")]
-        taken = {testset.sources[row] for row in chosen}
-        chosen += [int(row) for row in nearest if testset.sources[row] not in taken][:1]
+        taken = {testset.texts[row] for row in chosen}
+        chosen += [int(row) for row in nearest if testset.texts[row] not in taken][:1]
     return sorted(chosen, key=lambda row: int(sizes[row]))

@@ -12,29 +12,31 @@ from html import escape
 from regarde.errors import counted
 from regarde.evaluation.compare import DisagreementExample
 from regarde.evaluation.words import Word
-from regarde.lab.pictures import Drawn, maps
+from regarde.lab.pictures import Drawn, caption, maps
 from regarde.lab.report import LabReport, ModelComparison, ModelReport, Point
 from regarde.lab.stylesheet import STYLE
-from regarde.lab.tables import Column, columns, differences, method, summary
+from regarde.lab.tables import Column, columns, differences, looked_at, method, searched, summary
 from regarde.visualize import svg
 from regarde.visualize.heatmap import Heatmap
 from regarde.visualize.html import opening
-from regarde.visualize.labels import sentence
 
 
 def page(report: LabReport, charts: Sequence[Drawn]) -> str:
     """The whole page; `charts` are those of pictures.charts, or none if they cannot be drawn."""
     title = f"Lab: {report.data}"
-    parts = [_table(report), _charts(report, charts), _alignments(report), *map(_step, report.steps), _method(report)]
+    steps = (_step(step, report.row) for step in report.steps)
+    parts = [
+        *(_table(report), _charts(report, charts), _looked_at(report), _alignments(report), *steps, _method(report))
+    ]
     header = f"<header><h1>{_text(title)}</h1>\n{_opening(report)}</header>\n"
     return f"{opening(_text(title), STYLE, 'img-src data:')}{header}{''.join(parts)}</main>\n</body>\n</html>\n"
 
 
 def _opening(report: LabReport) -> str:
     models = f"{len(report.entries)} models" if len(report.entries) > 1 else "1 model"
-    pairs = f"{counted(report.pairs, 'pair')} of {_text(report.test)}"
-    told = f"{models}, {report.budget} of training each, measured on {pairs}"
-    return f'<p class="faint">{told}, beam of {report.beam}.</p>\n<p>{_text(summary(report))}</p>\n'
+    rows = f"{counted(report.pairs, report.row)} of {_text(report.test)}"
+    told = f"{models}, {report.budget} of training each, measured on {rows}"
+    return f'<p class="faint">{told}{searched(report)}.</p>\n<p>{_text(summary(report))}</p>\n'
 
 
 def _table(report: LabReport) -> str:
@@ -61,15 +63,14 @@ def _cell(column: Column, entry: ModelReport, best: bool) -> str:
 
 def _charts(report: LabReport, charts: Sequence[Drawn]) -> str:
     metric = report.metrics[0]
-    numbers = {
-        "by-length": _by_length(report, lambda point: metric.written(point.quality.value)),
-        "cost": _by_length(report, lambda point: f"{point.microseconds:,.0f}"),
-    }
+    numbers = {"by-length": _by_length(report, lambda point: metric.written(point.quality.value))}
+    if report.entries[0].by_length[0].microseconds is not None:
+        numbers["cost"] = _by_length(report, lambda point: f"{point.microseconds or 0:,.0f}")
     figures = "".join(_figure(drawn, numbers.get(drawn.name, "")) for drawn in charts)
-    hint = "Bars are intervals that contain 95% of the bootstrap samples of the pairs of that length."
+    hint = "Bars are intervals that contain 95% of the bootstrap samples of the texts."
     if not charts:
         captions = (f"{metric.label} by {report.lengths}", f"microseconds per target token by {report.lengths}")
-        tables = zip(captions, numbers.values(), strict=True)
+        tables = zip(captions, numbers.values(), strict=False)
         figures = "".join(f"<figure><figcaption>{_text(name)}</figcaption>{table}</figure>" for name, table in tables)
         hint = "There are no charts, because matplotlib was not installed when this report was written."
     heading = f'<h2>By length, and while learning</h2><p class="faint">{hint}</p>'
@@ -94,9 +95,25 @@ def _by_length(report: LabReport, write: Callable[[Point], str]) -> str:
         for entry in report.entries
     )
     counts = "".join(f"<td>{point.pairs:,}</td>" for point in points)
-    body = f'{rows}<tr class="faint"><th scope="row">pairs</th>{counts}</tr>'
+    body = f'{rows}<tr class="faint"><th scope="row">{report.counted}</th>{counts}</tr>'
     table = f'<table><thead><tr><th scope="col">model</th>{head}</tr></thead><tbody>{body}</tbody></table>'
     return f'<details><summary>Numbers</summary><div class="scroll">{table}</div></details>'
+
+
+def _looked_at(report: LabReport) -> str:
+    models, rows = looked_at(report)
+    if not rows:
+        return ""
+    head = "".join(f'<th scope="col">{_text(name)}</th>' for name in models)
+    body = "".join(
+        f'<tr><th scope="row">{_text(label)}</th>'
+        + "".join(f'<td><bdi dir="auto">{_text(cell)}</bdi></td>' for cell in cells)
+        + "</tr>"
+        for label, *cells in rows
+    )
+    hint = "Of the texts that a model labels rightly: mean weight of a word times the share of texts that contain it."
+    table = f'<table class="text"><thead><tr><th scope="col">label</th>{head}</tr></thead><tbody>{body}</tbody></table>'
+    return f'<section><h2>Words looked at</h2><p class="faint">{hint}</p><div class="scroll">{table}</div></section>\n'
 
 
 def _alignments(report: LabReport) -> str:
@@ -104,7 +121,7 @@ def _alignments(report: LabReport) -> str:
     if not sentences:
         return ""
     without = [entry.name for entry in report.entries if not entry.alignments]
-    hint = "Forced decoding of the reference: rows are its words, bright cells the source words attended to."
+    hint = "Forced decoding of the references, so that all models have the same answers to explain."
     if without:
         hint += f" Models without attention: {', '.join(without)}."
     body = "".join(_maps(heats) for heats in sentences)
@@ -112,24 +129,19 @@ def _alignments(report: LabReport) -> str:
 
 
 def _maps(heats: Sequence[Heatmap]) -> str:
-    source, target = (_text(sentence(side)) for side in (heats[0].source, heats[0].target))
     figures = "".join(
-        f"<figure><figcaption>{_text(heat.title)}</figcaption>{svg.heatmap(_untitled(heat))}</figure>" for heat in heats
+        f"<figure><figcaption>{_text(heat.title)}</figcaption>{svg.heatmap(heat.untitled())}</figure>" for heat in heats
     )
-    pair = f'<bdi dir="auto">{source}</bdi> → <bdi dir="auto">{target}</bdi>'
+    pair = " → ".join(f'<bdi dir="auto">{_text(side)}</bdi>' for side in caption(heats[0]).split(" → "))
     return f'<h3 class="pair">{pair}</h3><div class="maps">{figures}</div>'
 
 
-def _untitled(heat: Heatmap) -> Heatmap:
-    return Heatmap(heat.source, heat.target, heat.weights)
-
-
-def _step(step: ModelComparison) -> str:
+def _step(step: ModelComparison, row: str) -> str:
     told = "".join(f"<dt>{escape(metric.label)}</dt><dd>{escape(text)}</dd>" for metric, text in differences(step))
-    told += f"<dt>pairs, by chrF</dt><dd>ahead on {step.ahead:,}, behind on {step.behind:,}</dd>"
+    told += f"<dt>{row}s, by {escape(step.by)}</dt><dd>ahead on {step.ahead:,}, behind on {step.behind:,}</dd>"
     words = "".join(_words(step.words.unit, kind, getattr(step.words, kind)) for kind in ("gained", "lost"))
     examples = "".join(
-        _example(example, step, which)
+        _example(example, step, f"{row.capitalize()} {example.number:,}, {step.second} {which}")
         for which, several in (("ahead", step.better), ("behind", step.worse))
         for example in several
     )
@@ -149,12 +161,15 @@ def _words(unit: str, kind: str, words: Sequence[Word]) -> str:
     return f'<h3>{unit.capitalize()} {kind}</h3><ul class="words {kind}">{items}</ul>'
 
 
-def _example(example: DisagreementExample, step: ModelComparison, which: str) -> str:
-    lines = [("source", example.source), *(("reference", reference) for reference in example.references)]
+def _example(example: DisagreementExample, step: ModelComparison, title: str) -> str:
+    lines = [("source", example.source)] if example.source else []
+    lines += [("reference" if example.source else "text", reference) for reference in example.references]
     said = zip((step.first, step.second), example.said, example.scores, strict=True)
-    lines += [(f"{name}, {score:.0f}", text) for name, text, score in said]
+    if example.source:
+        lines += [(f"{name}, {score:.0f}", text) for name, text, score in said]
+    else:
+        lines += [(name, f"{score:.2f} {step.by}") for name, _, score in said]
     told = "".join(f'<dt>{_text(name)}</dt><dd><bdi dir="auto">{_text(text)}</bdi></dd>' for name, text in lines)
-    title = f"Pair {example.number:,}, {step.second} {which}"
     return f"<div><h3>{_text(title)}</h3><dl>{told}</dl></div>"
 
 

@@ -9,13 +9,14 @@ from pathlib import Path
 
 import numpy as np
 
-from regarde.evaluation.metrics import METRICS, Metric
+from regarde.evaluation.metrics import Metric, judging
 from regarde.lab import plan as plans
 from regarde.lab.measure import Alignment
 from regarde.lab.report import LabReport, ModelReport, Points
 from regarde.visualize import curves, panels
 from regarde.visualize.curves import Chart, Curve
 from regarde.visualize.heatmap import Heatmap
+from regarde.visualize.labels import sentence
 from regarde.visualize.panels import Panel
 from regarde.visualize.picture import Picture
 from regarde.visualize.style import DARK, LIGHT, Palette
@@ -47,26 +48,33 @@ def charts(report: LabReport) -> Iterator[Drawn]:
     """Charts with a line for each model."""
     metric = report.metrics[0]
     yield _drawn("by-length", f"{metric.label} by {report.lengths}", _by_length(report, metric))
-    learned = METRICS[report.entries[0].learning.metric]  # type: ignore[index]
+    learned = judging(report.entries[0].learning.metric)  # type: ignore[arg-type]
     scale = 100.0 if learned.percent else 1.0
     alike = [entry for entry in report.entries if entry.learning.metric == learned.name]
     up, across = _axis(learned), "minutes of training"
-    caption = f"{learned.label} on validation pairs while training"
+    caption = f"{learned.label} on validation data while training"
     yield _drawn("learning", caption, Chart(_learning(alike, lambda e: e.learning.values, scale), across, up))
     lines = _learning(report.entries, lambda e: e.learning.valid_loss)
-    yield _drawn("loss", "loss on validation pairs while training", Chart(lines, across, "loss, nats per target token"))
-    yield _drawn("cost", f"cost of translating sentences one by one, by {report.lengths}", _cost(report))
+    yield _drawn("loss", "loss on validation data while training", Chart(lines, across, "loss, nats per target token"))
+    if all(point.microseconds is not None for entry in report.entries for point in entry.by_length):
+        yield _drawn("cost", f"cost of answering one by one, by {report.lengths}", _cost(report))
 
 
 def alignments(report: LabReport) -> Iterator[Drawn]:
     """The attention of every model that has it, for the same sentences."""
     for place, heats in enumerate(maps(report), start=1):
-        pair = f"{' '.join(heats[0].source)} → {' '.join(heats[0].target)}"
+        pair = caption(heats[0])
 
         def drawn(style: Palette, heats: Sequence[Heatmap] = heats) -> Picture:
             return panels.draw([Panel(heat) for heat in heats], style=style)
 
         yield Drawn(f"alignment-{place}", pair, drawn(LIGHT), drawn(DARK))
+
+
+def caption(heat: Heatmap) -> str:
+    """The sentence of a map, with its answer if that is another text."""
+    back = heat.source[1:] == heat.target[:-1]
+    return sentence(heat.target) if back else f"{sentence(heat.source)} → {sentence(heat.target)}"
 
 
 def maps(report: LabReport) -> list[list[Heatmap]]:
@@ -81,7 +89,7 @@ def maps(report: LabReport) -> list[list[Heatmap]]:
 
 def _map(name: str, one: Alignment) -> Heatmap:
     weights = np.array(one.weights, dtype=np.float64).reshape(len(one.target), len(one.source))
-    return Heatmap(one.source, one.target, weights, name)
+    return Heatmap(one.source, one.target, weights, name, one.across, one.down, one.scale)
 
 
 def _drawn(name: str, caption: str, chart: Chart) -> Drawn:
@@ -97,12 +105,13 @@ def _by_length(report: LabReport, metric: Metric) -> Chart:
         lines.append(Curve(entry.name, range(len(found)), value, low, high))
     points = report.entries[0].by_length
     groups, counts = [point.group for point in points], [point.pairs for point in points]
-    return Chart(lines, report.lengths, _axis(metric), groups=groups, counts=counts, counted="pairs", from_zero=True)
+    axes, zero = (report.lengths, _axis(metric)), metric.higher_is_better
+    return Chart(lines, *axes, groups=groups, counts=counts, counted=report.counted, from_zero=zero, log_up=not zero)
 
 
 def _cost(report: LabReport) -> Chart:
     lines = [
-        Curve(entry.name, range(len(entry.by_length)), [point.microseconds for point in entry.by_length])
+        Curve(entry.name, range(len(entry.by_length)), [point.microseconds or 0.0 for point in entry.by_length])
         for entry in report.entries
     ]
     groups = [point.group for point in report.entries[0].by_length]

@@ -7,6 +7,7 @@ from pathlib import Path
 
 from regarde.data.corpus import Report
 from regarde.errors import RegardeError, RegardeWarning
+from regarde.evaluation.compare import judging_rows
 from regarde.evaluation.evaluate import suited
 from regarde.evaluation.metrics import require
 from regarde.evaluation.testset import TestSet
@@ -33,7 +34,7 @@ def run_lab(request: LabRequest, observer: LabObserver) -> LabReport:
         testset = plan.testset()
         _note(testset.report, observer)
         gold_links(plan, testset)
-        require([*suited(testset).metrics, "chrf"])
+        require([*suited(testset).metrics, judging_rows(testset).name])
         plans.write(request.out, plan)
         observer.planned(list(plan.models))
         processes.run(plan, observer)

@@ -22,6 +22,7 @@ from regarde.config import Table
 from regarde.errors import DataError, DiskError, FolderError, UsageError
 from regarde.evaluation.testset import Origin, TestSet, read_testset
 from regarde.folder.manifest import replace_file
+from regarde.tasks import TASKS
 from regarde.training.resume import differences
 
 PLAN = "plan.json"
@@ -38,6 +39,7 @@ class LabPlan:
     models: Mapping[str, Table]  # the tables of each recipe, by the model's name
     data: str  # as given
     test: Origin
+    task: str = "translation"
     embedded: str = ""  # the embedded data set, if the test set is its test split, which has gold links
     gold: Path | None = None
     minutes: float = 0.0  # of training, for each model
@@ -47,7 +49,7 @@ class LabPlan:
     digests: Mapping[str, str] = field(default_factory=dict)  # of files, by their purpose
 
     def testset(self) -> TestSet:
-        return read_testset(self.test)
+        return read_testset(self.test, TASKS[self.task])
 
     @property
     def budget(self) -> str:
@@ -85,14 +87,14 @@ def hold_against(folder: Path, old: LabPlan, new: LabPlan) -> None:
         if old.digests.get(purpose) != new.digests.get(purpose):
             given = f"the {purpose} file is not the one that the lab was started with"
             raise DataError(f"{folder}: {given}. Give the same file, or another --out.")
-    for name in ("embedded", "minutes", "tokens", "beam", "threads"):
+    for name in ("task", "embedded", "minutes", "tokens", "beam", "threads"):
         before, now = getattr(old, name), getattr(new, name)
         if before != now:
-            given = f"{name} is {now or 'not given'}, but it was begun with {before or 'none'}"
+            given = f"{name} is {now or 'not given'}, but it was started with {before or 'none'}"
             raise UsageError(f"{folder}: {given}. {_REMEDY}")
     for name in new.models.keys() & old.models.keys():
         for found in differences(_settings(old.models[name]), _settings(new.models[name])):
-            given = f"{found.key} of {name} is {found.given}, but it was begun with {found.expected}"
+            given = f"{found.key} of {name} is {found.given}, but it was started with {found.expected}"
             raise UsageError(f"{folder}: {given}. {_REMEDY}")
 
 

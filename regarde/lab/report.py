@@ -7,24 +7,35 @@ from __future__ import annotations
 
 import json
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
 from itertools import pairwise
 from pathlib import Path
 from typing import Any
+
+import numpy as np
 
 import regarde
 from regarde.alignment.error import Agreement, total
 from regarde.evaluation.answers import Answers
 from regarde.evaluation.attention import error_interval
 from regarde.evaluation.bootstrap import Bootstrap, Interval, interval
-from regarde.evaluation.compare import DisagreementExample, MetricComparison, compare, disagreements
+from regarde.evaluation.compare import DisagreementExample, MetricComparison, compare, disagreements, judging_rows
 from regarde.evaluation.evaluate import Evaluation, evaluate, metric_counts, suited
 from regarde.evaluation.groups import Group, by_length
-from regarde.evaluation.metrics import METRICS, Metric, MetricCounts, MetricName
+from regarde.evaluation.metrics import (
+    LIKELIHOODS,
+    METRICS,
+    PERPLEXITY,
+    Metric,
+    MetricCounts,
+    MetricName,
+    count_likelihood,
+)
+from regarde.evaluation.telling import TellingWords
 from regarde.evaluation.testset import TestSet
 from regarde.evaluation.words import Change, change
-from regarde.lab.measure import Alignment, Measured, Speed
+from regarde.lab.measure import Alignment, Contexts, Measured, Speed, context_group
 from regarde.lab.plan import LabPlan
 from regarde.training.presets import presets
 from regarde.training.run import METRICS_FILE
@@ -32,6 +43,7 @@ from regarde.training.run import METRICS_FILE
 SAMPLES = Bootstrap(1000, seed=1)
 FEWER = Bootstrap(200, seed=1)  # for a group of sentences
 EXAMPLES = 2  # in either direction
+PER_TOKEN = (PERPLEXITY, LIKELIHOODS["nats_per_token"])  # do not compare where tokens differ
 
 Points = tuple[tuple[float, float], ...]  # minutes of updates, value
 
@@ -47,12 +59,12 @@ class Estimate:
 
 @dataclass(frozen=True)
 class Point:
-    """A model on the sentences of similar length."""
+    """A model on the texts of similar length, or on the tokens with similarly long contexts."""
 
     group: str
-    pairs: int
+    pairs: int  # texts, or tokens
     quality: Estimate  # by the first metric
-    microseconds: float  # of translating one by one, per target token
+    microseconds: float | None  # of answering one by one, per target token
 
 
 @dataclass(frozen=True)
@@ -69,8 +81,8 @@ class ModelReport:
     training_speed: float  # target tokens a second
     peak_memory: int  # bytes, of the process that trained it
     size: int  # bytes on disk
-    engine: str  # that translated
-    translating_speed: float  # target tokens a second
+    engine: str  # that answered
+    answering_speed: float  # target tokens a second
     results: Mapping[str, Estimate]  # by the metric's name
     by_length: tuple[Point, ...]
     unfinished: int
@@ -80,6 +92,7 @@ class ModelReport:
     gold_mass: float | None  # share of the attention on gold characters
     learning: Learning
     alignments: tuple[Alignment, ...]
+    telling: tuple[TellingWords, ...]  # of a classifier with attention
 
 
 @dataclass(frozen=True)
@@ -89,7 +102,8 @@ class ModelComparison:
     first: str
     second: str
     rows: tuple[MetricComparison, ...]
-    ahead: int  # pairs on which the second is ahead, by chrF
+    by: str  # the metric of single rows
+    ahead: int  # rows on which the second is ahead, by this metric
     behind: int
     better: tuple[DisagreementExample, ...]  # pairs with the largest differences
     worse: tuple[DisagreementExample, ...]
@@ -100,6 +114,8 @@ class ModelComparison:
 class LabReport:
     """The whole report."""
 
+    task: str
+    row: str  # what a row of the test set is called
     test: str
     pairs: int
     data: str
@@ -107,7 +123,8 @@ class LabReport:
     beam: int
     metrics: tuple[Metric, ...]
     signatures: Mapping[str, str]
-    lengths: str  # the unit of the lengths of sources
+    lengths: str  # what the groups of `by_length` are
+    counted: str  # what is counted in them
     circumstances: Mapping[str, str | int]
     entries: tuple[ModelReport, ...]
     steps: tuple[ModelComparison, ...]
@@ -122,17 +139,27 @@ def report(folder: Path, plan: LabPlan, testset: TestSet) -> LabReport:
     trained = {name: json.loads((folder / "trained" / f"{name}.json").read_bytes()) for name in plan.models}
     measured = {name: Measured.of((folder / "measured" / f"{name}.json").read_bytes()) for name in plan.models}
     alike = len({one.tokens for one in measured.values()}) == 1  # otherwise perplexities cannot be compared
-    answers = {name: one.answers if alike else replace(one.answers, forced=None) for name, one in measured.items()}
+    scored = alike or testset.task.continues
+    answers = {name: one.answers if scored else replace(one.answers, forced=None) for name, one in measured.items()}
     names = tuple(
         name for name in suited(testset).metrics if name != "ter"
     )  # TER takes longer than all others together
     found = {name: evaluate(said, testset, names, bootstrap=SAMPLES) for name, said in answers.items()}
-    entries = tuple(
-        _entry(name, trained[name], measured[name], found[name], testset, names[0], folder) for name in plan.models
-    )
+    if not alike:
+        found = {
+            name: replace(one, results=tuple(result for result in one.results if result.metric not in PER_TOKEN))
+            for name, one in found.items()
+        }
     results = next(iter(found.values())).results
+    metric = results[0].metric
+    entries = tuple(
+        _entry(name, trained[name], measured[name], found[name], testset, metric, folder) for name in plan.models
+    )
+    by_context = metric == PERPLEXITY
     circumstances = next(iter(trained.values()))["circumstances"]
     return LabReport(
+        task=testset.task.kind,
+        row=testset.task.row,
         test=testset.name if plan.embedded else _names(testset.name),
         pairs=len(testset),
         data=_names(plan.data),
@@ -140,10 +167,11 @@ def report(folder: Path, plan: LabPlan, testset: TestSet) -> LabReport:
         beam=plan.beam,
         metrics=tuple(result.metric for result in results),
         signatures={result.metric.name: result.signature for result in results if result.signature},
-        lengths=by_length(testset.sources).label,
+        lengths="tokens of context" if by_context else by_length(testset.texts, testset.noun).label,
+        counted="tokens" if by_context else f"{testset.task.row}s",
         circumstances=circumstances,
         entries=entries,
-        steps=tuple(_step(*both, answers, testset, names) for both in pairwise(plan.models)),
+        steps=tuple(_step(*both, answers, testset, names, alike) for both in pairwise(plan.models)),
     )
 
 
@@ -153,7 +181,7 @@ def _entry(
     measured: Measured,
     found: Evaluation,
     testset: TestSet,
-    metric: MetricName,
+    metric: Metric,
     folder: Path,
 ) -> ModelReport:
     known = presets()
@@ -170,7 +198,7 @@ def _entry(
         peak_memory=trained["peak_memory"],
         size=trained["size"],
         engine=measured.engine,
-        translating_speed=measured.speed.tokens / measured.speed.seconds,
+        answering_speed=measured.speed.tokens / measured.speed.seconds,
         results={one.metric.name: _estimate(one.value, one.interval) for one in found.results if one.interval},
         by_length=_by_length(measured, testset, metric),
         unfinished=measured.answers.unfinished,
@@ -180,19 +208,34 @@ def _entry(
         gold_mass=measured.mass[0] if measured.mass else None,
         learning=read_learning(folder / "runs" / name),
         alignments=measured.alignments,
+        telling=measured.telling,
     )
 
 
-def _by_length(measured: Measured, testset: TestSet, name: MetricName) -> tuple[Point, ...]:
-    counts = metric_counts(measured.answers, testset, [name])[METRICS[name]]
-    groups = by_length(testset.sources).groups
-    return tuple(_point(group, speed, counts) for group, speed in zip(groups, measured.alone, strict=True))
+def _by_length(measured: Measured, testset: TestSet, metric: Metric) -> tuple[Point, ...]:
+    if metric == PERPLEXITY:
+        return tuple(_by_context(measured.contexts))
+    names = [name for name in METRICS if name == metric.name]
+    counts = metric_counts(measured.answers, testset, names)[metric]
+    groups = by_length(testset.texts, testset.noun).groups
+    speeds = measured.alone or [None] * len(groups)
+    return tuple(_point(group, speed, counts) for group, speed in zip(groups, speeds, strict=True))
 
 
-def _point(group: Group, speed: Speed, counts: MetricCounts) -> Point:
+def _by_context(contexts: Contexts) -> Iterator[Point]:
+    """The perplexity of tokens by the number of tokens before them; texts are sampled."""
+    for number in range(max(map(len, contexts), default=0)):
+        rows = np.array([row[number] for row in contexts if len(row) > number], dtype=np.float64)
+        part = count_likelihood("perplexity", rows)
+        quality = _estimate(part.value(), interval(FEWER.values([part])[:, 0]))
+        yield Point(context_group(number), int(rows[:, 1].sum()), quality, None)
+
+
+def _point(group: Group, speed: Speed | None, counts: MetricCounts) -> Point:
     part = replace(counts, rows=counts.rows[group.rows])
     quality = _estimate(part.value(), interval(FEWER.values([part])[:, 0]))
-    return Point(group.label, len(group.rows), quality, 1e6 * speed.seconds / max(1, speed.tokens))
+    cost = None if speed is None else 1e6 * speed.seconds / max(1, speed.tokens)
+    return Point(group.label, len(group.rows), quality, cost)
 
 
 def _estimate(value: float, sure: Interval) -> Estimate:
@@ -206,15 +249,21 @@ def _error_rate(agreements: Sequence[Agreement] | None) -> Estimate | None:
 
 
 def _step(
-    first: str, second: str, answers: Mapping[str, Answers], testset: TestSet, names: Sequence[MetricName]
+    first: str,
+    second: str,
+    answers: Mapping[str, Answers],
+    testset: TestSet,
+    names: Sequence[MetricName],
+    alike: bool,
 ) -> ModelComparison:
     both = [answers[first], answers[second]]
-    rows = compare(both, testset, names, bootstrap=SAMPLES)
+    rows = compare(both, testset, names, bootstrap=SAMPLES, same_tokens=alike)
     (apart,) = disagreements(both, testset, EXAMPLES)
     return ModelComparison(
         first=first,
         second=second,
         rows=tuple(rows),
+        by=judging_rows(testset).label,
         ahead=apart.ahead,
         behind=apart.behind,
         better=apart.better,
@@ -250,7 +299,7 @@ class Learning:
 def read_learning(run: Path) -> Learning:
     """The learning curves in the metrics file of a run."""
     records = [json.loads(line) for line in (run / METRICS_FILE).read_text(encoding="utf-8").splitlines()]
-    metric = next((key for record in records for key in record if key in METRICS), "")
+    metric = next((key for record in records for key in record if key in METRICS or key == PERPLEXITY.name), "")
     return Learning(_points(records, "loss"), _points(records, "valid_loss"), metric, _points(records, metric))
 
 

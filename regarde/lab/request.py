@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import hashlib
-import json
 import re
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
@@ -19,15 +18,13 @@ from regarde.evaluation.testset import Origin
 from regarde.folder.manifest import LOCK
 from regarde.lab import plan as plans
 from regarde.lab.plan import PLAN, LabPlan
+from regarde.tasks import TaskConfig
 from regarde.training import recipe as recipes
 from regarde.training.prepare import FEWEST_PAIRS
 from regarde.training.recipe import DataConfig
 from regarde.training.start import compose
 
-COURSE = (  # in the order of a course: no attention, attention, only attention
-    *("sutskever-small", "cho-small", "stacked-small", "rnnsearch-small", "luong-global-small"),
-    *("luong-local-m-small", "luong-local-p-small", "gnmt-small", "transformer-small"),
-)
+BEAM = 5
 VALIDATED = 20, 500  # fewest and most steps between validations, unless a recipe has them
 HELD_OUT = 2_000  # pairs at most, to validate or to measure on
 _SEED = 1  # of the split
@@ -41,12 +38,12 @@ class LabRequest:
     out: Path
     data: DataConfig
     test: tuple[Path, ...] = ()  # a file of pairs, or a source and a target file
-    models: tuple[str, ...] = COURSE  # presets and recipe files
+    models: tuple[str, ...] | None = None  # presets and recipe files; None: those of the task
     minutes: float = 0.0
     tokens: int = 0
     settings: tuple[str, ...] = ()
     gold: Path | None = None
-    beam: int = 5
+    beam: int = 0  # 0: 5 for translation; the search of the model for other tasks, whose answers are exact
     threads: int = 0
 
     @property
@@ -61,20 +58,24 @@ def planned(request: LabRequest) -> LabPlan:
     old = plans.read(request.out) if (request.out / PLAN).exists() else None
     if old is None:
         _refuse_foreign(request.out)
-    data = config.as_table(request.data)
+    models = {} if request.models is None else _named(request.models)
+    task, columns = _task(request)
+    data = config.as_table(request.data) | {"columns": columns}
     if _divides(request):
-        data = {"name": str(_kept(request, "train")), "valid": [str(_kept(request, "valid"))]}
-    held_out = Origin(request.embedded or str(_kept(request, "test")))
-    test = _origin(request, request.test) if request.test else held_out
+        data = {"name": str(_kept(request, task, "train")), "valid": [str(_kept(request, task, "valid"))]}
+    held_out = Origin(request.embedded or str(_kept(request, task, "test")))
+    test = _origin(request, columns, request.test) if request.test else held_out
+    models = models or _named(task.course)
     new = LabPlan(
-        models={name: _tables(data, given, request) for name, given in _named(request.models).items()},
+        models={name: _tables(data, given, request, task) for name, given in models.items()},
         data=request.data.name or f"{request.data.source} and {request.data.target}",
         test=test,
+        task=task.kind,
         embedded="" if request.test else request.embedded,
         gold=request.gold,
         minutes=request.minutes,
         tokens=request.tokens,
-        beam=request.beam,
+        beam=request.beam or (0 if task.parts[0] else BEAM),
         threads=request.threads,
         digests=dict(_digests(request)),
     )
@@ -90,22 +91,36 @@ def hold_out(request: LabRequest) -> list[Report]:
     """
     if not _divides(request) or (request.out / PLAN).exists():
         return []
-    reports = [Report(), Report()]
-    origin = _origin(request, [request.data.name] if request.data.name else [request.data.source, request.data.target])
-    kept = {"train": list(origin.pairs(reports[0]))}
+    reports, (task, columns) = [Report(), Report()], _task(request)
+    given = [request.data.name] if request.data.name else [request.data.source, request.data.target]
+    origin = _origin(request, columns, given)
+    kept = {"train": list(origin.pairs(reports[0], task))}
     if not request.test:
         kept["train"], kept["test"] = split(kept["train"], seed=_SEED, valid_max=HELD_OUT)
     if request.data.valid:  # --columns applies to all files
-        kept["valid"] = list(_origin(request, request.data.valid).pairs(reports[1]))
+        kept["valid"] = list(_origin(request, columns, request.data.valid).pairs(reports[1], task))
     else:
         kept["train"], kept["valid"] = split(kept["train"], seed=_SEED, valid_max=HELD_OUT)
     if len(kept["train"]) < FEWEST_PAIRS:
-        given = f"training has {counted(len(kept['train']), 'pair')} left"
-        raise DataError(f"{origin}: {given}. Give more data, or --valid and --test.")
+        left = f"training has {counted(len(kept['train']), task.row)} left"
+        raise DataError(f"{origin}: {left}. Give more data, or --valid and --test.")
     for name, pairs in kept.items():
-        lines = (json.dumps(pair._asdict(), ensure_ascii=False) for pair in pairs)
-        plans.save(_kept(request, name), "".join(f"{line}\n" for line in lines))
+        plans.save(_kept(request, task, name), "".join(map(task.written, pairs)))
     return reports
+
+
+def _task(request: LabRequest) -> tuple[TaskConfig, str]:
+    """The task of the first model, or of the data, and the columns of the data."""
+    preset, recipe = None, None
+    if request.models:
+        recipe, preset = _source_of(request.models[0])
+    tables = compose(config.as_table(request.data), preset=preset, recipe=recipe, settings=request.settings)
+    return recipes.parse(tables).task, str(tables["data"].get("columns", ""))
+
+
+def _source_of(given: str) -> tuple[Path | None, str | None]:
+    """A recipe file or a preset."""
+    return (Path(given), None) if _is_file(given) else (None, given)
 
 
 def _check(request: LabRequest) -> None:
@@ -160,16 +175,19 @@ def _is_file(given: str) -> bool:
     return given.endswith(".toml") or "/" in given
 
 
-def _tables(data: Table, given: str, request: LabRequest) -> Table:
+def _tables(data: Table, given: str, request: LabRequest, task: TaskConfig) -> Table:
     """A model's recipe with the lab's budget; no model stops early, so that all train equally long."""
     budget = f"training.minutes={request.minutes}" if request.minutes else f"training.tokens={request.tokens}"
     fixed = [budget, "training.steps=0", "training.patience=0"]
-    recipe, preset = (Path(given), None) if _is_file(given) else (None, given)
+    recipe, preset = _source_of(given)
     tables = compose(data, preset=preset, recipe=recipe)
     if "valid_every" not in tables.get("training", {}):
         fixed.append(f"training.valid_every={_apart(request)}")
     tables = config.override(tables, [*fixed, *request.settings])
-    recipes.parse(tables)  # mistakes are reported before any model is trained
+    found = recipes.parse(tables).task  # mistakes are reported before any model is trained
+    if found.kind != task.kind:
+        expected = f"the lab is for {task.kind}"
+        raise UsageError(f"--models {given[:80]}: {found.noun}, but {expected}. Compare models of one task.")
     return tables
 
 
@@ -184,15 +202,15 @@ def _divides(request: LabRequest) -> bool:
     return not request.embedded and not (request.test and request.data.valid)
 
 
-def _kept(request: LabRequest, name: str) -> Path:
-    return request.out / "data" / f"{name}.jsonl"
+def _kept(request: LabRequest, task: TaskConfig, name: str) -> Path:
+    return request.out / "data" / f"{name}.{task.suffix}"
 
 
-def _origin(request: LabRequest, files: Sequence[str | Path]) -> Origin:
+def _origin(request: LabRequest, columns: str, files: Sequence[str | Path]) -> Origin:
     """A file of pairs, or a source and a target file."""
     data = request.data
     if len(files) == 1:
-        return Origin(str(files[0]), None, (), data.columns or None, False, data.header, data.quotes, data.on_error)
+        return Origin(str(files[0]), None, (), columns or None, False, data.header, data.quotes, data.on_error)
     source, target = map(Path, files)
     return Origin("", source, (target,), None, False, data.header, data.quotes, data.on_error)
 

@@ -10,6 +10,7 @@ from regarde.evaluation.metrics import Metric
 from regarde.lab.report import Estimate, LabReport, ModelComparison, ModelReport
 
 SIGNIFICANT = 0.05
+LABELS_SHOWN, WORDS_SHOWN = 12, 5
 _MEGABYTE = 1_000_000
 
 
@@ -48,9 +49,21 @@ def columns(report: LabReport) -> list[Column]:
         meaning = "alignment error rate against the gold links, in forced decoding, mean over layers and heads"
         found.append(Column("AER", meaning, lambda e: _share(e.error_rate), _error_rate, higher_is_better=False))
     if any(entry.gold_mass is not None for entry in report.entries):
-        meaning = "share of the attention on the gold source characters, in forced decoding"
+        meaning = "share of the attention on the source characters that the answer depends on, in forced decoding"
         found.append(Column("attention on gold", meaning, lambda e: _percent(e.gold_mass), lambda e: e.gold_mass, True))
     return [*found, *_COSTS]
+
+
+def looked_at(report: LabReport) -> tuple[list[str], list[list[str]]]:
+    """The words that each classifier with attention looks at: its name, then a row for each frequent label."""
+    models = [entry for entry in report.entries if entry.telling]
+    labels = list(dict.fromkeys(one.label for entry in models for one in entry.telling))[:LABELS_SHOWN]
+    rows = []
+    for label in labels:
+        found = [next((one for one in entry.telling if one.label == label), None) for entry in models]
+        words = [", ".join(f"{w.word} {w.score:.2f}" for w in one.words[:WORDS_SHOWN]) if one else "" for one in found]
+        rows.append([label, *words])
+    return [entry.name for entry in models], rows
 
 
 def estimate(metric: Metric, found: Estimate) -> str:
@@ -76,6 +89,11 @@ def method(report: LabReport) -> list[tuple[str, str]]:
     return [*((column.name, column.meaning) for column in columns(report)), *layers, *report.signatures.items()]
 
 
+def searched(report: LabReport) -> str:
+    """How answers were searched, as the end of a sentence."""
+    return f", beam of {report.beam}" if report.beam and report.task == "translation" else ""
+
+
 def summary(report: LabReport) -> str:
     """A sentence that names the best model."""
     metric = report.metrics[0]
@@ -88,7 +106,7 @@ def summary(report: LabReport) -> str:
 
 
 def _metric(metric: Metric) -> Column:
-    meaning = f"{metric.label}, with the interval that contains 95% of the bootstrap samples of the test pairs"
+    meaning = f"{metric.label}, with the interval that contains 95% of the bootstrap samples of the test set"
     return Column(
         metric.label,
         meaning,
@@ -139,5 +157,5 @@ _COSTS = [
         "peak memory", "of the process that trained it", lambda e: _bytes(e.peak_memory), lambda e: e.peak_memory, False
     ),
     Column("on disk", "the files of the model", lambda e: _bytes(e.size), lambda e: e.size),
-    _count("translating, tokens/s", "target tokens a second over all test pairs", lambda e: e.translating_speed, True),
+    _count("answering, tokens/s", "target tokens a second over the test set", lambda e: e.answering_speed, True),
 ]

@@ -18,7 +18,7 @@ from regarde.lab import plan as plans
 from regarde.lab.request import LabRequest, hold_out, planned
 from regarde.training.recipe import DataConfig
 
-TIMES = {"minutes", "training_speed", "translating_speed", "microseconds", "peak_memory", "size"}
+TIMES = {"minutes", "training_speed", "answering_speed", "microseconds", "peak_memory", "size"}
 
 
 def timeless(folder: Path) -> Any:

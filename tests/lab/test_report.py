@@ -26,7 +26,7 @@ def test_every_model_was_trained_under_the_same_budget(report: dict[str, Any]) -
         assert entry["peak_memory"] > 50_000_000
         assert entry["size"] > 1000
         assert entry["training_speed"] == pytest.approx(entry["tokens"] / entry["minutes"] / 60)
-        assert entry["translating_speed"] > 0
+        assert entry["answering_speed"] > 0
 
 
 def test_its_metrics_are_those_of_evaluate(cli, made, laboratory, report: dict[str, Any]) -> None:

@@ -12,7 +12,8 @@ from regarde.errors import DataError
 from regarde.folder.manifest import alone
 from regarde.lab import processes
 from regarde.lab.plan import LabPlan
-from regarde.lab.request import COURSE, LabRequest, hold_out, planned
+from regarde.lab.request import LabRequest, hold_out, planned
+from regarde.tasks import TRANSLATION
 from regarde.training.recipe import DataConfig
 
 TWO = "cho-small,sutskever-small"
@@ -74,8 +75,8 @@ def changed(arguments: list[object], old: object, new: object) -> list[object]:
 @pytest.mark.parametrize(
     ("old", "new", "message"),
     [
-        (2000, 3000, "tokens is 3000, but it was begun with 2000. A lab keeps its settings"),
-        (2, 3, "beam is 3, but it was begun with 2"),
+        (2000, 3000, "tokens is 3000, but it was started with 2000. A lab keeps its settings"),
+        (2, 3, "beam is 3, but it was started with 2"),
         ("training.batch_pairs=8", "training.batch_pairs=9", "training.batch_pairs of"),
         ("model.hidden=6", "model.hidden=7", "model.hidden of"),
     ],
@@ -143,7 +144,7 @@ def test_too_few_pairs_to_hold_some_out_are_refused(cli, tmp_path: Path) -> None
 
 def test_whoever_trains_early_stopping_or_not_spends_the_same(tmp_path: Path) -> None:
     plan = planned(LabRequest(tmp_path / "out", DataConfig(name="copy"), minutes=2.0))
-    assert tuple(plan.models) == COURSE
+    assert tuple(plan.models) == TRANSLATION.course
     for tables in plan.models.values():
         assert tables["training"] | {"minutes": 2.0, "steps": 0, "patience": 0} == tables["training"]
 
@@ -157,5 +158,5 @@ def test_a_lab_asks_about_headers_and_says_what_it_skipped(tmp_path: Path) -> No
         hold_out(request)
     read, _ = hold_out(replace(request, data=replace(data, header=True)))
     summary, warning = read.notes()
-    assert summary == "100 pairs kept; 2 skipped (2 wrong column count); header row left out (source x target)"
+    assert summary == "100 pairs kept; 2 skipped (2 wrong column count); header row skipped (source x target)"
     assert warning.startswith("warning: 2 of 102 lines skipped (2.0%)")

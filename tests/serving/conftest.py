@@ -23,6 +23,7 @@ from regarde import config
 from regarde.folder.manifest import CONFIG, add_file
 from regarde.native import library
 from tests.conftest import environment
+from tests.tasks import CLASSIFIER, LANGUAGE_MODELS, TAGGER, saved
 
 STARTED = re.compile(r"at (http://[\w.:\[\]]+)$")
 
@@ -105,6 +106,25 @@ def running(*arguments: object, name: str = "serve", native: bool = True) -> Ite
 def server(tiny: Path, plain: Path) -> Iterator[Running]:
     """One for many tests: a model with attention, and one without."""
     with running(f"tiny={tiny}", f"plain={plain}") as found:
+        yield found
+
+
+@pytest.fixture(scope="session")
+def runs_of_tasks(tiny: Path, tmp_path_factory: pytest.TempPathFactory) -> dict[str, Path]:
+    """Folders of models by name: one that translates, and one or more of each other task."""
+    of_task = {
+        "label": CLASSIFIER,
+        "tag": TAGGER,
+        **{name: LANGUAGE_MODELS[name] for name in ("attentive", "recurrent")},
+    }
+    folder = tmp_path_factory.mktemp("tasks")
+    return {"tiny": tiny} | {name: saved(folder / name, model) for name, model in of_task.items()}
+
+
+@pytest.fixture(scope="session")
+def tasks(runs_of_tasks: dict[str, Path]) -> Iterator[Running]:
+    """A server with models of every task."""
+    with running(*(f"{name}={folder}" for name, folder in runs_of_tasks.items())) as found:
         yield found
 
 

@@ -16,6 +16,7 @@ class Limits:
     characters: int = 20_000  # of all texts of a request
     sentences: int = 128  # texts, or lines of them, in a request
     tokens: int = 250  # of a sentence
+    length: int = 1000  # tokens that a language model adds to a prompt
     beam: int = 16
     n_best: int = 16
     candidates: int = 32  # of each step of a trace

@@ -6,7 +6,7 @@ A request names a model; it can never name a path.
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -22,6 +22,8 @@ class ModelInfo:
 
     name: str
     kind: str
+    task: str  # translation, classification, tagging or modeling
+    labels: Sequence[str]  # or tags, all there are; none of a model that answers with text
     source_language: str  # BCP 47, or empty
     target_language: str
     layers: int  # of attention

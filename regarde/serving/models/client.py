@@ -30,8 +30,8 @@ from regarde.serving.models.requests import (
     BatchRequest,
     ExplorationRequest,
     LoadRequest,
+    PredictionRequest,
     TraceRequest,
-    TranslationRequest,
     as_fields,
 )
 
@@ -106,7 +106,7 @@ class WorkerClient:
         if self._worker is not None:
             self._worker.process.kill()
 
-    async def translate(self, request: TranslationRequest) -> AsyncGenerator[Message, None]:
+    async def predict(self, request: PredictionRequest) -> AsyncGenerator[Message, None]:
         """Partial results as they arrive, then the response, all as JSON; closing the generator cancels the request."""
         encoded = await self._prepare(self._encoders[request.model].encode, request, request.texts, request.prefix)
         with self._reserved(encoded.cost):
@@ -118,7 +118,7 @@ class WorkerClient:
                     yield await self._decoded(encoded, message)
 
     async def trace(self, request: TraceRequest) -> bytes:
-        """Translations with their traces, as JSON."""
+        """Answers with their traces, as JSON."""
         cost = self._encoders[request.model].trace_cost
         return await self._traced(request, await self._prepare(cost, request, request.texts, request.prefix))
 

@@ -11,11 +11,12 @@ from typing import Self
 
 import numpy as np
 
+from regarde import config
 from regarde.engines.native import cost
 from regarde.engines.records import Streams, read
 from regarde.errors import DataError
 from regarde.scribe import Scribe, Sentence
-from regarde.search import Search, adjusted
+from regarde.search import Search
 from regarde.search.settings import NO_PREFIX, Prefix
 from regarde.serving.models.catalog import ModelInfo
 from regarde.serving.models.messages import LONG, as_json, as_large_json
@@ -23,9 +24,9 @@ from regarde.serving.models.requests import (
     BatchRequest,
     ExplorationRequest,
     Json,
+    PredictionRequest,
     TraceRequest,
-    TranslationRequest,
-    translation_record,
+    answer_record,
 )
 from regarde.serving.models.sizes import ResponseSizes, check_size, longest_token
 from regarde.text.sentences import cut
@@ -46,12 +47,13 @@ class RequestEncoder:
     @classmethod
     def of(cls, scribe: Scribe, model: ModelInfo) -> Self:
         token = longest_token(scribe.text.target)
-        return cls(scribe, ResponseSizes(token, model.layers, model.heads, model.states))
+        return cls(scribe, ResponseSizes(token, model.layers, model.heads, model.states, len(model.labels)))
 
-    def encode(self, request: TranslationRequest) -> EncodedRequest:
+    def encode(self, request: PredictionRequest) -> EncodedRequest:
         """The sentences of a request; one that is too long, or a result that is too large, is an error."""
-        search = adjusted(self.scribe.search, beam=request.beam, n_best=request.n_best)
-        prefix = self.scribe.prefix(request.prefix)  # once: it may be longer than all texts
+        search = self.scribe.informed(request.options.applied(self.scribe.search))
+        # once, because it may be longer than all texts; a prompt is a prefix of its own
+        prefix = NO_PREFIX if self.scribe.task.continues else self.scribe.prefix(request.prefix)
         texts = tuple(tuple(self._sentences(text, request, prefix)) for text in request.texts)
         heads = self.sizes.layers * self.sizes.heads
         numbers = sum(cost(each.ids, search, each.prefix, heads) for sentences in texts for each in sentences)
@@ -67,34 +69,38 @@ class RequestEncoder:
         encoded = self.encode(request)
         search, size = encoded.search, NUMBER * encoded.cost
         for (sentence,) in encoded.texts:
-            S, T = len(sentence.ids) + 1, search.rules.limit(len(sentence.ids) + 1, sentence.prefix)
+            S, T = lengths(sentence, search)
             size += self.sizes.trace(sentence.text, S, T, search.width, search.n_best, request.candidates)
         return check_size(size, request.max_bytes, f"{_SHORTER}.") // NUMBER
 
     def exploration_cost(self, request: ExplorationRequest) -> int:
-        search = adjusted(self.scribe.search, beam=request.beam, n_best=request.n_best)
+        search = request.options.applied(self.scribe.search)
         sentence = _checked(self.scribe.tokens(request.text), "text", request.max_tokens)
-        S, prefix = len(sentence.ids) + 1, len(request.prefix_ids) + 1
-        T = prefix if request.end else max(search.rules.limit(S, NO_PREFIX), prefix)
+        S, T = lengths(sentence, search)
+        prefix = len(request.prefix_ids) + 1
+        T = prefix if request.end else max(T, prefix)
         K = 1 if request.end else search.width
         size = self.sizes.trace(sentence.text, S, T, K, search.n_best, request.candidates)
         return check_size(size, request.max_bytes, f"{_SHORTER}.") // NUMBER
 
-    def _size(self, sentence: Sentence, search: Search, request: TranslationRequest) -> int:
-        T = search.rules.limit(len(sentence.ids) + 1, sentence.prefix)
+    def _size(self, sentence: Sentence, search: Search, request: PredictionRequest) -> int:
+        S, T = lengths(sentence, search)
         if request.plain:
             return self.sizes.text(T, search.n_best)
         attention = request.attention and self.sizes.layers > 0
-        return self.sizes.translation(sentence.text, len(sentence.ids) + 1, T, search.n_best, attention=attention)
+        return self.sizes.answer(sentence.text, S, T, request.options.n_best, attention=attention)
 
-    def _sentences(self, text: str, request: TranslationRequest, prefix: Prefix) -> list[Sentence]:
+    def _sentences(self, text: str, request: PredictionRequest, prefix: Prefix) -> list[Sentence]:
         limit = request.max_tokens
 
         def fits(piece: str) -> bool:
             return len(self.scribe.text.source.encode(self.scribe.text.prepare(piece))) <= limit
 
         pieces = cut(text, fits) if request.plain and len(text) > limit else [text]  # a token has a character or more
-        sentences = [replace(self.scribe.tokens(piece), prefix=prefix) for piece in pieces]
+        if self.scribe.task.continues:
+            sentences = [self.scribe.tokens(piece, request.prefix) for piece in pieces]
+        else:
+            sentences = [replace(self.scribe.tokens(piece), prefix=prefix) for piece in pieces]
         return [_checked(sentence, request.field, limit) for sentence in sentences]
 
 
@@ -102,7 +108,7 @@ class RequestEncoder:
 class EncodedRequest:
     """The sentences of a request, in order; a text that was split has several."""
 
-    request: TranslationRequest
+    request: PredictionRequest
     encoder: RequestEncoder
     search: Search
     texts: tuple[tuple[Sentence, ...], ...]  # the sentences of each text
@@ -110,8 +116,8 @@ class EncodedRequest:
 
     @property
     def sentences(self) -> list[Sentence]:
-        """Those that the engine translates: all but empty ones."""
-        return [sentence for sentences in self.texts for sentence in sentences if sentence.ids]
+        """Those that the engine answers: all but empty ones."""
+        return [sentence for sentences in self.texts for sentence in sentences if not sentence.empty]
 
     def batch_request(self) -> BatchRequest:
         """What the worker receives."""
@@ -122,28 +128,29 @@ class EncodedRequest:
             model=request.model,
             sources=[sentence.ids for sentence in sentences],
             prefixes=prefixes,
-            beam=request.beam,
-            n_best=request.n_best,
+            search=config.as_table(self.search),
             stream=request.stream,
         )
 
     def partial(self, body: bytes) -> Json:
-        """The translation of one text so far."""
+        """The answer to one text so far."""
         index, *ids = np.frombuffer(body, np.int64).tolist()
-        texts = [number for number, sentences in enumerate(self.texts) for each in sentences if each.ids]
+        texts = [number for number, sentences in enumerate(self.texts) for each in sentences if not each.empty]
         target = self.encoder.scribe.text.target
         return {"sentence": texts[index], "text": target.decode(ids), "tokens": target.pieces(ids)}
 
     def response(self, body: bytes) -> object:
-        """The translations of each text: records, or text only."""
+        """The answers to each text: records, or text only."""
         sentences, sizes = self.sentences, self.encoder.sizes
         hypotheses = iter(read(unpacked(body), len(sentences), sizes.layers, sizes.heads) if sentences else [])
         translations = [
-            [self.encoder.scribe.finish(each, next(hypotheses) if each.ids else []) for each in sentences]
+            [self.encoder.scribe.finish(each, [] if each.empty else next(hypotheses)) for each in sentences]
             for sentences in self.texts
         ]
         if not self.request.plain:
-            return [translation_record(best, attention=self.request.attention) for (best,) in translations]
+            kept = self.request.options.n_best - 1
+            best = [replace(one, alternatives=one.alternatives[:kept]) for (one,) in translations]
+            return [answer_record(each, attention=self.request.attention) for each in best]
         ranked = [[[each.text for each in (best, *best.alternatives)] for best in text] for text in translations]
         return [[" ".join(filter(None, row)) for row in zip(*sentences, strict=False)] for sentences in ranked]
 
@@ -164,8 +171,15 @@ def unpacked(body: bytes) -> Streams:
     return numbers, np.frombuffer(body, np.float32, -1, _COUNT.size + numbers.nbytes)
 
 
+def lengths(sentence: Sentence, search: Search) -> tuple[int, int]:
+    """S and T, of a prompt the same: a language model attends to its own words."""
+    given = 0 if sentence.prompt else sentence.size
+    T = search.rules.limit(given + 1, sentence.prefix)
+    return (T if sentence.prompt else given + 1), T
+
+
 def _checked(sentence: Sentence, field: str, limit: int) -> Sentence:
-    if len(sentence.ids) > limit:
-        given = f"{field}: a sentence of {len(sentence.ids):,} tokens"
+    if sentence.size > limit:
+        given = f"{field}: a sentence of {sentence.size:,} tokens"
         raise DataError(f"{given}: expected at most {limit}. Split it into shorter ones.")
     return sentence

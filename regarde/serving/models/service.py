@@ -14,13 +14,15 @@ from starlette.requests import Request
 from regarde.data.lines import repair
 from regarde.serving.http.admission import Admission
 from regarde.serving.http.body import process_text
-from regarde.serving.http.limits import Limits, RequestError
+from regarde.serving.http.limits import UNPROCESSABLE, Limits, RequestError
 from regarde.serving.http.log import Log
 from regarde.serving.http.metrics import Metrics
 from regarde.serving.http.security import Policy
+from regarde.serving.models.catalog import ModelInfo
 from regarde.serving.models.client import WorkerClient
 from regarde.serving.models.messages import Message, MessageKind
-from regarde.serving.models.requests import ExplorationRequest, TraceRequest, TranslationRequest
+from regarde.serving.models.requests import ExplorationRequest, PredictionRequest, TraceRequest
+from regarde.tasks import TRANSLATION
 
 NOT_FOUND, UNAVAILABLE = 404, 503
 MAX_PARTIAL = 64  # partial results of a stream that wait to be read; older ones are dropped
@@ -52,6 +54,19 @@ class Service:
             raise RequestError(NOT_FOUND, "model: no model has this name. See GET /v1/models.")
         return name
 
+    @property
+    def translating(self) -> tuple[ModelInfo, ...]:
+        """The models that translate."""
+        return tuple(model for model in self.worker.models if model.task == TRANSLATION.kind)
+
+    def translation_model(self, name: str | None) -> str:
+        """The name of a served model that translates; the first one is the default."""
+        able = [model.name for model in self.translating]
+        chosen = able[0] if name is None and able else self.model(name)
+        if chosen not in able:
+            raise RequestError(UNPROCESSABLE, f"model: {chosen} does not translate. Use POST /v1/predict.")
+        return chosen
+
     def clean(self, texts: Sequence[str]) -> list[str]:
         """Texts in which NUL and lone surrogates are replaced by U+FFFD, and counted."""
         repaired = [repair(text) for text in texts]
@@ -59,7 +74,7 @@ class Service:
         self.log.source_texts([each.text for each in repaired])
         return [each.text for each in repaired]
 
-    async def translate(self, client: Request, request: TranslationRequest, *, spent: float = 0.0) -> bytes:
+    async def predict(self, client: Request, request: PredictionRequest, *, spent: float = 0.0) -> bytes:
         """The response as JSON; `spent` seconds of the deadline have been used before."""
         return await self._answer(client, lambda: self._last(request), request.model, len(request.texts), spent)
 
@@ -69,7 +84,7 @@ class Service:
     async def explore(self, client: Request, request: ExplorationRequest) -> bytes:
         return await self._answer(client, lambda: self.worker.explore(request), request.model, 1)
 
-    async def stream(self, request: TranslationRequest) -> AsyncGenerator[Message, None]:
+    async def stream(self, request: PredictionRequest) -> AsyncGenerator[Message, None]:
         """Partial results and the response. A slow reader misses partial results and delays no others."""
         messages, arrived = deque[Message](maxlen=MAX_PARTIAL), asyncio.Event()
         work = asyncio.ensure_future(self._collect(request, messages, arrived))
@@ -101,16 +116,16 @@ class Service:
         self.metrics.sentences[model] += sentences
         return content
 
-    async def _last(self, request: TranslationRequest) -> bytes:
-        async with aclosing(self.worker.translate(request)) as messages:
+    async def _last(self, request: PredictionRequest) -> bytes:
+        async with aclosing(self.worker.predict(request)) as messages:
             async for message in messages:
                 if message.kind is MessageKind.RESPONSE:
                     return message.body
         raise AssertionError("a request without a response")
 
-    async def _collect(self, request: TranslationRequest, messages: deque[Message], arrived: asyncio.Event) -> None:
+    async def _collect(self, request: PredictionRequest, messages: deque[Message], arrived: asyncio.Event) -> None:
         with self.admission.admitted(len(request.texts)):
-            async with asyncio.timeout(self.limits.deadline), aclosing(self.worker.translate(request)) as received:
+            async with asyncio.timeout(self.limits.deadline), aclosing(self.worker.predict(request)) as received:
                 async for message in received:
                     messages.append(message)
                     arrived.set()

@@ -25,12 +25,15 @@ class ResponseSizes:
     layers: int
     heads: int
     states: int  # D, or 0 without states
+    labels: int = 0  # or tags, how many there are; 0 for a model that answers with text
 
-    def translation(self, text: str, S: int, T: int, n_best: int, *, attention: bool) -> int:
-        """One sentence, as `translation_record` writes it."""
+    def answer(self, text: str, S: int, T: int, n_best: int, *, attention: bool) -> int:
+        """One sentence, as `answer_record` writes it."""
         weights = (WEIGHT * S + 2 * NUMBER) if attention else 0
-        source = RECORD + 12 * len(text) + S * 2 * NUMBER
-        return source + n_best * (RECORD + T * (2 * self.token + 2 * NUMBER + weights))
+        source = RECORD + 12 * len(text) + S * (2 * NUMBER + self.token)  # a prompt has target tokens
+        said = RECORD + T * (2 * self.token + 2 * NUMBER + weights)
+        labels = self.labels * (self.token + NUMBER) + (RECORD // 2 * S + 6 * len(text) if self.labels else 0)  # spans
+        return n_best * (source + said) + labels
 
     def text(self, T: int, n_best: int) -> int:
         """One sentence as text only."""
@@ -48,7 +51,7 @@ class ResponseSizes:
 
 def longest_token(tokenizer: Tokenizer) -> int:
     """Bytes of the longest token, with quotes and a comma."""
-    return 1 + max(len(as_json(piece)) for piece in tokenizer.pieces(range(len(tokenizer))))
+    return 1 + max(len(as_json(piece)) for piece in tokenizer.symbols())
 
 
 def check_size(size: int, limit: int, remedy: str) -> int:

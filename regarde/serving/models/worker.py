@@ -1,6 +1,6 @@
 """The worker process, which runs the models: `python -m regarde.serving.models.worker FD`, with a socket to the server.
 
-One thread reads requests and writes responses. The models' own threads translate the sentences of all requests in one
+One thread reads requests and writes responses. The models' own threads answer the sentences of all requests in one
 batch: in C++, or with torch if the native engine does not support a model or was not built. Traces cannot share a
 batch; they run one at a time in another thread. The process exits when the server closes the socket, and ignores
 signals.
@@ -30,12 +30,17 @@ from regarde.folder.loading import load
 from regarde.folder.manifest import CONFIG
 from regarde.native import library
 from regarde.scribe import ScribeConfig
-from regarde.search import adjusted
 from regarde.serving.models.catalog import ModelInfo
 from regarde.serving.models.encoding import packed
 from regarde.serving.models.messages import Message, MessageKind, MessageReader, WorkerError, as_json, as_large_json
-from regarde.serving.models.requests import BatchRequest, ExplorationRequest, LoadRequest, TraceRequest
-from regarde.text import EOS
+from regarde.serving.models.requests import (
+    BatchRequest,
+    ExplorationRequest,
+    LoadRequest,
+    SearchOptions,
+    TraceRequest,
+)
+from regarde.text import CONTROLS, EOS, Tokenizer
 from regarde.translate import Serving, Translator
 
 SWITCH = 0.0005  # seconds after which the thread of traces lets the others run
@@ -102,9 +107,10 @@ class Worker:
                 self._send(message.number, MessageKind.READY, as_json(loaded))
                 gc.freeze()  # objects made so far are permanent and need not be scanned again
             elif operation == BatchRequest.operation:
-                self._translate(message.number, BatchRequest(**fields))
+                self._answer(message.number, BatchRequest(**fields))
             else:
-                self._start_trace(message.number, _TRACES[operation](**fields))
+                options = SearchOptions(**fields.pop("options"))
+                self._start_trace(message.number, _TRACES[operation](**fields, options=options))
         except Exception as error:
             self._fail(message.number, error)
         return None
@@ -123,9 +129,9 @@ class Worker:
             )
         return loaded
 
-    def _translate(self, number: int, request: BatchRequest) -> None:
+    def _answer(self, number: int, request: BatchRequest) -> None:
         model = self._models[request.model]
-        search = adjusted(model.translator.search, beam=request.beam, n_best=request.n_best)
+        search = config.parse(ScribeConfig, {"search": request.search}).search
         queued = model.queue.ask(request.sources, search, request.prefix_settings(), followed=request.stream)
         model.numbers[queued] = number
         self._batches[number] = model, queued
@@ -200,6 +206,8 @@ def _info(name: str, folder: Path, translator: Translator) -> ModelInfo:
     return ModelInfo(
         name=name,
         kind=tables["model"]["kind"],
+        task=translator.task.kind,
+        labels=_labels(translator.text.target),
         source_language=settings.source_language,
         target_language=settings.target_language,
         layers=engine.layers,
@@ -212,6 +220,11 @@ def _info(name: str, folder: Path, translator: Translator) -> ModelInfo:
         settings=tables["model"],
         formulas=dict(engine.formulas),
     )
+
+
+def _labels(target: Tokenizer) -> list[str]:
+    """Labels or tags: all that a model can say, where an answer is not a text."""
+    return [] if target.ends else [target.decode([number]) for number in range(len(CONTROLS), len(target))]
 
 
 if __name__ == "__main__":

@@ -1,4 +1,4 @@
-"""Our API: `GET /v1/models`, `POST /v1/translate`."""
+"""Our API: `GET /v1/models`, `POST /v1/predict` for every task, `POST /v1/translate` for translation."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ import asyncio
 import json
 from collections.abc import AsyncGenerator, Mapping
 from contextlib import aclosing
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from typing import Any
 
 from starlette.requests import Request
@@ -16,11 +16,13 @@ from starlette.routing import BaseRoute, Route
 from regarde.serving.http.body import read_json
 from regarde.serving.http.limits import UNPROCESSABLE, Limits, RequestError
 from regarde.serving.models.messages import Message, MessageKind
-from regarde.serving.models.requests import TraceRequest, TranslationRequest
+from regarde.serving.models.requests import PredictionRequest, SearchOptions, TraceRequest
 from regarde.serving.models.service import Service
 from regarde.serving.routes import fields
-from regarde.serving.routes.fields import Boolean, Field, Integer, String, Strings
+from regarde.serving.routes.fields import Boolean, Field, Integer, Number, String, Strings
 from regarde.serving.routes.responses import encoded_response, json_response
+
+MAX_SEED = 2**53 - 1  # the largest integer that every JSON reader keeps exactly
 
 
 @dataclass(frozen=True)
@@ -37,14 +39,44 @@ class TranslateBody:
     candidates: int = 8
     stream: bool = False
 
+    def options(self) -> SearchOptions:
+        check_n_best(self.beam, self.n_best)
+        return SearchOptions(beam=self.beam, n_best=self.n_best)
+
+
+@dataclass(frozen=True)
+class PredictBody(TranslateBody):
+    """The body of POST /v1/predict."""
+
+    temperature: float | None = None
+    top_k: int | None = None
+    top_p: float | None = None
+    seed: int | None = None
+    length: int | None = None
+
+    def options(self) -> SearchOptions:
+        sampled = {name: getattr(self, name) for name in ("temperature", "top_k", "top_p", "seed", "length")}
+        return replace(super().options(), **sampled)
+
 
 def search_fields(limits: Limits) -> Mapping[str, Field]:
     """The fields of every request that searches."""
     return {
         "model": String("Name of a model, see GET /v1/models. Default: the first model.", 64),
         "beam": Integer("Beam size; 1 is greedy search. Default: the model's own search.", 1, limits.beam),
-        "n_best": Integer("Number of translations of each sentence, at most the beam size.", 1, limits.n_best),
+        "n_best": Integer("Number of answers to each text, at most the beam size.", 1, limits.n_best),
         "candidates": Integer("Number of words that a trace shows at each step.", 1, limits.candidates),
+    }
+
+
+def sampling_fields(limits: Limits) -> Mapping[str, Field]:
+    """The fields of samples; with any of the first four, an answer is sampled."""
+    return {
+        "temperature": Number("Sample; divisor of the logits: below 1 sharper, above 1 flatter.", 0.001, 1000),
+        "top_k": Integer("Sample from the k most probable tokens; 0: from all.", 0, 10**6),
+        "top_p": Number("Sample from the most probable tokens whose probabilities add up to p.", 0, 1),
+        "seed": Integer("Seed of the samples. Default: 1.", 0, MAX_SEED),
+        "length": Integer("Largest number of tokens to add. Default: the model's own limit.", 1, limits.length),
     }
 
 
@@ -54,32 +86,64 @@ def translate_fields(limits: Limits) -> Mapping[str, Field]:
         **search_fields(limits),
         "prefix": String("Beginning of each translation.", limits.characters),
         "attention": Boolean("Return attention (one row for each token) and links."),
-        "trace": Boolean("Return a trace of each translation: every step of the search."),
-        "stream": Boolean("Return server-sent events: partial translations (part), then the response (answer)."),
+        "trace": Boolean("Return a trace of each answer: every step of the search."),
+        "stream": Boolean("Return server-sent events: partial answers (part), then the response (answer)."),
+    }
+
+
+def predict_fields(limits: Limits) -> Mapping[str, Field]:
+    text = "A text to classify, tag, continue or translate, or a list of texts."
+    return {
+        **translate_fields(limits),
+        "text": Strings(text, limits.characters, limits.sentences),
+        "prefix": String("Beginning of each answer.", limits.characters),
+        **sampling_fields(limits),
     }
 
 
 def routes(service: Service) -> list[BaseRoute]:
-    known = translate_fields(service.limits)
+    translate_known, predict_known = translate_fields(service.limits), predict_fields(service.limits)
 
     async def models(client: Request) -> Response:
         return json_response({"models": [asdict(model) for model in service.worker.models]})
 
     async def translate(client: Request) -> Response:
-        body: TranslateBody = fields.parse(known, TranslateBody, await read_json(client, service.limits))
-        check_n_best(body.beam, body.n_best)
-        if body.trace and body.stream:
-            raise RequestError(UNPROCESSABLE, "trace, stream: expected at most one of them to be true.")
-        common = _common(body, service)
-        if body.trace:
-            traces = await service.trace(client, TraceRequest(**common, candidates=body.candidates))
-            return encoded_response(_response(common["model"], traces))
-        request = TranslationRequest(**common, stream=body.stream)
-        if body.stream:
-            return await _stream(service, request)
-        return encoded_response(_response(request.model, await service.translate(client, request)))
+        body: TranslateBody = fields.parse(translate_known, TranslateBody, await read_json(client, service.limits))
+        return await _answer(client, service, body, service.translation_model(body.model), "translations")
 
-    return [Route("/v1/models", models), Route("/v1/translate", translate, methods=["POST"])]
+    async def predict(client: Request) -> Response:
+        body: PredictBody = fields.parse(predict_known, PredictBody, await read_json(client, service.limits))
+        return await _answer(client, service, body, service.model(body.model), "predictions")
+
+    return [
+        Route("/v1/models", models),
+        Route("/v1/predict", predict, methods=["POST"]),
+        Route("/v1/translate", translate, methods=["POST"]),
+    ]
+
+
+async def _answer(client: Request, service: Service, body: TranslateBody, model: str, name: str) -> Response:
+    """The response, with its answers under a name."""
+    if body.trace and body.stream:
+        raise RequestError(UNPROCESSABLE, "trace, stream: expected at most one of them to be true.")
+    (prefix,) = service.clean([body.prefix])
+    common: dict[str, Any] = {
+        "model": model,
+        "texts": service.clean([body.text] if isinstance(body.text, str) else body.text),
+        "options": body.options(),
+        "prefix": prefix,
+        "attention": body.attention,
+        "max_tokens": service.limits.tokens,
+        "max_bytes": service.limits.response,
+    }
+    opening = b'{"model":%s,"%s":' % (json.dumps(model).encode(), name.encode())
+    if body.trace:
+        traces = await service.trace(client, TraceRequest(**common, candidates=body.candidates))
+        return encoded_response(b"%s%s}" % (opening, traces))
+    request = PredictionRequest(**common, stream=body.stream)
+    if body.stream:
+        return await _stream(service, request, opening)
+    return encoded_response(b"%s%s}" % (opening, await service.predict(client, request)))
 
 
 def check_n_best(beam: int | None, n_best: int) -> None:
@@ -87,43 +151,24 @@ def check_n_best(beam: int | None, n_best: int) -> None:
         raise RequestError(UNPROCESSABLE, f"n_best = {n_best}: expected at most the beam size, {beam}.")
 
 
-def _common(body: TranslateBody, service: Service) -> dict[str, Any]:
-    texts = service.clean([body.text] if isinstance(body.text, str) else body.text)
-    (prefix,) = service.clean([body.prefix])
-    return {
-        "model": service.model(body.model),
-        "texts": texts,
-        "beam": body.beam,
-        "n_best": body.n_best,
-        "prefix": prefix,
-        "attention": body.attention,
-        "max_tokens": service.limits.tokens,
-        "max_bytes": service.limits.response,
-    }
-
-
-def _response(model: str, translations: bytes) -> bytes:
-    return b'{"model":%s,"translations":%s}' % (json.dumps(model).encode(), translations)
-
-
-async def _stream(service: Service, request: TranslationRequest) -> Response:
+async def _stream(service: Service, request: PredictionRequest, opening: bytes) -> Response:
     """Server-sent events. An invalid request is known before the first event, and gets an ordinary error response."""
     messages = service.stream(request)
     first = await anext(messages)
-    return StreamingResponse(_events(service, request.model, first, messages), media_type="text/event-stream")
+    return StreamingResponse(_events(service, opening, first, messages), media_type="text/event-stream")
 
 
 async def _events(
-    service: Service, model: str, first: Message, messages: AsyncGenerator[Message, None]
+    service: Service, opening: bytes, first: Message, messages: AsyncGenerator[Message, None]
 ) -> AsyncGenerator[bytes, None]:
     size = 0  # of all partial results: each repeats the beginning of its sentence, so they may exceed the response
     async with aclosing(messages):
         try:
-            yield _event(model, first)
+            yield _event(opening, first)
             async for message in messages:
                 size += len(message.body) if message.kind is MessageKind.PARTIAL else 0
                 if message.kind is not MessageKind.PARTIAL or size <= service.limits.response:
-                    yield _event(model, message)
+                    yield _event(opening, message)
         except RequestError as error:
             yield _encoded_event("error", json.dumps({"error": error.message}).encode())
         except asyncio.CancelledError:
@@ -131,10 +176,10 @@ async def _events(
             raise
 
 
-def _event(model: str, message: Message) -> bytes:
+def _event(opening: bytes, message: Message) -> bytes:
     if message.kind is MessageKind.PARTIAL:
         return _encoded_event("part", message.body)
-    return _encoded_event("answer", _response(model, message.body))
+    return _encoded_event("answer", b"%s%s}" % (opening, message.body))
 
 
 def _encoded_event(name: str, data: bytes) -> bytes:

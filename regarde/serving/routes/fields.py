@@ -41,6 +41,23 @@ class Integer:
 
 
 @dataclass(frozen=True)
+class Number:
+    """A number within bounds."""
+
+    description: str
+    low: float
+    high: float
+
+    def check(self, name: str, value: Any) -> float:
+        if type(value) not in (int, float) or not self.low <= value <= self.high:
+            raise invalid(name, f"a number from {self.low:g} to {self.high:g}", value)
+        return float(value)
+
+    def schema(self) -> dict[str, Any]:
+        return {"type": "number", "minimum": self.low, "maximum": self.high}
+
+
+@dataclass(frozen=True)
 class Boolean:
     description: str
 
@@ -124,7 +141,7 @@ def schema(fields: Mapping[str, Field], into: type[Any]) -> dict[str, Any]:
 
 def invalid(name: str, expected: str, value: Any = None) -> RequestError:
     """The error of a field. It repeats numbers but no text, which may be anything."""
-    given = f" = {value}" if type(value) in (int, bool) and abs(value) < 10**12 else ""
+    given = f" = {value}" if type(value) in (int, float, bool) and abs(value) < 10**12 else ""
     return RequestError(UNPROCESSABLE, f"{name}{given}: expected {expected}.")
 
 

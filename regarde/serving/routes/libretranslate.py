@@ -18,7 +18,7 @@ from starlette.routing import BaseRoute, Route
 
 from regarde.serving.http.body import media_type, parse_body, parse_json, read_body
 from regarde.serving.http.limits import UNPROCESSABLE, Limits, RequestError
-from regarde.serving.models.requests import TranslationRequest
+from regarde.serving.models.requests import PredictionRequest, SearchOptions
 from regarde.serving.models.service import Service
 from regarde.serving.routes import fields, languages, markup
 from regarde.serving.routes.fields import Field, Integer, String, Strings
@@ -30,6 +30,7 @@ BAD, FORBIDDEN, WRONG_TYPE = 400, 403, 415
 FORM, JSON = "application/x-www-form-urlencoded", "application/json"
 MAX_FIELDS = 300
 CERTAIN = 100.0  # percent
+NO_TRANSLATION = "No model of this server translates. Use POST /v1/predict; GET /v1/models lists the models."
 
 
 @dataclass(frozen=True)
@@ -78,7 +79,9 @@ def routes(service: Service) -> list[BaseRoute]:
         _check_key(client, service, body.api_key)
         if body.format not in ("text", "html"):
             raise RequestError(BAD, "format: expected text or html.")
-        models = languages.fitting(service.worker.models, body.source, body.target)
+        models = languages.fitting(service.translating, body.source, body.target)
+        if not service.translating:
+            raise RequestError(BAD, NO_TRANSLATION)
         if not models:
             raise RequestError(BAD, "source, target: no model translates between these languages. See GET /languages.")
         texts = service.clean([body.q] if isinstance(body.q, str) else body.q)
@@ -98,7 +101,9 @@ def routes(service: Service) -> list[BaseRoute]:
     async def detect(client: Request) -> Response:
         body = fields.parse(detect_known, DetectBody, await _fields(client, service))
         _check_key(client, service, body.api_key)
-        sources = {languages.source(model) for model in service.worker.models}
+        sources = {languages.source(model) for model in service.translating}
+        if not sources:
+            raise RequestError(BAD, NO_TRANSLATION)
         if len(sources) != 1:
             message = "This server cannot detect languages: its models have several. Name the source language."
             raise RequestError(BAD, message)
@@ -106,14 +111,14 @@ def routes(service: Service) -> list[BaseRoute]:
 
     async def list_languages(client: Request) -> Response:
         targets: dict[str, set[str]] = {}
-        for model in service.worker.models:
+        for model in service.translating:
             targets.setdefault(languages.source(model), set()).add(languages.target(model))
         return json_response(
             [{"code": code, "name": languages.name(code), "targets": sorted(to)} for code, to in targets.items()]
         )
 
     async def settings(client: Request) -> Response:
-        first = service.worker.models[:1]
+        first = service.translating[:1]
         codes = {
             "source": languages.source(first[0]) if first else languages.UNSTATED,
             "target": languages.target(first[0]) if first else languages.UNSTATED,
@@ -150,17 +155,17 @@ async def _translations(
     if len(lines) > service.limits.sentences:
         expected = f"expected at most {service.limits.sentences}"
         raise RequestError(UNPROCESSABLE, f"q: {len(lines):,} lines, {expected}. Send fewer.")
-    request = TranslationRequest(
+    request = PredictionRequest(
         model=model,
         texts=[line.strip() for line in lines],
         field="q",
-        n_best=body.alternatives + 1,
+        options=SearchOptions(n_best=body.alternatives + 1),
         plain=True,
         max_tokens=service.limits.tokens,
         max_bytes=service.limits.response,
     )
     spent = time.monotonic() - began
-    translated = iter(json.loads(await service.translate(client, request, spent=spent)) if lines else [])
+    translated = iter(json.loads(await service.predict(client, request, spent=spent)) if lines else [])
     translations = []
     for page in pages:
         ranked = []  # the translations of each part

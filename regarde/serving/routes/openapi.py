@@ -7,6 +7,7 @@ from typing import Any
 import regarde
 from regarde.serving.http.limits import Limits
 from regarde.serving.routes import api, fields, libretranslate
+from regarde.tasks import TASKS
 
 Table = dict[str, Any]
 
@@ -33,6 +34,7 @@ _FAILURES = {
 
 def document(limits: Limits) -> Table:
     """The document."""
+    predict = fields.schema(api.predict_fields(limits), api.PredictBody)
     own = fields.schema(api.translate_fields(limits), api.TranslateBody)
     libre = fields.schema(libretranslate.translate_fields(limits), libretranslate.LibreTranslateBody)
     detect = fields.schema(libretranslate.detect_fields(limits), libretranslate.DetectBody)
@@ -42,12 +44,19 @@ def document(limits: Limits) -> Table:
         "info": {
             "title": "Regarde",
             "version": regarde.__version__,
-            "summary": "Translations with scores, attention and traces",
+            "summary": "Translations, labels, tags and texts, with scores, attention and traces",
         },
         "paths": {
             "/v1/models": {"get": _get("List the models", _models())},
+            "/v1/predict": {
+                "post": _post(
+                    "Answer texts: translate, classify, tag or continue them",
+                    predict,
+                    _answers("predictions"),
+                )
+            },
             "/v1/translate": {
-                "post": _post("Translate, with scores, tokens, attention and traces", own, _translations())
+                "post": _post("Translate, with scores, tokens, attention and traces", own, _answers("translations"))
             },
             "/translate": {"post": _post("Translate as LibreTranslate does", libre, _libretranslate(), form=True)},
             "/detect": {
@@ -107,11 +116,12 @@ def _list(items: Table) -> Table:
 
 def _models() -> Table:
     text, number = {"type": "string"}, {"type": "integer"}
-    about = {"name": text, "kind": text, "source_language": text, "target_language": text}
+    about = {"name": text, "kind": text, "task": {"enum": list(TASKS)}, "labels": _list(text)}
+    about |= {"source_language": text, "target_language": text}
     return _object({"models": _list(_object(about | {"layers": number, "heads": number}))})
 
 
-def _translations() -> Table:
+def _answers(name: str) -> Table:
     text, flag = {"type": "string"}, {"type": "boolean"}
     number, place = {"type": "number"}, {"type": "integer"}
     hypothesis = {
@@ -124,13 +134,21 @@ def _translations() -> Table:
     }
     attention = {"attention": {"type": ["array", "null"], "items": _list(number)}, "links": _list(_list(place))}
     source = {"source": text, "source_tokens": _list(text), "source_words": _list(place), "offset": place}
-    others = {"alternatives": _list(_object(hypothesis, attention))}
+    answer = source | {"task": {"enum": list(TASKS)}} | hypothesis
+    span = _object({"label": text, "start": place, "end": place, "text": text})
+    of_task = {
+        "probabilities": {"type": "object", "additionalProperties": number},  # of labels
+        "spans": _list(span),  # of tags
+        "continuation": text,  # of a prompt
+        "prompt_tokens": place,
+    }
+    others = {"alternatives": _list(_object(answer, attention | of_task))}
     traced = {"trace": {"type": ["object", "null"]}}
-    return _object({"model": text, "translations": _list(_object(source | hypothesis | others, attention | traced))})
+    return _object({"model": text, name: _list(_object(answer | others, attention | of_task | traced))})
 
 
 def _event() -> Table:
-    """A server-sent event; its data is JSON: a partial translation, the response, or an error."""
+    """A server-sent event; its data is JSON: a partial answer, the response, or an error."""
     return _object({"event": {"enum": ["part", "answer", "error"]}, "data": {"type": "string"}})
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import html
 import json
+import shlex
 from collections.abc import Iterator
 from typing import Any
 
@@ -17,6 +18,7 @@ from regarde.serving.models.service import Service
 from regarde.serving.routes import languages
 from regarde.serving.routes.openapi import document
 from regarde.serving.routes.responses import json_response
+from regarde.tasks import TRANSLATION
 
 STYLE = """
 :root { color-scheme: light dark; font: 16px/1.5 system-ui, sans-serif; }
@@ -32,9 +34,16 @@ td, th { border-bottom: 1px solid color-mix(in srgb, currentColor 20%, transpare
 LINKS = {
     "docs": "every route and field",
     "openapi.json": "the same as an OpenAPI document, for programs",
-    "health/ready": "whether the models can translate",
+    "health/ready": "whether the models can answer",
     "metrics": "metrics for Prometheus",
 }
+
+EXAMPLES: dict[str, tuple[str, dict[str, Any]]] = {
+    "translation": ("Translate, with what each word attends to:", {"text": "TEXT", "beam": 5, "attention": True}),
+    "classification": ("The probability of each label:", {"text": "TEXT"}),
+    "tagging": ("A tag for each token:", {"text": "TEXT"}),
+    "modeling": ("Continue a prompt:", {"text": "PROMPT", "temperature": 0.8, "length": 40, "stream": True}),
+}  # by task
 
 
 def routes(service: Service, *, home: bool) -> list[BaseRoute]:
@@ -67,29 +76,40 @@ def _page(title: str, content: Iterator[str]) -> str:
 
 
 def _home(url: str, models: tuple[ModelInfo, ...], *, keys: bool) -> Iterator[str]:
-    yield f"<p>This server translates text with attention. It runs Regarde {html.escape(regarde.__version__)}.</p>"
+    yield f"<p>This server runs models with attention. Its version is Regarde {html.escape(regarde.__version__)}.</p>"
     yield "<h2>Models</h2>"
     if keys:  # the names of models are for clients with a key
         yield "<p>Requests need a key. With one, <code>GET /v1/models</code> lists the models.</p>"
     else:
-        yield "<table><tr><th>name</th><th>kind</th><th>from</th><th>to</th></tr>"
+        yield "<table><tr><th>name</th><th>task</th><th>kind</th><th>from</th><th>to</th></tr>"
         for model in models:
             codes = languages.source(model), languages.target(model)
-            cells = (model.name, model.kind, *map(languages.name, codes))
+            cells = (model.name, model.task, model.kind, *map(languages.name, codes))
             yield f"<tr>{''.join(f'<td>{html.escape(cell)}</td>' for cell in cells)}</tr>"
         yield "</table><p>The first model is the default. Details: <a href='v1/models'>/v1/models</a></p>"
     yield "<h2>Examples</h2>"
     header = " -H 'authorization: Bearer KEY'" if keys else ""
-    for path, body in (
-        ("v1/translate", {"text": "TEXT", "beam": 5, "attention": True}),
-        ("translate", {"q": "TEXT", "source": "auto", "target": languages.target(models[0])}),
-    ):
-        command = f"curl {url}{path}{header} -H 'content-type: application/json' \\\n  -d '{json.dumps(body)}'"
-        yield f"<pre>{html.escape(command)}</pre>"
-    yield "<p>The first is Regarde's API, the second that of LibreTranslate.</p><h2>More</h2><table>"
+    for about, path, body in _examples(models, keys=keys):
+        command = (
+            f"curl {url}{path}{header} -H 'content-type: application/json' \\\n  -d {shlex.quote(json.dumps(body))}"
+        )
+        yield f"<p>{about}</p><pre>{html.escape(command)}</pre>"
+    yield "<h2>More</h2><table>"
     for path, about in LINKS.items():
         yield f'<tr><th><a href="{path}">/{path}</a></th><td>{about}</td></tr>'
     yield "</table>"
+
+
+def _examples(models: tuple[ModelInfo, ...], *, keys: bool) -> Iterator[tuple[str, str, dict[str, Any]]]:
+    """What each example does, its path and its body: one for each task that is served."""
+    first = {model.task: model for model in reversed(models)}
+    for task, (about, body) in EXAMPLES.items():
+        if task in first:
+            named = {} if first[task] is models[0] else {"model": "NAME" if keys else first[task].name}
+            yield about, "v1/predict", named | body
+    if TRANSLATION.kind in first:
+        body = {"q": "TEXT", "source": "auto", "target": languages.target(first[TRANSLATION.kind])}
+        yield "Translate as LibreTranslate does:", "translate", body
 
 
 def _docs(described: dict[str, Any]) -> Iterator[str]:

@@ -16,10 +16,10 @@ from typing import Any
 from regarde.errors import DataError, RegardeError
 from regarde.folder.loading import load
 from regarde.folder.manifest import CONFIG, MANIFEST
-from regarde.search.settings import NO_PREFIX
 from regarde.serving.http.limits import Limits
+from regarde.serving.models.encoding import lengths
 from regarde.serving.models.messages import as_large_json
-from regarde.serving.models.requests import translation_record
+from regarde.serving.models.requests import answer_record
 from regarde.serving.models.sizes import ResponseSizes, check_size, longest_token
 from regarde.translate import Translator
 
@@ -110,14 +110,14 @@ def sample(folder: Path, step: int, text: str, limits: Limits) -> bytes:
     path = folder / CHECKPOINTS / f"step-{step}"
     stamp = (path / MANIFEST).stat().st_mtime_ns if (path / MANIFEST).is_file() else 0
     translator = _loaded(path, stamp)
-    ids = translator.tokens(text).ids
-    if len(ids) > limits.tokens:
-        raise DataError(f"text: a sentence of {len(ids):,} tokens: expected at most {limits.tokens}. Shorten it.")
-    sizes = ResponseSizes(longest_token(translator.text.target), 1, 1, 0)
-    most = translator.search.rules.limit(len(ids) + 1, NO_PREFIX)
-    size = sizes.translation(text, len(ids) + 1, most, translator.search.n_best, attention=True)
+    sentence = translator.tokens(text)
+    if sentence.size > limits.tokens:
+        raise DataError(f"text: a sentence of {sentence.size:,} tokens: expected at most {limits.tokens}. Shorten it.")
+    sizes = ResponseSizes(longest_token(translator.text.target), 1, 1, 0, len(translator.text.target))
+    S, T = lengths(sentence, translator.search)
+    size = sizes.answer(text, S, T, translator.search.n_best, attention=True)
     check_size(size, limits.response, "Shorten the sentence.")
-    return as_large_json(translation_record(translator.translate(text), attention=True), limits.response)
+    return as_large_json(answer_record(translator.predict(text), attention=True), limits.response)
 
 
 @lru_cache(maxsize=8)

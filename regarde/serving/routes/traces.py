@@ -12,10 +12,10 @@ from starlette.routing import BaseRoute, Route
 
 from regarde.serving.http.body import read_json
 from regarde.serving.http.limits import Limits
-from regarde.serving.models.requests import ExplorationRequest
+from regarde.serving.models.requests import ExplorationRequest, SearchOptions
 from regarde.serving.models.service import Service
 from regarde.serving.routes import fields
-from regarde.serving.routes.api import check_n_best, search_fields
+from regarde.serving.routes.api import check_n_best, sampling_fields, search_fields
 from regarde.serving.routes.fields import Boolean, Field, String, invalid
 from regarde.serving.routes.responses import encoded_response
 
@@ -32,6 +32,7 @@ class TraceBody:
     model: str | None = None
     beam: int | None = None
     n_best: int = 1
+    length: int | None = None
     candidates: int = 8
     prefix: Sequence[int] = ()
     end: bool = False
@@ -89,6 +90,7 @@ def trace_fields(limits: Limits) -> Mapping[str, Field]:
     return {
         "text": String("A sentence.", limits.characters),
         **search_fields(limits),
+        "length": sampling_fields(limits)["length"],
         "prefix": TokenIds("Ids of the first tokens of the translation."),
         "end": Boolean("End the translation after the prefix."),
         "interventions": InterventionList("Masked source tokens and fixed attention weights."),
@@ -107,8 +109,7 @@ def routes(service: Service) -> list[BaseRoute]:
             text=text,
             max_tokens=service.limits.tokens,
             max_bytes=service.limits.response,
-            beam=body.beam,
-            n_best=body.n_best,
+            options=SearchOptions(beam=body.beam, n_best=body.n_best, length=body.length),
             candidates=body.candidates,
             prefix_ids=body.prefix,
             end=body.end,

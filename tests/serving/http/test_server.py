@@ -26,9 +26,10 @@ from regarde.serving.http.metrics import Metrics
 from regarde.serving.http.server import new_event_loop
 from regarde.serving.models.client import WorkerClient, WorkerProcess
 from regarde.serving.models.messages import Message, MessageKind
-from regarde.serving.models.requests import TraceRequest, TranslationRequest
+from regarde.serving.models.requests import PredictionRequest, SearchOptions, TraceRequest
 from tests.serving.conftest import Running
 
+TWO = SearchOptions(beam=2)
 LONG = {"text": "abcd" * 60, "beam": 16, "prefix": "abcd" * 50}  # keeps a tiny model busy for a while
 
 
@@ -293,11 +294,17 @@ def test_an_engine_that_never_returns_is_not_ready_and_is_started_again(
 
 
 def test_models_that_die_at_any_moment_are_a_503_and_leave_nothing_behind(tiny: Path) -> None:
-    common: dict[str, Any] = {"model": "tiny", "texts": ["abc"], "beam": 2, "max_tokens": 250, "max_bytes": 1 << 20}
+    common: dict[str, Any] = {
+        "model": "tiny",
+        "texts": ["abc"],
+        "options": TWO,
+        "max_tokens": 250,
+        "max_bytes": 1 << 20,
+    }
 
     async def translate(client: WorkerClient) -> int:
         try:
-            async with aclosing(client.translate(TranslationRequest(**common))) as messages:
+            async with aclosing(client.predict(PredictionRequest(**common))) as messages:
                 return 200 if [message async for message in messages] else 0
         except RequestError as error:
             return error.status
@@ -343,7 +350,7 @@ def test_a_request_whose_client_leaves_is_canceled_in_the_worker(tiny: Path, mon
         client = WorkerClient({"tiny": tiny}, 1, 30.0, Metrics(), Log())
         await client.start()
         request = TraceRequest(
-            model="tiny", texts=["abc" * 80], beam=2, max_tokens=250, max_bytes=1 << 30, candidates=2
+            model="tiny", texts=["abc" * 80], options=TWO, max_tokens=250, max_bytes=1 << 30, candidates=2
         )
         tracing = asyncio.create_task(client.trace(request))
         while not client._waiting:

@@ -21,7 +21,7 @@ from regarde.serving.http.metrics import Metrics
 from regarde.serving.http.security import Policy
 from regarde.serving.models.client import WorkerClient
 from regarde.serving.models.encoding import RequestEncoder
-from regarde.serving.models.requests import TranslationRequest
+from regarde.serving.models.requests import PredictionRequest
 from regarde.serving.models.service import Service
 from regarde.serving.models.sizes import ResponseSizes
 from tests.serving.conftest import Running
@@ -66,7 +66,7 @@ def test_hostile_texts_keep_nobody_waiting(served: Running, name: str) -> None:
 
 def test_a_prefix_is_read_once_for_all_texts(tiny: Path) -> None:
     encoder = RequestEncoder(load_scribe(tiny, 0), ResponseSizes(9, 1, 1, 1))
-    request = TranslationRequest(model="", texts=["a", "b", "c"], prefix="abc", max_tokens=250, max_bytes=1 << 30)
+    request = PredictionRequest(model="", texts=["a", "b", "c"], prefix="abc", max_tokens=250, max_bytes=1 << 30)
     encoded = encoder.encode(request)
     assert len({id(sentence.prefix) for (sentence,) in encoded.texts}) == 1
     assert len(encoded.texts[0][0].prefix.ids) == 3

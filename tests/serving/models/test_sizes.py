@@ -21,7 +21,7 @@ from regarde.folder.manifest import CONFIG, add_file
 from regarde.serving.http.limits import Limits
 from regarde.serving.models.encoding import RequestEncoder
 from regarde.serving.models.messages import as_json, as_large_json
-from regarde.serving.models.requests import ExplorationRequest, TraceRequest
+from regarde.serving.models.requests import ExplorationRequest, SearchOptions, TraceRequest
 from regarde.serving.models.sizes import ResponseSizes, longest_token
 from tests.serving.conftest import Running
 from tests.serving.http.test_server import gauge, until
@@ -47,7 +47,13 @@ def patient(serve: Callable[..., Any], endless: Path) -> Iterator[Running]:
         yield found
 
 
-COMMON: dict[str, Any] = {"model": "", "max_tokens": 250, "max_bytes": 1 << 40, "beam": 3, "n_best": 2, "candidates": 5}
+COMMON: dict[str, Any] = {
+    "model": "",
+    "max_tokens": 250,
+    "max_bytes": 1 << 40,
+    "options": SearchOptions(beam=3, n_best=2),
+    "candidates": 5,
+}
 
 
 @pytest.mark.parametrize(("layers", "heads"), [(64, 1), (1, 64)])
@@ -69,7 +75,7 @@ def test_no_answer_is_larger_than_was_foreseen_nor_much_smaller_where_the_model_
     sizes = ResponseSizes(longest_token(scribe.text.target), heads, heads, 0 if states is None else states.shape[1])
     encoder = RequestEncoder(scribe, sizes)
     text = "012012" if folder == "plain" else "abcd" * 4
-    small = COMMON | {"beam": 6, "n_best": 1, "candidates": 1}
+    small = COMMON | {"options": SearchOptions(beam=6), "candidates": 1}
     for trace in (TraceRequest(texts=[text], attention=True, **COMMON), TraceRequest(texts=[text], **small)):
         least = len(as_json(trace.run(model)))
         assert least <= 4 * encoder.trace_cost(trace)

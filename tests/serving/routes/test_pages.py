@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import html
+import json
 import re
 import shutil
 from collections.abc import Callable
@@ -33,9 +34,19 @@ def test_the_start_page_lists_the_models_and_links_to_pages_that_exist(server: R
 def test_the_examples_of_the_start_page_work(server: Running) -> None:
     page = html.unescape(server.get("/").body.decode())
     examples = re.findall(r"curl http://127\.0\.0\.1:\d+(/\S+) .*?-d '([^']+)'", page, re.DOTALL)
-    assert [path for path, _ in examples] == ["/v1/translate", "/translate"]
+    assert [path for path, _ in examples] == ["/v1/predict", "/translate"]
     for path, body in examples:
         assert server.send("POST", path, body.encode(), content_type="application/json").status == 200
+
+
+def test_the_start_page_has_an_example_of_each_task_that_works(tasks: Running) -> None:
+    page = html.unescape(tasks.get("/").body.decode())
+    examples = re.findall(r"curl http://127\.0\.0\.1:\d+(/\S+) .*?-d '([^']+)'", page, re.DOTALL)
+    models = [json.loads(body).get("model") for _, body in examples]
+    assert models == [None, "label", "tag", "attentive", None]
+    assert tasks.get("/").body.decode().count("PROMPT") == 1
+    for path, body in examples:
+        assert tasks.send("POST", path, body.encode(), content_type="application/json").status == 200
 
 
 def test_what_a_model_states_is_escaped(serve: Callable[..., Any], tiny: Path, tmp_path: Path) -> None:

@@ -59,7 +59,7 @@ def test_a_beginning_may_be_all_that_is_said(studio: Running, tiny: Path) -> Non
         ({"prefix": [1.5]}, "prefix: expected a list of at most 1,000 token ids."),
         ({"prefix": [-1]}, "prefix: expected a list of at most 1,000 token ids."),
         ({"prefix": [4] * 1001}, "prefix: expected a list of at most 1,000 token ids."),
-        ({"prefix": [9999]}, "Token 9999: this model can say 0 to"),
+        ({"prefix": [9999]}, "Token 9999: the vocabulary has 0 to"),
         ({"prefix": [1]}, "A prefix of ids [1]: controls and unknown words cannot be said."),
         ({"interventions": {}}, "interventions: expected a list of at most 256 interventions."),
         ({"interventions": [{}] * 257}, "interventions: expected a list of at most 256 interventions."),
