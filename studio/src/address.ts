@@ -1,7 +1,7 @@
 // The state of the page is its address: #view?name=value&…, so a link reproduces what is seen.
 import { computed, signal } from "@preact/signals";
 
-export const VIEWS = ["translate", "step", "align", "beam", "whatif", "compare", "train"] as const;
+export const VIEWS = ["predict", "step", "align", "beam", "whatif", "compare", "train"] as const;
 export type View = (typeof VIEWS)[number];
 type Changes = Record<string, string | number | null>;
 
@@ -12,7 +12,7 @@ interface Address {
 
 function read(): Address {
   const [name, query] = location.hash.slice(1).split(/\?(.*)/s);
-  const view = VIEWS.find((each) => each === name) ?? "translate";
+  const view = VIEWS.find((each) => each === name) ?? "predict"; // also of links to #translate, its first name
   return { view, values: new URLSearchParams(query ?? "") };
 }
 
@@ -44,6 +44,12 @@ export const word = (name: string): string => address.value.values.get(name) ?? 
 export function number(name: string): number | null {
   const given = word(name);
   return /^\d{1,6}$/.test(given) ? Number(given) : null;
+}
+
+/** A decimal number of the address; null where there is none. */
+export function decimal(name: string): number | null {
+  const given = word(name);
+  return /^\d{1,6}(\.\d{1,6})?$/.test(given) ? Number(given) : null;
 }
 
 const REST = 120; // ms: browsers refuse an address that changes too often, as when a slider is dragged

@@ -3,6 +3,8 @@ import type { Trace } from "./trace";
 
 export interface Model {
   name: string;
+  task?: string; // translation, classification, tagging or modeling
+  labels?: string[]; // or tags
   source_language: string; // BCP 47, or empty
   target_language: string;
   data?: string; // the embedded data set it was trained on
@@ -30,17 +32,35 @@ export interface Alternative {
   attention: number[][] | null; // (T, S), row t explains token t - offset
 }
 
-export interface Translation extends Alternative {
+/** The answer to a text: a translation, a label, tags, or a text that begins with the one given. */
+export interface Prediction extends Alternative {
+  source: string;
   source_tokens: string[];
   offset: number;
   alternatives: Alternative[];
+  probabilities?: Record<string, number>; // of labels, the likeliest first
+  spans?: Span[]; // of tags that mark spans
+  prompt_tokens?: number; // tokens of a text that were given
 }
 
-export interface TranslateRequest {
+export interface Span {
+  label: string;
+  start: number;
+  end: number; // not included
+  text: string;
+}
+
+/** A text, and the settings of its search. */
+export interface PredictRequest {
   model: string;
   text: string;
-  beam: number;
-  n_best: number;
+  beam?: number;
+  n_best?: number;
+  temperature?: number;
+  top_k?: number;
+  top_p?: number;
+  seed?: number;
+  length?: number;
 }
 
 /** What went wrong, in one line; `status` is the server's, 0 without an answer. */
@@ -79,12 +99,27 @@ async function answer<T>(response: Response): Promise<T> {
 
 export const models = (): Promise<Model[]> => get<{ models: Model[] }>("v1/models").then((found) => found.models);
 
-interface Answer {
-  translations: (Translation & { trace: Trace })[];
+interface Answer<T> {
+  predictions: T[];
 }
 
-export const trace = async (asked: TranslateRequest, signal?: AbortSignal): Promise<Trace> =>
-  (await post<Answer>("v1/translate", { ...asked, trace: true }, signal)).translations[0].trace;
+/** An answer, with attention or with the whole trace. */
+export const predict = async (asked: PredictRequest, signal?: AbortSignal): Promise<Prediction> =>
+  (await post<Answer<Prediction>>("v1/predict", { ...asked, attention: true }, signal)).predictions[0];
+
+/** The answers to several texts at once. */
+export const predictAll = async (model: string, text: string[], signal?: AbortSignal): Promise<Prediction[]> =>
+  (await post<Answer<Prediction>>("v1/predict", { model, text }, signal)).predictions;
+
+export type Traced = Prediction & { trace: Trace };
+
+export const predictAndTrace = async (asked: PredictRequest, signal?: AbortSignal): Promise<Traced> =>
+  (await post<Answer<Traced>>("v1/predict", { ...asked, trace: true }, signal)).predictions[0];
+
+export async function trace(asked: PredictRequest, signal?: AbortSignal): Promise<Trace> {
+  const { trace, prompt_tokens } = await predictAndTrace(asked, signal);
+  return { ...trace, prompt_tokens };
+}
 
 /** What is said so far. */
 export interface Part {
@@ -92,15 +127,15 @@ export interface Part {
   tokens: string[];
 }
 
-/** A translation, told as it is made: `so` hears every part, the answer comes last. */
-export async function followed(asked: TranslateRequest, signal: AbortSignal, so: (part: Part) => void): Promise<Translation> {
+/** An answer, told as it is made: `so` hears every part, the whole comes last. */
+export async function followed(asked: PredictRequest, signal: AbortSignal, so: (part: Part) => void): Promise<Prediction> {
   const body = JSON.stringify({ ...asked, attention: true, stream: true });
   const headers = { "Content-Type": "application/json" };
-  const response = await reach("v1/translate", { method: "POST", headers, body, signal });
+  const response = await reach("v1/predict", { method: "POST", headers, body, signal });
   if (!response.ok || !response.body) return answer(response);
   for await (const [name, data] of events(response.body)) {
     if (name === "part") so(data as Part);
-    else if (name === "answer") return (data as Answer).translations[0];
+    else if (name === "answer") return (data as Answer<Prediction>).predictions[0];
     else throw new Problem((data as { error: string }).error);
   }
   throw new Problem("The server closed the connection before the answer was complete.");

@@ -1,20 +1,25 @@
-// What most views translate: a sentence, with a model and a search.
+// What most views ask for: a text, with a model and a search.
 import type { JSX } from "preact";
+import type { FunctionComponent } from "preact";
 import { useEffect, useRef } from "preact/hooks";
 import { set } from "./address";
-import { beam, beamKey, busy, enclosed, model, models, problem, rankKey, text } from "./session";
+import { beam, beamKey, busy, enclosed, model, models, problem, rankKey, sampling, search, task, text } from "./session";
+import type { Search } from "./task";
+
+const SETTINGS: Record<Search, FunctionComponent> = { beam: BeamChoice, sampling: SamplingChoice, none: () => null };
 
 /** The whole question; `bare` is the sentence alone. */
 export function Ask({ bare = false }: { bare?: boolean }): JSX.Element {
+  const Settings = SETTINGS[search.value];
   return (
     <section class="ask" aria-label="Sentence">
       {enclosed ? <p class={enclosed.trace.source.length > LONG ? "sentence long" : "sentence"}><bdi dir="auto">{enclosed.trace.source}</bdi></p> : <Sentence />}
       {enclosed || bare ? null : (
         <div class="settings">
           <ModelChoice />
-          <BeamChoice />
+          <Settings />
           <span class={busy.value ? "busy on" : "busy"} role="status">
-            {busy.value ? "translating" : ""}
+            {busy.value ? task.value.busy : ""}
           </span>
         </div>
       )}
@@ -41,12 +46,20 @@ export function Sentence(): JSX.Element {
       dir="auto"
       spellcheck={false}
       autocomplete="off"
-      aria-label="Sentence to translate"
-      placeholder="Type a sentence"
+      aria-label={task.value.label}
+      placeholder={task.value.placeholder}
       value={text.value}
       onInput={(event) => set({ text: event.currentTarget.value.replace(/\n/g, " "), step: null, rank: null, "beam.rank": null })}
     />
   );
+}
+
+const FORGOTTEN = { layer: null, head: null, step: null, rank: null, "beam.rank": null };
+const CHANGES = { prefix: null, end: null, mask: null, pin: null }; // of What if and Beam: tokens of another task are others
+
+function choose(name: string): void {
+  const other = models.value.find((each) => each.name === name)?.task !== model.value?.task;
+  set({ model: name, ...FORGOTTEN, ...(other ? CHANGES : {}) });
 }
 
 export function ModelChoice(): JSX.Element | null {
@@ -56,7 +69,7 @@ export function ModelChoice(): JSX.Element | null {
       <span>Model</span>
       <select
         value={model.value.name}
-        onChange={(event) => set({ model: event.currentTarget.value, layer: null, head: null, step: null, rank: null, "beam.rank": null })}
+        onChange={(event) => choose(event.currentTarget.value)}
       >
         {models.value.map(({ name }) => (
           <option key={name} value={name}>
@@ -65,6 +78,43 @@ export function ModelChoice(): JSX.Element | null {
         ))}
       </select>
     </label>
+  );
+}
+
+interface SettingProps {
+  name: keyof typeof sampling.value;
+  title: string;
+  hint?: string;
+  min: number;
+  max: number;
+  step: number;
+}
+
+/** A number of the address. */
+const Setting = ({ name, title, hint, ...bounds }: SettingProps): JSX.Element => (
+  <label class="field" title={hint}>
+    <span>{title}</span>
+    <input
+      type="number"
+      {...bounds}
+      value={sampling.value[name]}
+      onChange={(event) => set({ [name]: event.currentTarget.value, step: null, rank: null })}
+    />
+  </label>
+);
+
+/** How a language model draws the words that it adds. */
+function SamplingChoice(): JSX.Element {
+  return (
+    <>
+      <Setting name="temperature" title="Temperature" min={0.1} max={5} step={0.1} />
+      <Setting name="top_k" title="Top k" hint="Draw from the k most probable tokens; 0: from all." min={0} max={1000} step={1} />
+      <Setting name="top_p" title="Top p" hint="Draw from the most probable tokens that add up to p." min={0} max={1} step={0.05} />
+      <Setting name="length" title="Tokens" min={1} max={400} step={1} />
+      <button type="button" class="plain" onClick={() => set({ seed: sampling.value.seed + 1, step: null })}>
+        Another sample
+      </button>
+    </>
   );
 }
 

@@ -4,7 +4,7 @@ import type { Formulas, Model, Settings } from "./api";
 import { latex, m } from "./components/math";
 
 /** Where attention is in a step of the decoder. */
-export type Place = "before" | "inside" | "after" | "bottom" | "layers" | "none" | "somewhere";
+export type Place = "before" | "inside" | "after" | "bottom" | "layers" | "none" | "alone" | "query" | "back" | "somewhere";
 
 export type Phase = "states" | "state" | "scores" | "softmax" | "context" | "words" | "token";
 
@@ -28,6 +28,10 @@ const PLACES: Record<string, [Place, string, string]> = {
   gnmt: ["bottom", "Wu et al. 2016", "The bottom layer gives the query, and the context is an input of every layer."],
   transformer: ["layers", "Vaswani et al. 2017", "Every layer attends to the source with several heads."],
   sutskever: ["none", "Sutskever et al. 2014", "No attention: the decoder starts from the last state of the encoder and gets nothing else from the source."],
+  classifier: ["query", "Yang et al. 2016", "Learned queries attend to the states of the text, and what they find gives the label."],
+  "attentive-lm": ["back", "Daniluk et al. 2017", "The model attends to its own earlier states, and predicts from its state and what it finds."],
+  "transformer-lm": ["back", "Radford et al. 2018", "Every layer attends to the tokens so far with several heads."],
+  "recurrent-lm": ["alone", "Mikolov et al. 2010", "No attention: the state is all that the model keeps of the text so far."],
   cho: ["none", "Cho et al. 2014", "No attention: the last state of the encoder is an input of every step."],
 };
 
@@ -38,7 +42,10 @@ const PHASES: Record<Place, Phase[]> = {
   after: ["states", "state", "scores", "softmax", "context", "words", "token"],
   layers: ["states", "state", "scores", "softmax", "context", "words", "token"],
   somewhere: ["states", "state", "scores", "softmax", "context", "words", "token"],
+  query: ["states", "scores", "softmax", "context", "words", "token"],
+  back: ["states", "state", "scores", "softmax", "context", "words", "token"],
   none: ["states", "state", "words", "token"],
+  alone: ["state", "words", "token"],
 };
 
 export const NAMES: Record<Phase, string> = {
@@ -57,6 +64,17 @@ export const MIXTURE = "c_t = \\sum_j \\alpha_{t,j} h_j";
 const table = (value: unknown): Record<string, unknown> =>
   typeof value === "object" && value !== null ? (value as Record<string, unknown>) : {};
 
+/** What a model calls its phases, where it is not a translator. */
+const OTHER_NAMES: Partial<Record<Place, Partial<Record<Phase, string>>>> = {
+  query: { states: "States of the text", token: "Label" },
+  back: { states: "Earlier states", state: "State" },
+  alone: { state: "State" },
+};
+export const nameOf = (plan: Plan, phase: Phase): string => OTHER_NAMES[plan.place]?.[phase] ?? NAMES[phase];
+
+/** A classifier that pools states without attention. */
+const POOLED: [Place, string, string] = ["none", "", "No attention: the last state of the text gives the label."];
+
 /** A model of another kind: whether it has attention is known, but not where. */
 function unlisted({ settings, layers }: Model): [Place, string, string] {
   if (layers ?? (settings.attention ? 1 : 0))
@@ -66,7 +84,8 @@ function unlisted({ settings, layers }: Model): [Place, string, string] {
 
 export function plan(model: Model): Plan {
   const { settings } = model;
-  const [place, paper, saying] = PLACES[settings.kind] ?? unlisted(model);
+  const pooled = settings.kind === "classifier" && model.layers === 0;
+  const [place, paper, saying] = pooled ? POOLED : (PLACES[settings.kind] ?? unlisted(model));
   const attention = table(settings.attention);
   return {
     place,
@@ -78,7 +97,7 @@ export function plan(model: Model): Plan {
     normalizer: String(attention.normalizer ?? ""),
     window: Number(attention.window ?? 0),
     kind: settings.kind,
-    formulas: model.formulas ?? {},
+    formulas: place === "query" ? { compared: "u_j = \\tanh(W h_j + b)", query: "q_t = q", ...model.formulas } : (model.formulas ?? {}),
   };
 }
 

@@ -1,9 +1,10 @@
 // The state of the page: the models, the sentence and its answer. One request is open at a time; a new one replaces it.
 import { computed, effect, signal } from "@preact/signals";
-import { number, set, view, word } from "./address";
+import { decimal, number, set, view, word } from "./address";
 import * as api from "./api";
+import { type Search, TASKS } from "./task";
 import type { Part, Trace } from "./trace";
-import { shape, way } from "./trace";
+import { shape, tidied, way } from "./trace";
 
 /** A page written by `regarde show --html` contains its model and its trace. */
 interface Enclosed {
@@ -17,17 +18,40 @@ export const enclosed: Enclosed | null = element ? JSON.parse(element.textConten
 export const models = signal<api.Model[]>(enclosed ? [enclosed.model] : []);
 export const problem = signal("");
 export const busy = signal(false);
-export const trace = signal<Trace | null>(enclosed?.trace ?? null);
+export const trace = signal<Trace | null>(enclosed && tidied(enclosed.trace, (TASKS[enclosed.model.task ?? ""] ?? TASKS.translation).search !== "none"));
 
 export const model = computed(() => models.value.find(({ name }) => name === word("model")) ?? models.value[0] ?? null);
 export const text = computed(() => word("text"));
+export const task = computed(() => TASKS[model.value?.task ?? ""] ?? TASKS.translation);
 
-/** Translate, Step and Align share one search; each other view has its own, and uses that one until another is chosen. */
+/** A trace of the model's task, as the views read it. */
+export const read = (found: Trace): Trace => tidied(found, task.value.search !== "none");
+
+/** The first view, Step and Align share one search; each other view has its own, and uses that one until another is chosen. */
 const OWN = new Set(["beam", "whatif", "compare"]);
 const own = (name: string) => (OWN.has(view.value) ? `${view.value}.${name}` : name);
 export const beamKey = computed(() => own("beam"));
 export const rankKey = computed(() => own("rank"));
 export const beam = computed(() => Math.min(number(beamKey.value) ?? number("beam") ?? 1, 20) || 1);
+
+/** How answers are searched in this view. A view with a search of its own has a beam, unless a beam finds nothing else. */
+export const search = computed<Search>(() => {
+  if (view.value === "beam") return "beam";
+  return OWN.has(view.value) && task.value.search === "sampling" ? "beam" : task.value.search;
+});
+
+/** The settings of samples; a length bounds every search of a language model. */
+export const sampling = computed(() => ({
+  temperature: Math.min(Math.max(decimal("temperature") ?? 0.8, 0.05), 10),
+  top_k: number("top_k") ?? 0,
+  top_p: Math.min(decimal("top_p") ?? 1, 1),
+  seed: number("seed") ?? 1,
+  length: Math.min(Math.max(number("length") ?? 40, 1), 400),
+}));
+export const bounded = (): { length?: number } => (task.value.search === "sampling" ? { length: sampling.value.length } : {});
+
+/** Whether there is a text to answer. */
+export const given = computed(() => task.value.blank || text.value.trim() !== "");
 
 /** The selected hypothesis, and its steps. */
 export const chosen = computed(() => {
@@ -94,10 +118,12 @@ async function one<Q, A>(
   busy.value = false;
 }
 
-/** The request of the address; null without a model or a sentence. */
-export function question(): api.TranslateRequest | null {
-  if (!model.value || !text.value.trim()) return null;
-  return { model: model.value.name, text: text.value, beam: beam.value, n_best: Math.min(beam.value, 5) };
+/** The request of the address; null without a model or a text. */
+export function question(): api.PredictRequest | null {
+  if (!model.value || !given.value) return null;
+  const asked = { model: model.value.name, text: text.value };
+  if (task.value.search === "beam") return { ...asked, beam: beam.value, n_best: Math.min(beam.value, 5) };
+  return task.value.search === "sampling" ? { ...asked, ...sampling.value } : asked;
 }
 
 export async function start(): Promise<void> {
@@ -110,7 +136,7 @@ export async function start(): Promise<void> {
   } catch (error) {
     problem.value = (error as Error).message;
   }
-  follow(() => (TRACED.has(view.value) ? question() : null), api.trace, (found) => {
-    if (found || TRACED.has(view.peek())) trace.value = found; // other views leave it as it is
+  follow(() => (TRACED.has(view.value) && !task.value.without[view.value] ? question() : null), api.trace, (found) => {
+    if (found || TRACED.has(view.peek())) trace.value = found && read(found); // other views leave it as it is
   });
 }

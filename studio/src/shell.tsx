@@ -5,17 +5,29 @@ import { go, link, VIEWS, type View, view } from "./address";
 import { choose, type Scheme, scheme } from "./color";
 import { useScrollHint } from "./components/scrolling";
 import { typing } from "./keys";
-import { busy, enclosed } from "./session";
+import { Ask } from "./ask";
+import { busy, enclosed, model, task } from "./session";
 import { Align } from "./views/align";
 import { Beam } from "./views/beam";
+import { Classify } from "./views/classify";
 import { Compare } from "./views/compare";
+import { Generate } from "./views/generate";
 import { Step } from "./views/step";
+import { Tag } from "./views/tag";
 import { Train } from "./views/train";
 import { Translate } from "./views/translate";
 import { WhatIf } from "./views/whatif";
 
+/** The first view, by task. */
+const FIRST: Record<string, FunctionComponent> = { translation: Translate, classification: Classify, tagging: Tag, modeling: Generate };
+
+const Predict = (): JSX.Element => {
+  const First = FIRST[model.value?.task ?? ""] ?? Translate;
+  return <First />;
+};
+
 const PAGES: Record<View, { name: string; show: FunctionComponent }> = {
-  translate: { name: "Translate", show: Translate },
+  predict: { name: "", show: Predict },
   step: { name: "Step", show: Step },
   align: { name: "Align", show: Align },
   beam: { name: "Beam", show: Beam },
@@ -25,16 +37,29 @@ const PAGES: Record<View, { name: string; show: FunctionComponent }> = {
 };
 
 const ENCLOSED: View[] = ["step", "align"]; // what a page without a server can show
-const offered: readonly View[] = enclosed ? ENCLOSED : VIEWS;
+const offered = (): readonly View[] => (enclosed ? ENCLOSED : VIEWS).filter((each) => !task.value.without[each]);
+const nameOf = (each: View): string => task.value.names?.[each] ?? (PAGES[each].name || task.value.view);
+
+/** A view that the task of the model does not have: why, and where to look instead. */
+const Without = ({ reason }: { reason: string }): JSX.Element => (
+  <>
+    <Ask />
+    <p class="empty">
+      {reason} <a href={link("predict")}>Go to {task.value.view}</a>
+    </p>
+  </>
+);
 
 export function Shell(): JSX.Element {
-  const shown = offered.includes(view.value) ? view.value : offered[0];
+  const reason = task.value.without[view.value];
+  const shown = reason || (enclosed ? ENCLOSED : VIEWS).includes(view.value) ? view.value : offered()[0];
   const Show = PAGES[shown].show;
+  const name = nameOf(shown);
   const nav = useScrollHint<HTMLElement>();
   useEffect(() => {
-    document.title = `${PAGES[shown].name} · Regarde`;
+    document.title = `${name} · Regarde`;
     document.querySelector("nav [aria-current]")?.scrollIntoView({ block: "nearest", inline: "center" });
-  }, [shown]);
+  }, [shown, name]);
   useEffect(() => {
     document.documentElement.style.colorScheme = scheme.value === "auto" ? "light dark" : scheme.value;
   }, [scheme.value]);
@@ -52,17 +77,17 @@ export function Shell(): JSX.Element {
           <Mark /> Regarde
         </p>
         <nav ref={nav} aria-label="Views">
-          {offered.map((each) => (
+          {offered().map((each) => (
             <a key={each} href={link(each)} aria-current={each === shown ? "page" : undefined} onClick={(event) => follow(event, each)}>
-              {PAGES[each].name}
+              {nameOf(each)}
             </a>
           ))}
         </nav>
         <SchemeChoice />
       </header>
       <main id="main" tabIndex={-1} class={`view ${shown}${busy.value ? " waiting" : ""}`}>
-        <h1 class="hidden">{PAGES[shown].name}</h1>
-        <Show />
+        <h1 class="hidden">{name}</h1>
+        {reason ? <Without reason={reason} /> : <Show />}
       </main>
     </>
   );
@@ -104,6 +129,6 @@ function skip(event: MouseEvent): void {
 }
 
 function byNumber(event: KeyboardEvent): void {
-  const to = offered[Number(event.key) - 1];
+  const to = offered()[Number(event.key) - 1];
   if (to && /^[1-9]$/.test(event.key) && !typing(event)) go(to);
 }

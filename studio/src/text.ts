@@ -21,6 +21,10 @@ export function visible(token: string): string {
   return /^\p{M}/u.test(shown) ? `◌${shown}` : shown; // a mark needs something under it
 }
 
+/** Tokens in a row, as text: pieces and characters join, words have spaces between them. */
+export const joined = (tokens: string[]): string =>
+  tokens.some((each) => each.startsWith("▁")) ? tokens.join("").replaceAll("▁", " ").trim() : tokens.join(tokens.some((each) => [...each].length > 2) ? " " : "");
+
 /** Shortened for a narrow place, never inside a character. */
 export function short(label: string, letters = 14): string {
   const parts = [...new Intl.Segmenter().segment(label)].map((part) => part.segment);
@@ -34,6 +38,8 @@ export function width(label: string): number {
 
 export const fixed = (value: number | null | undefined, digits = 3): string =>
   value === null || value === undefined || !Number.isFinite(value) ? "−∞" : value.toFixed(digits).replace(/^-(0(\.0+)?)$/, "$1").replace("-", "−");
+
+export const capital = (word: string): string => word.charAt(0).toUpperCase() + word.slice(1);
 
 /** A share of one, as it is read: 98 %, 0.4 %. */
 export function percent(value: number): string {

@@ -47,10 +47,44 @@ export interface Trace {
   source_words?: number[];
   search: Record<string, unknown>;
   offset: number;
+  looks_back?: boolean; // attention is over BOS and the tokens said before: row t has t + 1 weights
+  prompt_tokens?: number; // tokens at the beginning that were given
   states?: number[][] | null; // (S, D) the encoder's; none of several models at once
   steps: { branches: Branch[]; continuations: Continuation[] }[];
   hypotheses: Hypothesis[];
 }
+
+/** What attention looks at: the source, or what the hypothesis itself says before each step. */
+export const looked = (trace: Trace, { tokens }: Hypothesis): string[] =>
+  trace.looks_back ? [trace.source_tokens[0], ...tokens.slice(0, -1)] : trace.source_tokens;
+
+/** The word of each of them. */
+export const lookedWords = (trace: Trace, { words }: Hypothesis): number[] | undefined =>
+  trace.looks_back ? words && [-1, ...words.slice(0, -1)] : trace.source_words;
+
+const IMPOSSIBLE = -1000; // log-probability of what the model rules out, as a control among tags
+
+/** Without candidates that are impossible; and without the end of an answer that cannot go on, which is no decision. */
+export function tidied(trace: Trace, ends: boolean): Trace {
+  const possible = ({ log_probability: p }: { log_probability: number | null }) => p !== null && p > IMPOSSIBLE;
+  const steps = trace.steps.map(({ branches, continuations }) => ({
+    branches: branches.map((branch) => ({ ...branch, candidates: branch.candidates.filter(possible) })),
+    continuations: continuations.filter((each) => each.fate !== "pruned" || possible(each)),
+  }));
+  if (ends) return { ...trace, steps };
+  const hypotheses = trace.hypotheses.map((one) => (one.ids.length > 1 && one.ids.at(-1) === END && one.token_scores.at(-1)! > -1e-4 ? unended(one) : one));
+  const last = Math.max(...hypotheses.map(({ ids }) => ids.length));
+  return { ...trace, steps: steps.slice(0, last), hypotheses };
+}
+
+const unended = (one: Hypothesis): Hypothesis => ({
+  ...one,
+  ids: one.ids.slice(0, -1),
+  tokens: one.tokens.slice(0, -1),
+  words: one.words?.slice(0, -1),
+  token_scores: one.token_scores.slice(0, -1),
+  path: one.path.slice(0, -1),
+});
 
 /** One step on the way of one hypothesis. */
 export interface Moment {
@@ -86,11 +120,15 @@ export function taken(weights: number[][][], { layer, head }: Part): number[] {
 
 /** (T, S): what a hypothesis looked at; row t explains token t where the model's offset is applied. */
 export function attention(trace: Trace, moments: Moment[], part: Part, explained = true): number[][] {
-  const rows = moments.map(({ branch }) => taken(branch.weights, part));
+  const none = (trace.looks_back ? moments : trace.source_tokens).map(() => 0);
+  const rows = moments.map(({ branch }) => padded(taken(branch.weights, part), none));
   if (!explained || !trace.offset) return rows;
-  const none = trace.source_tokens.map(() => 0); // nothing explains the last ones, as nothing was said after them
+  // nothing explains the last ones, as nothing was said after them
   return rows.map((_, t) => rows[t + trace.offset] ?? none);
 }
+
+/** As long as all rows are: who looks back does not look ahead. */
+const padded = (row: number[], none: number[]): number[] => (row.length < none.length ? [...row, ...none.slice(row.length)] : row);
 
 /** (D): the states mixed by weights. */
 export const mixture = (weights: number[], states: number[][]): number[] =>

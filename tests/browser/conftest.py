@@ -9,6 +9,7 @@ import shutil
 import subprocess
 import sys
 from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from importlib import resources
 from pathlib import Path
@@ -90,13 +91,22 @@ def letters(tmp_path_factory: pytest.TempPathFactory) -> Path:
 @pytest.fixture(scope="session")
 def studio(tiny: Path, plain: Path, heads: Path, letters: Path) -> Iterator[str]:
     """The address of a studio with three models, tiny, plain and heads, and a report."""
-    runs = [f"tiny={tiny}", f"plain={plain}", f"heads={heads}", "--report", str(letters)]
-    command = [sys.executable, "-m", "regarde", "studio", *runs, "--no-open", "--port", "0", "--threads", "1"]
+    with started(f"tiny={tiny}", f"plain={plain}", f"heads={heads}", "--report", str(letters)) as address:
+        yield address
+
+
+@contextmanager
+def started(*arguments: str) -> Iterator[str]:
+    """The address of a studio, which is gone afterwards."""
+    command = [sys.executable, "-m", "regarde", "studio", *arguments, "--no-open", "--port", "0", "--threads", "1"]
     with subprocess.Popen(command, stderr=subprocess.PIPE, text=True, env=environment()) as process:
         assert process.stderr is not None
-        started = STARTED.search(process.stderr.readline())
-        assert started is not None
-        yield f"{started[1]}/"
+        found = None
+        while not found:  # a warning may come first
+            line = process.stderr.readline()
+            assert line
+            found = STARTED.search(line)
+        yield f"{found[1]}/"
         process.terminate()
         assert process.wait(timeout=20) in (0, 143, -15)
 

@@ -80,7 +80,7 @@ def test_a_forced_token_stands_beside_what_the_model_says_by_itself(look: Look) 
     assert then[0] == alone[0]
     assert then[1] != alone[1]
     assert tokens(page, "Unchanged") == alone
-    assert "The translations differ from step 2 on." in page.locator(".outcome .readout").inner_text()
+    assert "They differ from step 2 on." in page.locator(".outcome .readout").inner_text()
     assert page.locator(".come").count() > 0
     watched.open(hash_of(page))
     assert changed(page, "Changed", alone) == then

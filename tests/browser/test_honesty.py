@@ -33,7 +33,7 @@ def test_a_request_that_fails_leaves_no_old_answer(look: Look, view: str) -> Non
     page = watched.page
     page.locator(ANSWERS[view]).first.wait_for()
     refused = {"status": 503, "content_type": "application/json", "body": json.dumps({"error": "Too many requests."})}
-    for path in ("**/v1/translate", "**/studio/trace"):
+    for path in ("**/v1/predict", "**/studio/trace"):
         page.route(path, lambda route: route.fulfill(**refused))
     page.get_by_role("textbox", name="Sentence to translate").fill("edcba")
     page.locator(".problem").first.wait_for()

@@ -147,7 +147,7 @@ def test_a_model_without_attention_is_walked_through_too(look: Look) -> None:
     page.get_by_text("No attention: the decoder starts from").wait_for()
     assert page.get_by_role("button", name=re.compile("^Weight of")).count() == 0
     page.keyboard.press("3")
-    page.get_by_text("no alignment to show").wait_for()
+    page.get_by_text("there are no weights to show").wait_for()
 
 
 def test_a_link_reproduces_the_view(look: Look) -> None:
@@ -220,7 +220,7 @@ def test_text_stays_text_in_any_script(look: Look) -> None:
 def test_a_training_shows_its_curves_and_its_samples(look: Look) -> None:
     page = look(f"#train?text={TEXT}&run=tiny").page
     page.get_by_role("region", name="Loss").wait_for()
-    page.get_by_role("region", name="Translations by checkpoint").get_by_role("button").first.click()
+    page.get_by_role("region", name="Answers by checkpoint").get_by_role("button").first.click()
     page.locator(".sample .matrix").wait_for()
 
 

@@ -51,6 +51,18 @@ const DRAWINGS: Record<Place, Drawing> = {
     nodes: [BEFORE, P, Y, ATTEND, CONTEXT, ENCODER, { id: "state", x: 280, y: 104, name: "decoder", phase: "state", wide: 150 }],
     edges: [["before", "state"], ["state", "attend"], ...LOOKED, ["context", "state"], ["state", "p"], SAID],
   },
+  query: {
+    nodes: [{ ...P, name: "p(y)" }, { ...Y, name: "y" }, ATTEND, CONTEXT, ENCODER, { id: "query", x: 90, y: 172, name: "q" }],
+    edges: [["query", "attend"], ...LOOKED, ["context", "p"], SAID],
+  },
+  back: {
+    nodes: [BEFORE, P, Y, ATTEND, CONTEXT, { ...ENCODER, name: "h_1 … h_t−1" }, { id: "state", x: 230, y: 104, name: "h_t", phase: "state" }],
+    edges: [["before", "state"], ["state", "attend"], ...LOOKED, ["context", "p"], ["state", "p"], SAID],
+  },
+  alone: {
+    nodes: [BEFORE, P, Y, { id: "last", x: 130, y: 104, name: "h_t−1" }, { id: "state", x: 330, y: 104, name: "h_t", phase: "state" }],
+    edges: [["last", "state"], ["before", "state"], ["state", "p"], SAID],
+  },
   none: {
     nodes: [BEFORE, P, Y, { id: "h", x: 110, y: 190, name: "h_1 … h_S", phase: "states", wide: 150 }, { id: "last", x: 200, y: 104, name: "s_t−1" }, { id: "state", x: 340, y: 104, name: "s_t", phase: "state" }],
     edges: [["h", "last"], ["last", "state"], ["before", "state"], ["state", "p"], SAID],
@@ -62,6 +74,8 @@ const EARLY: Drawing = {
   nodes: DRAWINGS.before.nodes,
   edges: [...DRAWINGS.before.edges.filter(([from]) => from !== "state"), ["last", "p"], ["context", "p"], ["before", "p"]],
 };
+
+const HEIGHTS: Partial<Record<Place, number>> = { none: 224, alone: 136 };
 
 interface DiagramProps {
   place: Place;
@@ -76,7 +90,7 @@ export function Diagram({ place, early, layers, reached, open, onOpen }: Diagram
   const { nodes, edges } = early ? EARLY : DRAWINGS[place];
   const by = new Map(nodes.map((node) => [node.id, node]));
   return (
-    <svg class="diagram" viewBox={`0 0 552 ${place === "none" ? 224 : 276}`} role="group" aria-label="One step of the decoder">
+    <svg class="diagram" viewBox={`0 0 552 ${HEIGHTS[place] ?? 276}`} role="group" aria-label="One step of the decoder">
       <defs>
         <marker id="tip" viewBox="0 0 8 8" refX="7" refY="4" markerWidth="7" markerHeight="7" orient="auto">
           <path d="M1 1 L7 4 L1 7" fill="none" stroke="context-stroke" stroke-width="1.2" />

@@ -2,6 +2,7 @@
 // pointing, or by the arrow keys.
 import type { JSX } from "preact";
 import { dark, line as linkColor, text as paperInk } from "../color";
+import { task } from "../session";
 import { short, visible, width } from "../text";
 import { useScrollHint } from "./scrolling";
 
@@ -116,10 +117,10 @@ export function DrawnLines({ source, target, values, label, active, onActive }: 
       </g>
       <g font-size="13" font-family="system-ui, 'Noto Sans', sans-serif" fill={text} opacity={0.75}>
         <text x={left - 12} y={14} text-anchor="end">
-          source
+          {task.value.axes[0]}
         </text>
         <text x={left + middle + 12} y={14}>
-          target
+          {task.value.axes[1]}
         </text>
       </g>
       {source.map((token, s) => name("source", token, s, left - 12, source.length))}

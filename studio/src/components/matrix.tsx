@@ -3,6 +3,7 @@
 import type { JSX } from "preact";
 import { useEffect, useRef } from "preact/hooks";
 import { dark, heat, ink, text as paperInk } from "../color";
+import { task } from "../session";
 import { fixed, short, visible, width } from "../text";
 import { Scale } from "./scale";
 import { useScrollHint } from "./scrolling";
@@ -56,7 +57,7 @@ export function Matrix(props: MatrixProps): JSX.Element {
     >
       {large ? <Painted {...props} /> : <Drawn {...props} />}
     </div>
-    <Scale top={props.top ?? 1} name="attention weight (columns: source, rows: target)" />
+    <Scale top={props.top ?? 1} name={`attention weight (columns: ${task.value.axes[0]}, rows: ${task.value.axes[1]})`} />
     </>
   );
 }
@@ -96,10 +97,10 @@ export function Drawn({ rows, columns, values, top = 1, room, active, onActive, 
     >
       <g font-size="11" font-family="system-ui, 'Noto Sans', sans-serif" opacity={0.75}>
         <text x={at.left} y={11}>
-          source
+          {task.value.axes[0]}
         </text>
         <text x={11} y={at.head + (rows.length * at.side) / 2} text-anchor="middle" transform={`rotate(-90 11 ${at.head + (rows.length * at.side) / 2})`}>
-          target
+          {task.value.axes[1]}
         </text>
       </g>
       <rect x={at.left} y={at.head} width={columns.length * at.side} height={rows.length * at.side} fill={text} fill-opacity={0.05} stroke={text} stroke-opacity={0.14} />

@@ -1,14 +1,15 @@
 // Which of the translations that a beam has found.
 import type { JSX } from "preact";
 import { number, set } from "../address";
-import { trace } from "../session";
+import { task, trace } from "../session";
+import { capital } from "../text";
 
 export function Rank(): JSX.Element | null {
   const all = trace.value?.hypotheses ?? [];
   if (all.length < 2) return null;
   return (
     <label class="field">
-      <span>Translation</span>
+      <span>{capital(task.value.answer)}</span>
       <select
         value={String(number("rank") ?? 0)}
         onChange={(event) => set({ rank: event.currentTarget.value === "0" ? null : event.currentTarget.value, step: null, phase: null })}

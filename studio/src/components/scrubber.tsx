@@ -20,7 +20,7 @@ export function Scrubber({ title, label, step, last }: ScrubberProps): JSX.Eleme
         value={step}
         aria-label={label}
         aria-valuetext={`Step ${step + 1} of ${last + 1}`}
-        onInput={(event) => set({ step: Number(event.currentTarget.value) || null })}
+        onInput={(event) => set({ step: Number(event.currentTarget.value) })}
       />
       <span class="figures quiet">
         {step + 1} / {last + 1}

@@ -17,11 +17,12 @@ export interface ChipProps {
   label?: string;
   onPick?: () => void;
   onLook?: (looking: boolean) => void;
+  flowing?: boolean; // written as text: a space before a word, no sign for it
   children?: ComponentChildren;
 }
 
 /** A token that can be pointed at: tinted by how much it is looked at, underlined by how sure the model was. */
-export function Chip({ token, tint, current, faded, confidence, label, onPick, onLook, children }: ChipProps): JSX.Element {
+export function Chip({ token, tint, current, faded, confidence, label, onPick, onLook, flowing, children }: ChipProps): JSX.Element {
   const kind = ["chip", current && "current", faded && "faded", /^<.*>$/.test(token) && "control"].filter(Boolean).join(" ");
   const strength = tint === undefined ? undefined : `${Math.round(Math.min(tint, 1) * 100)}%`;
   const style: Record<string, string> = { "--tint": strength ?? "0%", "--sure": String(confidence ?? 0) };
@@ -39,7 +40,7 @@ export function Chip({ token, tint, current, faded, confidence, label, onPick, o
       onFocus={() => onLook?.(true)}
       onBlur={() => onLook?.(false)}
     >
-      <Token of={token} />
+      {flowing ? <Say>{written(token)}</Say> : <Token of={token} />}
       {confidence === undefined ? null : <span class="sure" aria-hidden="true" />}
       {children}
     </button>
@@ -54,6 +55,39 @@ export function Line({ label, children, close = false }: { label: string; childr
     </div>
   );
 }
+
+/** Tokens as text: a line ends between words, or where a token says so. Other tokens than pieces and characters stand apart. */
+export function Flow({ label, tokens, chip }: { label: string; tokens: string[]; chip: (t: number, flowing: boolean) => JSX.Element }): JSX.Element {
+  if (!flows(tokens)) return <Line label={label}>{tokens.map((_, t) => chip(t, false))}</Line>;
+  return (
+    <div class="line flowing" role="group" aria-label={label}>
+      {groups(tokens).map((group) => [
+        <span key={group[0]} class={tokens[group.at(-1)! + 1]?.startsWith("▁") ? "word apart" : "word"}>
+          {group.map((t) => chip(t, true))}
+        </span>,
+        /[\n␊]$/.test(tokens[group.at(-1)!]) ? <span key={`${group[0]} end`} class="break" /> : null,
+      ])}
+    </div>
+  );
+}
+
+const BLANK = /^[\s␣␊]$/;
+
+/** The places of the tokens of each word; a space belongs to the word before it. */
+function groups(tokens: string[]): number[][] {
+  const found: number[][] = [];
+  tokens.forEach((token, t) => {
+    if (!t || token.startsWith("▁") || BLANK.test(tokens[t - 1]) || /^<.*>$/.test(token)) found.push([t]);
+    else found.at(-1)!.push(t);
+  });
+  return found;
+}
+
+/** A token within text: spaces are spaces. */
+export const written = (token: string): string => (/^[ ␣]$/.test(token) ? " " : token === "▁" ? "\u200a" : visible(token.replace(/^▁/, "")));
+
+/** Whether tokens are pieces of words, the first of each marked, or characters. */
+const flows = (tokens: string[]): boolean => tokens.some((token) => token.startsWith("▁")) || runsOn(tokens);
 
 /** Whether tokens are so short that they should run on. */
 export const runsOn = (tokens: string[]): boolean =>

@@ -8,6 +8,7 @@ import { useScrollHint } from "./scrolling";
 
 interface TreeProps {
   columns: Node[][];
+  marks?: string[]; // what stands above each column instead of its number
   chosen: Node[];
   active: Node | null;
   onActive: (node: Node | null) => void;
@@ -20,7 +21,7 @@ const LETTER = 9;
 const GAP = 44; // between two columns, for the lines
 const TOP = 26;
 
-export function Tree({ columns, chosen, active, onActive, onPick, onKey }: TreeProps): JSX.Element {
+export function Tree({ columns, marks, chosen, active, onActive, onPick, onKey }: TreeProps): JSX.Element {
   const frame = useScrollHint<HTMLDivElement>();
   const widths = columns.map((column) => Math.max(...column.map((node) => half(node) * 2)));
   const lefts = widths.map((_, t) => 18 + GAP * (t + 1) + widths.slice(0, t).reduce((sum, each) => sum + each, 0));
@@ -63,11 +64,11 @@ export function Tree({ columns, chosen, active, onActive, onPick, onKey }: TreeP
         data-scheme={dark.value ? "dark" : "light"}
       >
         <text class="axis" x={2} y={12}>
-          step
+          {marks ? "" : "step"}
         </text>
         {columns.map((_, t) => (
           <text key={t} class="axis" x={lefts[t] + widths[t] / 2} y={12} text-anchor="middle">
-            {t + 1}
+            {marks?.[t] ?? t + 1}
           </text>
         ))}
         <circle class="root" cx={10} cy={TOP + 14} r={4} />

@@ -1,7 +1,8 @@
 // The changes to the search, each with a button to undo it.
 import type { ComponentChildren, JSX } from "preact";
-import { Token } from "../components/tokens";
-import { fixed, visible } from "../text";
+import { Say, Token } from "../components/tokens";
+import { task } from "../session";
+import { fixed, joined, visible } from "../text";
 import { type Part, shape } from "../trace";
 import type { Pair } from "../views/whatif";
 import { type Mask, NOTHING, nothing, samePart, tell, told } from "./told";
@@ -30,9 +31,11 @@ export function Changes({ pair }: { pair: Pair }): JSX.Element {
   if (nothing.value)
     return (
       <p class="quiet told">
-        {shape(pair.alone).layers
-          ? "Click a source token to hide it from attention, drag a weight, or force another token at a step."
-          : "This model has no attention, but you can force another token at a step."}
+        {!task.value.changes
+          ? `Force another ${task.value.paired ? "tag" : "token"} at a step to see what follows from it.`
+          : shape(pair.alone).layers
+            ? `Click a token to hide it from attention, drag a weight, or force another ${task.value.search === "none" ? task.value.answer : "token at a step"}.`
+            : `This model has no attention, but you can force another ${task.value.search === "none" ? task.value.answer : "token at a step"}.`}
       </p>
     );
   const { prefix, end, masks, weights } = told.value;
@@ -41,8 +44,8 @@ export function Changes({ pair }: { pair: Pair }): JSX.Element {
   return (
     <ul class="told" aria-label="What is changed">
       {said.length ? (
-        <Change name={`begins with ${visible(said.join(""))}`} onUndo={() => tell({ prefix: [], end: false })}>
-          begins with <Token of={said.join(said.some((each) => [...each].length > 2) ? " " : "")} />
+        <Change name={`begins with ${joined(said)}`} onUndo={() => tell({ prefix: [], end: false })}>
+          begins with <Say>{joined(said)}</Say>
         </Change>
       ) : null}
       {runs(masks).map((run, i) => {

@@ -4,6 +4,7 @@ import { Numbers } from "../components/numbers";
 import { Scrubber } from "../components/scrubber";
 import { Sliders } from "../components/sliders";
 import { Token } from "../components/tokens";
+import { task } from "../session";
 import { percent, visible } from "../text";
 import { type Candidate, END, type Moment, sayable, taken, type Trace, way } from "../trace";
 import { type Pair, steps } from "../views/whatif";
@@ -23,14 +24,14 @@ export function StepControls({ pair, step, attentive }: ControlsProps): JSX.Elem
   const now = moment(pair.told, step);
   return (
     <section class="controls">
-      <Scrubber title={`Step ${step + 1}`} label="Step" step={step} last={last} />
+      <Scrubber title={task.value.paired ? `Step ${step + 1}: ${visible(pair.told.source_tokens[step] ?? "")}` : `Step ${step + 1}`} label="Step" step={step} last={last} />
       {now ? (
         <div class={pair.alone.source_tokens.length > BESIDE ? "hands apart" : "hands"}>
           {attentive ? <Weights pair={pair} step={step} now={now} /> : null}
           <Tokens pair={pair} step={step} now={now} />
         </div>
       ) : (
-        <p class="quiet">The translation ended before this step.</p>
+        <p class="quiet">It ended before this step.</p>
       )}
     </section>
   );
@@ -66,7 +67,7 @@ function Weights({ pair, step, now }: { pair: Pair; step: number; now: Moment })
       />
       <Numbers
         caption={`weights of step ${step + 1}, unchanged and changed`}
-        corner="source"
+        corner={task.value.axes[0]}
         columns={[<>unchanged</>, <>changed</>]}
         rows={tokens.map((head, s) => ({ head, cells: [were[s], weights[s]] }))}
       />
@@ -83,7 +84,7 @@ function Tokens({ pair, step, now }: { pair: Pair; step: number; now: Moment }):
   const force = (id: number) => tell(id === END ? { prefix: beginning, end: true } : { prefix: [...beginning, id], end: false });
   return (
     <section class="words">
-      <h3>Candidates for the next token and their probability. Click one to force it.</h3>
+      <h3>{task.value.candidates} and their probability. Click one to force it.</h3>
       <ol>
         {listed.map((each) => {
           const p = Math.exp(each.log_probability ?? -Infinity);

@@ -23,7 +23,7 @@ export const Map = ({ label, said, source, rows, step, top }: MapProps): JSX.Ele
       top={top}
       label={label}
       active={step < said.length ? { row: step, column: -1 } : null}
-      onPick={({ row }) => set({ step: row || null })}
+      onPick={({ row }) => set({ step: row })}
     />
     <Numbers caption={label} corner="token" columns={source} rows={said.map((head, t) => ({ head, cells: rows[t] }))} />
   </>

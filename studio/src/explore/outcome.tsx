@@ -3,9 +3,10 @@ import type { JSX } from "preact";
 import { set } from "../address";
 import { top } from "../color";
 import { Numbers } from "../components/numbers";
-import { Line, runsOn, Token } from "../components/tokens";
+import { Flow, Line, runsOn, Say, Token, written } from "../components/tokens";
+import { task } from "../session";
 import { fixed, percent, visible } from "../text";
-import { attention, type Hypothesis, way } from "../trace";
+import { attention, type Hypothesis, looked, type Trace, way } from "../trace";
 import type { Pair } from "../views/whatif";
 import { difference } from "./difference";
 import { Map } from "./map";
@@ -16,25 +17,25 @@ export function Outcome({ pair, step }: { pair: Pair; step: number }): JSX.Eleme
   const { gone, come, first } = difference(old.ids, now.ids);
   const given = told.value.prefix.length + (told.value.end ? 1 : 0);
   const [before, after] = [pair.alone, pair.told].map((trace) => attention(trace, way(trace, trace.hypotheses[0]), here.value, false));
-  const both = { step, source: pair.alone.source_tokens, top: top([before, after]) };
+  const both = { step, top: top([before, after]) };
   return (
     <section class="outcome">
       <div class="versions">
-        <Version name="Unchanged" said={old} marked={gone} mark="gone" given={0} rows={before} {...both} />
-        <Version name="Changed" said={now} marked={come} mark="come" given={given} rows={after} {...both} />
+        <Version name="Unchanged" said={old} marked={gone} mark="gone" given={0} rows={before} trace={pair.alone} {...both} />
+        <Version name="Changed" said={now} marked={come} mark="come" given={given} rows={after} trace={pair.told} {...both} />
       </div>
       <p class="readout" role="status">
         {nothing.value ? (
           <span class="quiet">Both are the same, because nothing is changed yet.</span>
         ) : first < 0 ? (
-          "The translation is the same."
+          `The ${task.value.answer} is the same.`
         ) : (
-          `The translations differ from step ${first + 1} on.`
+          `They differ from step ${first + 1} on.`
         )}
         {nothing.value || first < 0 ? null : (
           <span class="quiet">
             {" "}
-            Log-probability of the whole translation: {fixed(sum(old), 2)} before, {fixed(sum(now), 2)} after.
+            Log-probability of the whole {task.value.answer}: {fixed(sum(old), 2)} before, {fixed(sum(now), 2)} after.
           </span>
         )}
       </p>
@@ -64,33 +65,47 @@ interface VersionProps {
   given: number; // its first tokens that are forced
   rows: number[][]; // (T, S)
   step: number;
-  source: string[];
+  trace: Trace;
   top: number;
 }
 
-function Version({ name, said, marked, mark, given, rows, step, source, top }: VersionProps): JSX.Element {
+function Version({ name, said, marked, mark, given, rows, step, trace, top }: VersionProps): JSX.Element {
   const spoken = mark === "gone" ? "only without the changes" : "only with the changes";
+  const of = task.value.paired ? trace.source_tokens : null;
+  const chip = (t: number, flowing: boolean) => {
+    const token = said.tokens[t];
+    return (
+      <button
+        type="button"
+        key={t}
+        class={["chip", of && "of", t === step && "current", t < given && "forced", marked.has(t) && mark, /^<.*>$/.test(token) && "control"]
+          .filter(Boolean)
+          .join(" ")}
+        aria-label={`Step ${t + 1}: ${of ? `${visible(of[t])} ` : ""}${visible(token)}, ${percent(Math.exp(said.token_scores[t]))}${marked.has(t) ? `, ${spoken}` : ""}${t < given ? ", forced" : ""}`}
+        aria-current={t === step ? "step" : undefined}
+        onClick={() => set({ step: t })}
+      >
+        {of ? (
+          <span class="whose">
+            <Token of={of[t]} />
+          </span>
+        ) : null}
+        {flowing ? <Say>{written(token)}</Say> : <Token of={token} />}
+      </button>
+    );
+  };
   return (
     <article>
       <h2>{name}</h2>
-      <Line label={name} close={runsOn(said.tokens)}>
-        {said.tokens.map((token, t) => (
-          <button
-            type="button"
-            key={t}
-            class={["chip", t === step && "current", t < given && "forced", marked.has(t) && mark, /^<.*>$/.test(token) && "control"]
-              .filter(Boolean)
-              .join(" ")}
-            aria-label={`Step ${t + 1}: ${visible(token)}, ${percent(Math.exp(said.token_scores[t]))}${marked.has(t) ? `, ${spoken}` : ""}${t < given ? ", forced" : ""}`}
-            aria-current={t === step ? "step" : undefined}
-            onClick={() => set({ step: t || null })}
-          >
-            <Token of={token} />
-          </button>
-        ))}
-      </Line>
-      {rows[0]?.length ? (
-        <Map label={`attention weights, ${name.toLowerCase()}`} said={said.tokens} source={source} rows={rows} step={step} top={top} />
+      {trace.looks_back ? (
+        <Flow label={name} tokens={said.tokens} chip={chip} />
+      ) : (
+        <Line label={name} close={!of && runsOn(said.tokens)}>
+          {said.tokens.map((_, t) => chip(t, false))}
+        </Line>
+      )}
+      {rows[0]?.length && task.value.maps ? (
+        <Map label={`attention weights, ${name.toLowerCase()}`} said={said.tokens} source={looked(trace, said)} rows={rows} step={step} top={top} />
       ) : null}
     </article>
   );

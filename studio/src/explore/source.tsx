@@ -3,12 +3,14 @@ import type { JSX } from "preact";
 import { Line, runsOn, Token } from "../components/tokens";
 import { Switch } from "../components/switch";
 import { set, word } from "../address";
+import { task } from "../session";
 import { visible } from "../text";
 import type { Trace } from "../trace";
 import { here, samePart, tell, told } from "./told";
 
 export function SourceLine({ trace }: { trace: Trace }): JSX.Element {
   const { source_tokens: tokens, source_words: of = [] } = trace;
+  const name = task.value.axes[0] === "source" ? "Source tokens" : "Tokens of the text";
   const divided = tokens.some((_, s) => of[s] >= 0 && of.indexOf(of[s]) !== s); // a word of several tokens
   const whole = divided && word("by") !== "token";
   const hidden = (s: number) => told.value.masks.some((mask) => mask.source === s && samePart(mask, here.value));
@@ -21,7 +23,7 @@ export function SourceLine({ trace }: { trace: Trace }): JSX.Element {
   return (
     <section class="hiding">
       <div class="bar">
-        <h2>Source tokens: click one to hide it from attention</h2>
+        <h2>{name}: click one to hide it from attention</h2>
         {divided ? (
           <Switch
             label="Hide whole words or single tokens"
@@ -34,7 +36,7 @@ export function SourceLine({ trace }: { trace: Trace }): JSX.Element {
           />
         ) : null}
       </div>
-      <Line label="Source tokens" close={runsOn(tokens)}>
+      <Line label={name} close={runsOn(tokens)}>
         {tokens.map((token, s) => (
           <button
             type="button"

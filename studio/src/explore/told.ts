@@ -6,7 +6,7 @@
 import { computed } from "@preact/signals";
 import { set, word } from "../address";
 import { post } from "../api";
-import { part, parts as counted } from "../session";
+import { part, parts as counted, read } from "../session";
 import type { Part, Trace } from "../trace";
 
 export interface Mask extends Part {
@@ -102,9 +102,10 @@ export interface TraceRequest {
   text: string;
   beam: number;
   n_best: number;
+  length?: number; // of what a language model adds
   told: SearchChanges;
 }
 
 /** The sentence searched as it was wished. */
-export const explore = ({ told: wished, ...asked }: TraceRequest, signal?: AbortSignal): Promise<Trace> =>
-  post<Trace>("studio/trace", { ...asked, prefix: wished.prefix, end: wished.end, interventions: interventions(wished) }, signal);
+export const explore = async ({ told: wished, ...asked }: TraceRequest, signal?: AbortSignal): Promise<Trace> =>
+  read(await post<Trace>("studio/trace", { ...asked, prefix: wished.prefix, end: wished.end, interventions: interventions(wished) }, signal));

@@ -64,7 +64,7 @@ const penalty = (trace: Trace, tokens: number): number => ((5 + tokens) / 6) ** 
 
 /** What a score is, in words. */
 export function scoring(trace: Trace): string {
-  const coverage = trace.search.beta ? `, and of a finished translation plus the coverage penalty (beta ${trace.search.beta})` : "";
+  const coverage = trace.search.beta ? `, and of a finished answer plus the coverage penalty (beta ${trace.search.beta})` : "";
   if (!alpha(trace)) return `Score: log-probability${coverage}; higher is better.`;
   return `Score: log-probability divided by the length penalty ((5 + n) / 6)^${alpha(trace)} for n tokens${coverage}; higher is better.`;
 }

@@ -2,14 +2,13 @@
 import type { JSX } from "preact";
 import { set, word } from "../address";
 import { Token } from "../components/tokens";
-import { trace } from "../session";
 import { fixed, percent } from "../text";
-import { bounds, contextNorm, description, energies, open, opened, phase, reached, rows, strongest, weights } from "./moment";
+import { bounds, columns, contextNorm, energies, open, opened, phase, plain as without, reached, rows, strongest, weights } from "./moment";
 
 export function Chart(): JSX.Element | null {
-  const tokens = trace.value?.source_tokens ?? [];
+  const tokens = columns.value;
   const shown = rows.value;
-  const plain = description.value?.place === "none";
+  const plain = without.value;
   const side = shown.length > 18 ? 27 : 32;
   return (
     <div class={plain ? "chart plainly" : "chart"} style={{ "--row": `${side}px` }}>

@@ -2,7 +2,7 @@
 import type { JSX } from "preact";
 import { set } from "../address";
 import { dark, heat } from "../color";
-import { part, parts } from "../session";
+import { part, parts, trace } from "../session";
 import { moment } from "./moment";
 
 export function Glance(): JSX.Element | null {
@@ -29,7 +29,7 @@ export function Glance(): JSX.Element | null {
           ))}
         </div>
       ))}
-      <p class="quiet small">Each strip is one head: its weight on each source token, relative to the largest weight of the head.</p>
+      <p class="quiet small">Each strip is one head: its weight on each {trace.value?.looks_back ? "earlier" : "source"} token, relative to the largest weight of the head.</p>
       <button type="button" class="plain" aria-pressed={layer === null && head === null} onClick={() => set({ layer: null, head: null })}>
         Mean of all
       </button>

@@ -2,13 +2,22 @@
 import { computed } from "@preact/signals";
 import { number, set, word } from "../address";
 import { MIXTURE, NAMES, type Phase, type Plan, plan } from "../model";
-import { model, moments, part, trace } from "../session";
-import { mixture, taken } from "../trace";
+import { chosen, model, moments, part, trace } from "../session";
+import { looked, mixture, taken } from "../trace";
 
 export const description = computed<Plan | null>(() => (model.value ? plan(model.value) : null));
 
+/** A model without attention has no scores and weights. */
+export const plain = computed(() => ["none", "alone"].includes(description.value?.place ?? ""));
+
+/** The tokens that attention can look at: the source, or what was said before. */
+export const columns = computed(() => {
+  const tokens = trace.value && chosen.value ? looked(trace.value, chosen.value) : [];
+  return trace.value?.looks_back ? tokens.slice(0, t.value + 1) : tokens;
+});
+
 /** The step of the address, within the sentence. */
-export const t = computed(() => Math.max(0, Math.min(number("step") ?? 0, moments.value.length - 1)));
+export const t = computed(() => Math.max(0, Math.min(number("step") ?? trace.value?.prompt_tokens ?? 0, moments.value.length - 1)));
 export const moment = computed(() => moments.value[t.value] ?? null);
 
 /** What the step has reached; null for all of it. */
@@ -27,7 +36,7 @@ export const opened = computed<{ phase: Phase; j: number | null }>(() => {
   const [name, j] = word("open").split(".");
   const known = name in NAMES && (description.value?.phases.includes(name as Phase) ?? false);
   return {
-    phase: phase.value ?? (known ? (name as Phase) : description.value?.place === "none" ? "words" : "softmax"),
+    phase: phase.value ?? (known ? (name as Phase) : plain.value ? "words" : "softmax"),
     j: j === undefined || !/^\d+$/.test(j) ? null : Number(j),
   };
 });
@@ -79,7 +88,7 @@ const MANY = 24; // … and how many of more
 
 /** Rows of the chart, in source order; of a long sentence those that are looked at most. */
 export const rows = computed<number[]>(() => {
-  const all = (trace.value?.source_tokens ?? []).map((_, j) => j);
+  const all = columns.value.map((_, j) => j);
   if (all.length <= FEW || word("all")) return all;
   const best = [...all].sort((a, b) => weights.value[b] - weights.value[a]).slice(0, MANY);
   return best.sort((a, b) => a - b);

@@ -11,7 +11,7 @@ const BEAT = 620; // ms for a phase; a whole step where motion is not wanted tak
 /** Go to a step; all of it is shown. */
 export function to(step: number): void {
   const last = moments.peek().length - 1;
-  set({ step: Math.max(0, Math.min(step, last)) || null, phase: null });
+  set({ step: Math.max(0, Math.min(step, last)), phase: null });
 }
 
 /** On to the next phase, or to the next step after the last; false where there is nothing more. */
@@ -32,7 +32,7 @@ export function back(): void {
   const phases = description.peek()?.phases ?? [];
   const at = phase.peek() === null ? phases.length - 1 : phases.indexOf(phase.peek()!);
   if (at > 0) set({ phase: phases[at - 1] });
-  else if (t.peek() > 0) set({ step: t.peek() - 1 || null, phase: phases.at(-1)! });
+  else if (t.peek() > 0) set({ step: t.peek() - 1, phase: phases.at(-1)! });
 }
 
 /** Play from here, or from the beginning where everything is over. */

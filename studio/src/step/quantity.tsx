@@ -6,7 +6,7 @@ import { Vector } from "../components/vector";
 import {
   cellNote,
   encoderFormula,
-  NAMES,
+  nameOf,
   outputFormula,
   type Phase,
   type Plan,
@@ -17,16 +17,16 @@ import {
 import { chosen, model, part, trace } from "../session";
 import { fixed, percent } from "../text";
 import { length } from "../trace";
-import { context, contextNorm, description, energies, largest, moment, opened, strongest, t, weights } from "./moment";
+import { columns, context, contextNorm, description, energies, largest, moment, opened, plain, strongest, t, weights } from "./moment";
 
 export function Quantity(): JSX.Element | null {
   const { phase, j } = opened.value;
   if (!description.value || !moment.value || !trace.value) return null;
-  const at = j !== null && j < trace.value.source_tokens.length ? j : Math.max(0, strongest.value);
+  const at = j !== null && j < columns.value.length ? j : Math.max(0, strongest.value);
   const Show = SHOWN[phase];
   return (
     <section class="quantity" aria-label="Formula" aria-live="polite">
-      <h2>{NAMES[phase]}</h2>
+      <h2>{nameOf(description.value, phase)}</h2>
       <Show plan={description.value} j={at} />
     </section>
   );
@@ -42,7 +42,7 @@ const Text = ({ children }: { children: ComponentChildren }): JSX.Element => <p 
 const Stated = ({ children }: { children: JSX.Element | null }): JSX.Element | null =>
   children ? <Formula>{children}</Formula> : null;
 const stated = (formula: string | undefined): JSX.Element | null => (formula ? latex(formula) : null);
-const source = (j: number): string => trace.value!.source_tokens[j];
+const source = (j: number): string => columns.value[j];
 
 /** The first numbers of a vector. */
 function begun(vector: number[]): JSX.Element {
@@ -51,14 +51,14 @@ function begun(vector: number[]): JSX.Element {
 }
 
 function States({ plan, j }: Props): JSX.Element {
-  const S = trace.value!.source_tokens.length;
+  const S = columns.value.length;
   const shown = opened.value.j === null && plan.place === "none" ? S - 1 : j; // the decoder uses the last state
   const state = trace.value!.states?.[shown];
   return (
     <>
       <Text>
-        The encoder computes a state for each of the {S} source tokens.
-        {plan.place === "none" ? " The decoder uses only the last one." : " Attention weighs these states."}
+        {plan.place === "back" ? `The model keeps a state of each of the ${S} tokens so far.` : `The encoder computes a state for each of the ${S} ${plan.place === "query" ? "tokens of the text" : "source tokens"}.`}
+        {plan.place === "none" ? " Only the last one is used." : " Attention weighs these states."}
       </Text>
       <Stated>{encoderFormula(model.value!)}</Stated>
       <Formula>{m`j = 1 , … , S, S = ${String(S)}`}</Formula>
@@ -92,7 +92,7 @@ function State(): JSX.Element {
         ) : (
           "There is no previous token yet."
         )}{" "}
-        The decoder computes its next state.
+        The next state is computed.
       </Text>
       <Stated>{stateFormula(model.value!)}</Stated>
       {cellNote(model.value!) ? <Text>{cellNote(model.value!)}</Text> : null}
@@ -106,7 +106,7 @@ function Scores({ plan, j }: Props): JSX.Element {
   return (
     <>
       <Text>
-        The score says how well the state of <Token of={source(j)} /> matches the query of the decoder.
+        The score says how well the state of <Token of={source(j)} /> matches the query.
         {plan.score ? ` The score is ${scoreName(plan.score)}.` : null}
       </Text>
       <Stated>{stated(plan.formulas.score)}</Stated>
@@ -138,7 +138,7 @@ function Weights({ plan, j }: Props): JSX.Element {
   const given = energies.value;
   return (
     <>
-      <Text>{WEIGHING[plan.mechanism]?.replace("NORMALIZER", capital(plan.normalizer)) ?? `Attention of kind ${plan.mechanism} computes weights from the scores.`}</Text>
+      <Text>{WEIGHING[plan.place === "back" ? "global" : plan.mechanism]?.replace("NORMALIZER", capital(plan.normalizer || "softmax")).replace("all source tokens", OF[plan.place] ?? "all source tokens") ?? `Attention of kind ${plan.mechanism} computes weights from the scores.`}</Text>
       <Stated>{stated(plan.formulas.weights)}</Stated>
       {given && given[j] !== null ? <Worked plan={plan} energies={given} j={j} /> : null}
       {given ? null : (
@@ -151,6 +151,9 @@ function Weights({ plan, j }: Props): JSX.Element {
     </>
   );
 }
+
+/** What the scores are of, where there is no source and target. */
+const OF: Partial<Record<Plan["place"], string>> = { back: "all tokens so far", query: "all tokens of the text" };
 
 const capital = (name: string): string => name[0]?.toUpperCase() + name.slice(1);
 
@@ -230,7 +233,8 @@ function Candidates({ plan }: Props): JSX.Element {
   return (
     <>
       <Text>
-        {plan.place === "none" ? "The state gives" : "State and context give"} a probability for every token of the vocabulary.
+        {plain.value ? "The state gives" : plan.place === "query" ? "The context gives" : "State and context give"} a probability for every{" "}
+        {plan.place === "query" ? "label" : "token of the vocabulary"}.
       </Text>
       <Stated>{outputFormula(model.value!)}</Stated>
       <Formula>{m`p(${first.token}) = exp(${first.log_probability ?? -Infinity}) = ${p(first)}`}</Formula>

@@ -1,16 +1,26 @@
 // The candidates for the next token, and the chosen one.
 import type { JSX } from "preact";
 import { Say, Token } from "../components/tokens";
+import { task, trace } from "../session";
 import { percent, visible } from "../text";
-import { moment, open, opened, reached } from "./moment";
+import { moment, open, opened, reached, t } from "./moment";
+
+/** Why a token was chosen that is not among the likeliest. */
+const REASONS: Record<string, string> = {
+  beam: "chosen, because the score of the whole answer is higher:",
+  sampling: "sampled, though it is not among the likeliest:",
+};
 
 export function Words(): JSX.Element | null {
   const now = moment.value;
   if (!now) return null;
+  const given = t.value < (trace.value?.prompt_tokens ?? 0);
   const listed = now.branch.candidates.some(({ id }) => id === now.id);
   return (
     <section class={reached("words") ? "words" : "words yet"} aria-label="Candidates">
-      <p class="quiet small">Candidates for the next token and their probability</p>
+      <p class="quiet small">
+        {task.value.candidates} and their probability
+      </p>
       <ol>
         {now.branch.candidates.map(({ id, token, log_probability }) => {
           const p = Math.exp(log_probability ?? -Infinity);
@@ -29,7 +39,7 @@ export function Words(): JSX.Element | null {
         })}
       </ol>
       <button type="button" class={reached("token") ? "spoken" : "spoken yet"} aria-pressed={opened.value.phase === "token"} disabled={!reached("token")} onClick={() => open("token")}>
-        <span class="quiet">{listed ? "chosen:" : "chosen, because the score of the whole translation is higher:"}</span> <Say>{visible(now.token)}</Say>
+        <span class="quiet">{given ? "given:" : listed ? "chosen:" : REASONS[String(trace.value?.search.kind)] ?? REASONS.beam}</span> <Say>{visible(now.token)}</Say>
       </button>
     </section>
   );

@@ -15,7 +15,7 @@ import { Examples } from "../examples";
 import { csv, download, pharaoh, png, svg } from "../export";
 import { chosen, moments, part, parts, trace } from "../session";
 import { fixed } from "../text";
-import { attention, type Hypothesis, merged, type Trace, words } from "../trace";
+import { attention, type Hypothesis, looked, lookedWords, merged, type Trace, words } from "../trace";
 
 interface Grid {
   source: string[];
@@ -34,8 +34,8 @@ export function Align(): JSX.Element {
 }
 
 function Aligned({ trace: found, hypothesis }: { trace: Trace; hypothesis: Hypothesis }): JSX.Element {
-  if (!parts.value.layers) return <p class="empty">This model has no attention, so there is no alignment to show.</p>;
-  const both = Boolean(found.source_words && hypothesis.words);
+  if (!parts.value.layers) return <p class="empty">This model has no attention, so there are no weights to show.</p>;
+  const both = Boolean(lookedWords(found, hypothesis) && hypothesis.words);
   const unit = both && word("unit") === "words" ? "words" : "tokens";
   const form = word("form") === "lines" ? "lines" : "matrix";
   const grid = unit === "words" ? byWord(found, hypothesis) : byToken(found, hypothesis);
@@ -55,8 +55,8 @@ function Aligned({ trace: found, hypothesis }: { trace: Trace; hypothesis: Hypot
       </p>
       <Picture grid={grid} form={form} />
       <Numbers
-        caption="weights, a row per target token, a column per source token"
-        corner="target \ source"
+        caption={found.looks_back ? "weights, a row per token, a column per earlier token" : "weights, a row per target token, a column per source token"}
+        corner={found.looks_back ? "token \\ earlier" : "target \\ source"}
         columns={grid.source}
         rows={grid.target.map((head, t) => ({ head, cells: grid.values[t] }))}
       />
@@ -66,7 +66,7 @@ function Aligned({ trace: found, hypothesis }: { trace: Trace; hypothesis: Hypot
 
 function byToken(found: Trace, hypothesis: Hypothesis): Grid {
   return {
-    source: found.source_tokens,
+    source: looked(found, hypothesis),
     target: hypothesis.tokens,
     values: attention(found, moments.value, part.value),
     linked: { sources: found.source_tokens.length - 1, targets: hypothesis.tokens.length - Number(hypothesis.finished) },
@@ -74,7 +74,7 @@ function byToken(found: Trace, hypothesis: Hypothesis): Grid {
 }
 
 function byWord(found: Trace, hypothesis: Hypothesis): Grid {
-  const source = words(found.source_tokens, found.source_words!);
+  const source = words(looked(found, hypothesis), lookedWords(found, hypothesis)!);
   const target = words(hypothesis.tokens, hypothesis.words!);
   return {
     source: source.labels,
@@ -94,22 +94,23 @@ function Picture({ grid, form }: { grid: Grid; form: string }): JSX.Element {
         {form === "matrix" ? <CellReadout grid={grid} cell={cell.value} /> : <TokenReadout grid={grid} end={end.value} />}
       </p>
       {form === "matrix" ? (
-        <Matrix rows={target} columns={source} values={values} top={top([grid.values])} label={LABEL} active={cell.value} onActive={(next) => (cell.value = next)} />
+        <Matrix rows={target} columns={source} values={values} top={top([grid.values])} label={LABEL()} active={cell.value} onActive={(next) => (cell.value = next)} />
       ) : (
-        <Lines source={source} target={target} values={values} label={LABEL} active={end.value} onActive={(next) => (end.value = next)} />
+        <Lines source={source} target={target} values={values} label={LABEL()} active={end.value} onActive={(next) => (end.value = next)} />
       )}
     </>
   );
 }
 
-const LABEL = "Attention of each target token over the source";
+const LABEL = (): string => (trace.value?.looks_back ? "Attention of each token over those before it" : "Attention of each target token over the source");
 
 function CellReadout({ grid, cell }: { grid: Grid; cell: Cell | null }): JSX.Element {
   const weight = cell && grid.values[cell.row]?.[cell.column];
   if (!cell || weight === null || weight === undefined)
     return (
       <span class="quiet">
-        Point at a cell, or move with the arrow keys. Each row (target token) shows its weights on the columns (source tokens).
+        Point at a cell, or move with the arrow keys. Each row ({trace.value?.looks_back ? "token" : "target token"}) shows its weights on the columns (
+        {trace.value?.looks_back ? "earlier tokens" : "source tokens"}).
       </span>
     );
   return (
@@ -149,9 +150,9 @@ function Exports({ grid, form }: { grid: Grid; form: string }): JSX.Element {
   const picture = () => {
     const drawn =
       form === "matrix" ? (
-        <Drawn rows={target} columns={source} values={values} top={top([grid.values])} label={LABEL} />
+        <Drawn rows={target} columns={source} values={values} top={top([grid.values])} label={LABEL()} />
       ) : (
-        <DrawnLines source={source} target={target} values={values} label={LABEL} />
+        <DrawnLines source={source} target={target} values={values} label={LABEL()} />
       );
     return svg(drawn, paper(dark.value));
   };
@@ -160,8 +161,8 @@ function Exports({ grid, form }: { grid: Grid; form: string }): JSX.Element {
     ["SVG", () => saved("alignment.svg", picture(), "image/svg+xml")],
     ["PNG", () => void png(picture()).then((blob) => download("alignment.png", blob))],
     ["CSV", () => saved("alignment.csv", csv(source, target, values), "text/csv")],
-    ["Pharaoh", () => saved("alignment.txt", pharaoh(values, linked.sources, linked.targets), "text/plain")],
   ];
+  if (!trace.value?.looks_back) kinds.push(["Pharaoh", () => saved("alignment.txt", pharaoh(values, linked.sources, linked.targets), "text/plain")]); // links are between two texts
   return (
     <div class="end" role="group" aria-label="Save as">
       <span class="quiet">Save</span>

@@ -12,8 +12,9 @@ import { Examples } from "../examples";
 import { explore, NOTHING, tell, told } from "../explore/told";
 import { StartOver } from "../explore/changes";
 import { FATES, neighbor, type Node, path, scoring, tree } from "../explore/tree";
-import { beam, beamKey, follow, model, text } from "../session";
-import { fixed, percent, visible } from "../text";
+import { beam, beamKey, bounded, follow, given, model, task, text } from "../session";
+import { TASKS } from "../task";
+import { fixed, joined, percent, visible } from "../text";
 import { END, sayable, type Trace } from "../trace";
 
 const WIDTH = 4; // the default here: greedy search has no tree
@@ -36,14 +37,14 @@ export function Beam(): JSX.Element {
 
 /** Beam uses the forced tokens; changes of attention belong to What if. */
 function wish() {
-  if (!model.value || !text.value.trim()) return null;
+  if (!model.value || !given.value) return null;
   const { prefix } = told.value;
-  return { model: model.value.name, text: text.value, beam: beam.value, n_best: beam.value, told: { ...NOTHING, prefix } };
+  return { model: model.value.name, text: text.value, beam: beam.value, n_best: beam.value, told: { ...NOTHING, prefix }, ...bounded() };
 }
 
 function SearchTree({ trace }: { trace: Trace }): JSX.Element {
   const active = useSignal<Node | null>(null);
-  const prefix = told.value.prefix.length;
+  const prefix = Math.max(told.value.prefix.length, trace.prompt_tokens ?? 0);
   const columns = useMemo(() => tree(trace, prefix), [trace]);
   const rank = Math.min(number("beam.rank") ?? 0, trace.hypotheses.length - 1);
   const chosen = path(columns, trace.hypotheses[rank]);
@@ -72,6 +73,7 @@ function SearchTree({ trace }: { trace: Trace }): JSX.Element {
       <Prefix trace={trace} columns={columns} />
       <Tree
         columns={columns}
+        marks={task.value.paired ? trace.source_tokens.map(visible) : undefined}
         chosen={chosen}
         active={active.value}
         onActive={(node) => (active.value = node)}
@@ -82,7 +84,7 @@ function SearchTree({ trace }: { trace: Trace }): JSX.Element {
         <NodeReadout node={active.value} />
       </p>
       <Legend />
-      <Ranking title="Translations found" note={scoring(trace)} all={trace.hypotheses} rank={rank} field="beam.rank" />
+      <Ranking title={task.value === TASKS.translation ? "Translations found" : "Answers found"} note={scoring(trace)} all={trace.hypotheses} rank={rank} field="beam.rank" />
       <Numbers
         caption="all candidates of the search, step by step"
         corner="prefix"
@@ -100,7 +102,7 @@ function SearchTree({ trace }: { trace: Trace }): JSX.Element {
 function said(node: Node | null): string {
   const tokens: string[] = [];
   for (let at = node; at && at.t >= 0; at = at.parent) tokens.unshift(at.token);
-  return tokens.join(tokens.some((token) => [...token].length > 2) ? " " : "");
+  return joined(tokens);
 }
 
 function Prefix({ columns }: { trace: Trace; columns: Node[][] }): JSX.Element | null {
@@ -110,7 +112,7 @@ function Prefix({ columns }: { trace: Trace; columns: Node[][] }): JSX.Element |
   return (
     <p class="told">
       <span>
-        continues from <Say>{visible(said(last))}</Say>
+        continues from <Say>{said(last)}</Say>
       </span>
       <button type="button" class="plain" onClick={() => tell({ prefix: [] })}>
         Start over
@@ -126,7 +128,7 @@ function NodeReadout({ node }: { node: Node | null }): JSX.Element {
     <>
       {node.parent && node.parent.t >= 0 ? (
         <>
-          <Say>{visible(said(node.parent))}</Say> <span class="quiet">then</span>{" "}
+          <Say>{said(node.parent)}</Say> <span class="quiet">then</span>{" "}
         </>
       ) : null}
       <Token of={node.token} /> {percent(Math.exp(node.logProbability))}
@@ -140,7 +142,7 @@ function NodeReadout({ node }: { node: Node | null }): JSX.Element {
 
 const Legend = (): JSX.Element => (
   <ul class="legend" aria-label="What the marks mean">
-    <li class="chosen">selected translation</li>
+    <li class="chosen">selected {task.value.answer}</li>
     <li class="kept">kept</li>
     <li class="finished">finished</li>
     <li class="pruned">pruned</li>

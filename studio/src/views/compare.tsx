@@ -8,24 +8,27 @@ import { top } from "../color";
 import { BeamChoice, Sentence } from "../ask";
 import { Numbers } from "../components/numbers";
 import { Scrubber } from "../components/scrubber";
-import { Chip, Line, runsOn, Say, Token } from "../components/tokens";
+import { Chip, Flow, Line, runsOn, Say, Token } from "../components/tokens";
 import { Examples } from "../examples";
 import { Map } from "../explore/map";
 import { Quality } from "../explore/quality";
 import { explore, NOTHING } from "../explore/told";
 import { typing } from "../keys";
-import { beam, busy, follow, models, problem, text } from "../session";
-import { fixed, percent } from "../text";
-import { attention, type Hypothesis, shape, type Trace, way } from "../trace";
+import { beam, bounded, busy, follow, given, model, models, problem, search, task, text } from "../session";
+import { capital, fixed, percent } from "../text";
+import { attention, type Hypothesis, looked, shape, type Trace, way } from "../trace";
 
 const MOST = 4;
 const ALL = { layer: null, head: null };
 
 /** A model's answer, or why there is none. */
-type Answer = { name: string; trace: Trace } | { name: string; problem: string };
+type Found = { name: string; trace: Trace } | { name: string; problem: string };
+
+/** Models of one task: an answer of another cannot be compared. */
+const comparable = () => models.value.filter((each) => each.task === model.value?.task);
 
 const chosen = computed(() => {
-  const known = models.value.map(({ name }) => name);
+  const known = comparable().map(({ name }) => name);
   const asked = word("with")
     .split(",")
     .filter((name) => known.includes(name));
@@ -33,11 +36,11 @@ const chosen = computed(() => {
 });
 
 export function Compare(): JSX.Element {
-  const found = useSignal<Answer[] | null>(null);
+  const found = useSignal<Found[] | null>(null);
   useEffect(
     () =>
       follow(
-        () => (chosen.value.length && text.value.trim() ? { names: chosen.value, text: text.value, beam: beam.value } : null),
+        () => (chosen.value.length && given.value ? { names: chosen.value, text: text.value, beam: beam.value, ...bounded() } : null),
         ({ names, ...asked }, signal) => Promise.all(names.map((name) => one(name, asked, signal))),
         (answer) => {
           found.value = answer;
@@ -46,12 +49,13 @@ export function Compare(): JSX.Element {
     [],
   );
   const last = Math.max(0, ...(found.value ?? []).map((answer) => ("trace" in answer ? answer.trace.hypotheses[0].ids.length - 1 : 0)));
-  const step = Math.min(number("step") ?? 0, last);
+  const first = Math.max(0, ...(found.value ?? []).map((answer) => ("trace" in answer ? (answer.trace.prompt_tokens ?? 0) : 0)));
+  const step = Math.min(number("step") ?? first, last);
   useEffect(() => {
     const press = (event: KeyboardEvent) => {
       const to = { ArrowLeft: step - 1, ArrowRight: step + 1, Home: 0, End: last }[event.key];
       if (to === undefined || typing(event) || !found.peek()) return;
-      set({ step: Math.min(Math.max(to, 0), last) || null });
+      set({ step: Math.min(Math.max(to, 0), last) });
       event.preventDefault();
     };
     addEventListener("keydown", press);
@@ -85,12 +89,12 @@ export function Compare(): JSX.Element {
   );
 }
 
-async function one(name: string, asked: { text: string; beam: number }, signal: AbortSignal): Promise<Answer> {
+async function one(name: string, asked: { text: string; beam: number; length?: number }, signal: AbortSignal): Promise<Found> {
   try {
     return { name, trace: await explore({ ...asked, model: name, n_best: 1, told: NOTHING }, signal) };
   } catch (error) {
     if (signal.aborted || !(error instanceof Problem)) throw error;
-    return { name, problem: error.message }; // the other models may still translate it
+    return { name, problem: error.message }; // the other models may still answer
   }
 }
 
@@ -107,7 +111,7 @@ function Question(): JSX.Element {
       <div class="settings">
         <fieldset class="field several">
           <legend>Models, up to {MOST}</legend>
-          {models.value.map(({ name }) => (
+          {comparable().map(({ name }) => (
             <label key={name}>
               <input
                 type="checkbox"
@@ -119,9 +123,9 @@ function Question(): JSX.Element {
             </label>
           ))}
         </fieldset>
-        <BeamChoice />
+        {search.value === "beam" ? <BeamChoice /> : null}
         <span class={busy.value ? "busy on" : "busy"} role="status">
-          {busy.value ? "translating" : ""}
+          {busy.value ? task.value.busy : ""}
         </span>
       </div>
       {problem.value ? (
@@ -133,32 +137,46 @@ function Question(): JSX.Element {
   );
 }
 
+/** The tokens of an answer: a text, or one after the other. */
+function Answer({ label, trace, chip }: { label: string; trace: Trace; chip: (t: number, flowing: boolean) => JSX.Element }): JSX.Element {
+  const { tokens } = trace.hypotheses[0];
+  if (trace.looks_back) return <Flow label={label} tokens={tokens} chip={chip} />;
+  return (
+    <Line label={label} close={runsOn(tokens)}>
+      {tokens.map((_, t) => chip(t, false))}
+    </Line>
+  );
+}
+
 function Model({ trace, name, step }: { trace: Trace; name: string; step: number }): JSX.Element {
   const said = trace.hypotheses[0];
   const moments = way(trace, said);
   const now = moments[step];
   const rows = attention(trace, moments, ALL); // as the model itself reads them: some explain a token one step later
-  const attentive = shape(trace).layers > 0;
+  const attentive = shape(trace).layers > 0 && task.value.maps;
   return (
     <>
-      <Line label={`Translation of ${name}`} close={runsOn(said.tokens)}>
-        {said.tokens.map((token, t) => (
+      <Answer
+        label={`${capital(task.value.answer)} of ${name}`}
+        trace={trace}
+        chip={(t, flowing) => (
           <Chip
             key={t}
-            token={token}
+            token={said.tokens[t]}
+            flowing={flowing}
             current={t === step}
             faded={t > step}
             confidence={Math.exp(said.token_scores[t])}
-            label={`Step ${t + 1}: ${token}, ${percent(Math.exp(said.token_scores[t]))}`}
-            onPick={() => set({ step: t || null })}
+            label={`Step ${t + 1}: ${said.tokens[t]}, ${percent(Math.exp(said.token_scores[t]))}`}
+            onPick={() => set({ step: t })}
           />
-        ))}
-      </Line>
+        )}
+      />
       <p class="readout">
         {now ? (
           <>
             <Token of={now.token} /> {percent(Math.exp(now.logProbability))}
-            {attentive ? <Looks source={trace.source_tokens} weights={rows[step]} /> : null}
+            {attentive ? <Looks source={looked(trace, said)} weights={rows[step]} /> : null}
           </>
         ) : (
           <span class="quiet">
@@ -171,13 +189,13 @@ function Model({ trace, name, step }: { trace: Trace; name: string; step: number
         <Map
           label={`attention weights of ${name}${shape(trace).layers * shape(trace).heads > 1 ? ", the mean of all heads" : ""}`}
           said={said.tokens}
-          source={trace.source_tokens}
+          source={looked(trace, said)}
           rows={rows}
           step={step}
           top={top([rows])}
         />
       ) : (
-        <p class="quiet">This model has no attention.</p>
+        <p class="quiet">{task.value.maps ? "This model has no attention." : ""}</p>
       )}
     </>
   );
@@ -204,7 +222,7 @@ function Looks({ source, weights }: { source: string[]; weights: number[] }): JS
   );
 }
 
-function AllNumbers({ answers }: { answers: Answer[] }): JSX.Element {
+function AllNumbers({ answers }: { answers: Found[] }): JSX.Element {
   const told = answers.filter((answer): answer is { name: string; trace: Trace } => "trace" in answer);
   const steps = Math.max(0, ...told.map(({ trace }) => trace.hypotheses[0].ids.length));
   return (

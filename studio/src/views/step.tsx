@@ -6,15 +6,15 @@ import { Ask } from "../ask";
 import { Diagram } from "../components/diagram";
 import { Numbers } from "../components/numbers";
 import { Rank } from "../components/rank";
-import { Chip, Line, runsOn } from "../components/tokens";
+import { Chip, Flow, Line, runsOn } from "../components/tokens";
 import { Examples } from "../examples";
 import { typing } from "../keys";
-import { NAMES, type Plan } from "../model";
-import { chosen, model, moments, parts, trace } from "../session";
-import { percent } from "../text";
+import { nameOf, type Plan } from "../model";
+import { chosen, model, moments, parts, task, trace } from "../session";
+import { capital, percent } from "../text";
 import { Chart } from "../step/chart";
 import { Glance } from "../step/heads";
-import { description, energies, moment, open, opened, phase, reached, t, weights } from "../step/moment";
+import { columns, description, energies, moment, open, opened, phase, plain, reached, t, weights } from "../step/moment";
 import { beating, key, playing, to, toggle } from "../step/playing";
 import { Quantity } from "../step/quantity";
 import { Words } from "../step/words";
@@ -43,7 +43,7 @@ export function Step(): JSX.Element {
 function Stage({ plan }: { plan: Plan }): JSX.Element {
   return (
     <>
-      <Translation />
+      <Answer />
       <Transport plan={plan} />
       {(trace.value?.hypotheses.length ?? 0) > 1 ? (
         <div class="bar">
@@ -53,8 +53,8 @@ function Stage({ plan }: { plan: Plan }): JSX.Element {
       <Glance />
       <div class="stage">
         <div>
-          <Chart />
-          <StepNumbers plan={plan} />
+          {plan.place === "alone" ? <p class="quiet">This model has no attention: nothing is looked back at.</p> : <Chart />}
+          <StepNumbers />
           <p class="keys">
             <kbd>Space</kbd> plays or pauses. <kbd>←</kbd> <kbd>→</kbd> go to the previous or next step, with <kbd>Shift</kbd> to the
             previous or next phase, <kbd>Home</kbd> and <kbd>End</kbd> to the first or last step. Click a number to see its formula.
@@ -83,21 +83,26 @@ function Stage({ plan }: { plan: Plan }): JSX.Element {
 }
 
 /** What has been said so far, what is being said, what is to come. */
-function Translation(): JSX.Element {
+function Answer(): JSX.Element {
   const said = chosen.value!;
+  const label = capital(task.value.answer);
+  const given = trace.value!.prompt_tokens ?? 0;
+  const chip = (i: number, flowing = false) => (
+    <Chip
+      key={i}
+      token={said.tokens[i]}
+      flowing={flowing}
+      current={i === t.value}
+      faded={i > t.value}
+      confidence={i < given ? undefined : Math.exp(said.token_scores[i])}
+      label={`Step ${i + 1}: ${said.tokens[i]}, ${i < given ? "given" : percent(Math.exp(said.token_scores[i]))}`}
+      onPick={() => to(i)}
+    />
+  );
+  if (trace.value!.looks_back) return <Flow label={label} tokens={said.tokens} chip={chip} />;
   return (
-    <Line label="Translation" close={runsOn(said.tokens)}>
-      {said.tokens.map((token, i) => (
-        <Chip
-          key={i}
-          token={token}
-          current={i === t.value}
-          faded={i > t.value}
-          confidence={Math.exp(said.token_scores[i])}
-          label={`Step ${i + 1}: ${token}, ${percent(Math.exp(said.token_scores[i]))}`}
-          onPick={() => to(i)}
-        />
-      ))}
+    <Line label={label} close={runsOn(said.tokens)}>
+      {said.tokens.map((_, i) => chip(i))}
     </Line>
   );
 }
@@ -130,7 +135,7 @@ function Transport({ plan }: { plan: Plan }): JSX.Element {
         {plan.phases.map((each) => (
           <li key={each}>
             <button type="button" aria-pressed={phase.value === each} onClick={() => set({ phase: phase.value === each ? null : each, open: null })}>
-              {NAMES[each]}
+              {nameOf(plan, each)}
             </button>
           </li>
         ))}
@@ -139,15 +144,16 @@ function Transport({ plan }: { plan: Plan }): JSX.Element {
   );
 }
 
-function StepNumbers({ plan }: { plan: Plan }): JSX.Element {
-  const tokens = trace.value!.source_tokens;
-  const none = plan.place === "none";
+function StepNumbers(): JSX.Element {
+  const tokens = columns.value;
+  const none = plain.value;
+  const kind = trace.value!.looks_back ? "earlier" : task.value.axes[0];
   return (
     <>
       {none ? null : (
         <Numbers
-          caption={`score and weight of each source token in step ${t.value + 1}`}
-          corner="source"
+          caption={`score and weight of each ${kind} token in step ${t.value + 1}`}
+          corner={kind}
           columns={["score", "weight"]}
           rows={tokens.map((head, j) => ({ head, cells: [energies.value ? energies.value[j] : "none (mean of heads)", weights.value[j]] }))}
         />

@@ -3,7 +3,7 @@ import { computed, signal, useSignal } from "@preact/signals";
 import type { JSX } from "preact";
 import { useEffect } from "preact/hooks";
 import { set, word } from "../address";
-import { get, Problem, type Translation } from "../api";
+import { get, Problem, type Prediction } from "../api";
 import { Ask } from "../ask";
 import { type Curve, Curves } from "../components/curves";
 import { type Cell, Matrix } from "../components/matrix";
@@ -23,7 +23,7 @@ type Row = Record<string, number>;
 
 const runs = signal<Run[]>([]);
 const rows = signal<Row[]>([]);
-const samples = signal<Map<string, Translation>>(new Map()); // kept when their checkpoint is replaced by a newer one
+const samples = signal<Map<string, Prediction>>(new Map()); // kept when their checkpoint is replaced by a newer one
 const run = computed(() => runs.value.find(({ name }) => name === word("run")) ?? runs.value.find(({ name }) => name === model.value?.name) ?? runs.value[0] ?? null);
 const named = computed(() => run.value?.name ?? "");
 
@@ -121,7 +121,7 @@ async function sampled({ name, checkpoints }: Run, sentence: string): Promise<vo
     if (samples.peek().has(at)) continue;
     try {
       const query = new URLSearchParams({ step: String(step), text: sentence });
-      const found = await get<Translation>(`studio/runs/${encodeURIComponent(name)}/sample?${query}`);
+      const found = await get<Prediction>(`studio/runs/${encodeURIComponent(name)}/sample?${query}`);
       samples.value = new Map(samples.peek()).set(at, found);
     } catch (error) {
       if (!(error instanceof Problem && error.status === 404)) problem.value = (error as Error).message; // 404: replaced by a newer one
@@ -193,8 +193,8 @@ function Samples(): JSX.Element {
     .filter(({ at }) => at[0] === named.value && at[2] === text.value)
     .sort((a, b) => a.at[1] - b.at[1]);
   return (
-    <section class="samples" aria-label="Translations by checkpoint">
-      <h2>Translations by checkpoint</h2>
+    <section class="samples" aria-label="Answers by checkpoint">
+      <h2>Answers by checkpoint</h2>
       <Ask bare />
       {mine.map(({ at, found }) => (
         <Sample key={at[1]} step={at[1]} found={found} />
@@ -204,7 +204,7 @@ function Samples(): JSX.Element {
   );
 }
 
-function Sample({ step, found }: { step: number; found: Translation }): JSX.Element {
+function Sample({ step, found }: { step: number; found: Prediction }): JSX.Element {
   const cell = useSignal<Cell | null>(null);
   const open = word("at") === String(step);
   return (

@@ -3,7 +3,7 @@ import { useSignal } from "@preact/signals";
 import type { JSX } from "preact";
 import { useEffect } from "preact/hooks";
 import { go, link, number } from "../address";
-import { type TranslateRequest, followed, type Alternative, type Translation } from "../api";
+import { type PredictRequest, followed, type Alternative, type Prediction } from "../api";
 import { Ask } from "../ask";
 import { Chip, Line, runsOn, Say, Token } from "../components/tokens";
 import { Numbers } from "../components/numbers";
@@ -17,10 +17,10 @@ const SCORE = "Score: log-probability divided by the length penalty ((5 + n) / 6
 type Looked = { side: "source" | "target"; at: number } | null;
 
 export function Translate(): JSX.Element {
-  const found = useSignal<Translation | null>(null);
+  const found = useSignal<Prediction | null>(null);
   const begun = useSignal<string | null>(null); // the translation so far
   useEffect(() => {
-    const ask = (asked: TranslateRequest, signal: AbortSignal) => followed(asked, signal, (part) => (begun.value = part.text));
+    const ask = (asked: PredictRequest, signal: AbortSignal) => followed(asked, signal, (part) => (begun.value = part.text));
     return follow(question, ask, (answer) => {
       begun.value = null;
       found.value = answer;
@@ -44,7 +44,7 @@ const SoFar = ({ said }: { said: string }): JSX.Element => (
   </article>
 );
 
-function Answer({ found }: { found: Translation }): JSX.Element {
+function Answer({ found }: { found: Prediction }): JSX.Element {
   const looked = useSignal<Looked>(null);
   const { source_tokens: source, offset } = found;
   const all: Alternative[] = [found, ...found.alternatives];

@@ -12,7 +12,7 @@ import { SourceLine } from "../explore/source";
 import { StepControls } from "../explore/controls";
 import { explore, here, isNothing, NOTHING, told, type TraceRequest } from "../explore/told";
 import { typing } from "../keys";
-import { beam, follow, model, text, trace as looked } from "../session";
+import { beam, bounded, follow, given, model, task, text, trace as looked } from "../session";
 import { shape, type Trace } from "../trace";
 
 /** A search without and with the changes. */
@@ -36,7 +36,7 @@ export function WhatIf(): JSX.Element {
       const by = { ArrowLeft: -1, ArrowRight: 1 }[event.key];
       if (!by || typing(event) || !found.peek()) return;
       const last = steps(found.peek()!) - 1;
-      set({ step: Math.min(Math.max((number("step") ?? 0) + by, 0), last) || null });
+      set({ step: Math.min(Math.max((number("step") ?? start(found.peek()!)) + by, 0), last) });
       event.preventDefault();
     };
     addEventListener("keydown", press);
@@ -50,9 +50,11 @@ export function WhatIf(): JSX.Element {
   );
 }
 
+const WIDTH = 4; // for tags: the best tagging is found as a whole, which leaves no candidates to choose from
+
 function wish(): TraceRequest | null {
-  if (!model.value || !text.value.trim()) return null;
-  return { model: model.value.name, text: text.value, beam: beam.value, n_best: 1, told: told.value };
+  if (!model.value || !given.value) return null;
+  return { model: model.value.name, text: text.value, beam: task.value.paired ? WIDTH : beam.value, n_best: 1, told: told.value, ...bounded() };
 }
 
 async function ask(wished: TraceRequest, signal: AbortSignal): Promise<Pair> {
@@ -60,12 +62,15 @@ async function ask(wished: TraceRequest, signal: AbortSignal): Promise<Pair> {
   return { alone, told: isNothing(wished.told) ? alone : await explore(wished, signal) };
 }
 
+/** The step at first: the first that is not given. */
+const start = ({ alone }: Pair): number => alone.prompt_tokens ?? 0;
+
 /** As many as the longer of the two has. */
 export const steps = ({ alone, told: then }: Pair): number => Math.max(...[alone, then].map(({ hypotheses }) => hypotheses[0].ids.length));
 
 function Result({ pair }: { pair: Pair }): JSX.Element {
-  const { layers } = shape(pair.alone);
-  const step = Math.min(number("step") ?? 0, steps(pair) - 1);
+  const layers = task.value.changes ? shape(pair.alone).layers : 0;
+  const step = Math.min(number("step") ?? start(pair), steps(pair) - 1);
   return (
     <>
       <Changes pair={pair} />
@@ -80,11 +85,13 @@ function Result({ pair }: { pair: Pair }): JSX.Element {
         </>
       ) : null}
       <StepControls pair={pair} step={step} attentive={layers > 0} />
-      <p class="honest">
-        If a change alters the translation, the model uses these weights here. It does not follow that the weights caused the unchanged
-        translation: attention weights are evidence, not proof of cause{" "}
-        <span class="quiet">(Jain and Wallace 2019; Wiegreffe and Pinter 2019)</span>.
-      </p>
+      {layers ? (
+        <p class="honest">
+          If a change alters the {task.value.answer}, the model uses these weights here. It does not follow that the weights caused the
+          unchanged {task.value.answer}: attention weights are evidence, not proof of cause{" "}
+          <span class="quiet">(Jain and Wallace 2019; Wiegreffe and Pinter 2019)</span>.
+        </p>
+      ) : null}
     </>
   );
 }
