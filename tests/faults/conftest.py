@@ -19,19 +19,28 @@ from regarde.training.checkpoint import verify
 
 HERE = Path(__file__).parent
 COMPILERS = [os.environ["CC"]] if "CC" in os.environ else ["cc", "gcc", "clang"]
-TABLE = "".join(f"{n:02}\t{n:02}\n" for n in range(40))
+FILES = {
+    "my.tsv": "".join(f"{n:02}\t{n:02}\n" for n in range(40)),
+    "labels.tsv": "".join(f"{n:02}\t{'low' if n < 20 else 'high'}\n" for n in range(40)),
+    "tags.conll": "".join(f"{n // 10}\tB-TEN\n{n % 10}\tI-TEN\n.\tO\n\n" for n in range(40)),
+    "lines.txt": "".join(f"{n} and {n + 1} and so on\n" for n in range(40)),
+}
 OFTEN = [  # saving as often as it can
     *("training.steps=14", "training.valid_every=4", "training.valid_pairs=4", "training.save_every=3"),
     *("training.batch_pairs=16", "model.dropout=0.2"),
 ]
-SAME = ["weights.safetensors", "optimizer.safetensors", "config.toml", "source.vocab", "target.vocab"]
-MODELS = {
+TIMED = ("manifest.json", "training.json")  # files of a checkpoint that hold times
+MODELS = {  # of every task
     "rnn": ["model.hidden=6", "model.embedding=5", "model.maxout=4", "model.attention.score.size=3"],
     "transformer": [
         *("model.kind=transformer", "model.size=8", "model.heads=2", "model.feed_forward=12"),
         *("model.layers=1", "model.tying=two-way"),
     ],
+    "classifier": ["model.embedding=5", "model.hidden=4", "model.size=6"],
+    "tagger": ["model.embedding=5", "model.hidden=4"],
+    "language": ["model.size=8", "model.layers=1", "model.heads=2", "model.feed_forward=10"],
 }
+GIVEN = {"classifier": "labels.tsv", "tagger": "tags.conll", "language": "lines.txt"}
 
 
 @dataclass(frozen=True)
@@ -47,16 +56,15 @@ class Answer:
 class Lab:
     """Trains tiny runs in forks, and knows what must be true of them."""
 
-    models = tuple(MODELS)
-
-    def __init__(self, process: subprocess.Popen[str], table: Path) -> None:
+    def __init__(self, process: subprocess.Popen[str], home: Path) -> None:
         self.process = process
-        self.table = table
+        self.home = home
 
     def train(self, run: Path, model: str, *settings: str, table: Path | None = None, **how: Any) -> Answer:
         """Begin a run or go on with it; `how` is for server.py."""
         chosen = [*OFTEN, *MODELS[model], *settings]
-        given = [str(table or self.table), "--out", str(run), "--resume", *(x for s in chosen for x in ("--set", s))]
+        data = str(table or self.home / GIVEN.get(model, "my.tsv"))
+        given = [data, "--out", str(run), "--resume", *(x for s in chosen for x in ("--set", s))]
         return self.command("train", *given, **how)
 
     def command(self, *arguments: object, **how: Any) -> Answer:
@@ -85,31 +93,34 @@ class Lab:
     def result(self, run: Path) -> dict[str, object]:
         """All that a finished run must share with one that nobody disturbed."""
         folder.load(run)
-        kept = [f"checkpoints/{name}/{file}" for name in self.whole(run) for file in SAME]
+        checkpoints = [run / "checkpoints" / name for name in self.whole(run)]
+        kept = [file.relative_to(run) for path in checkpoints for file in path.iterdir() if file.name not in TIMED]
         records = [json.loads(line) for line in (run / "metrics.jsonl").read_text().splitlines()]
         told = [{k: v for k, v in r.items() if k not in ("seconds", "trained", "tokens_per_second")} for r in records]
-        same = {name: (run / name).read_bytes() for name in ("weights.safetensors", "README.md", *kept)}
+        same = {str(name): (run / name).read_bytes() for name in ("weights.safetensors", "README.md", *kept)}
         return same | {"metrics.jsonl": told}
 
 
-def _lab(table: Path, environment: dict[str, str]) -> Iterator[Lab]:
+def _lab(home: Path, environment: dict[str, str]) -> Iterator[Lab]:
     environment = os.environ | {"PYTHONPATH": ":".join(sys.path), "OMP_NUM_THREADS": "1"} | environment
     command = [sys.executable, str(HERE / "server.py")]
     pipe = subprocess.PIPE
     with subprocess.Popen(command, stdin=pipe, stdout=pipe, env=environment, text=True) as process:
-        yield Lab(process, table)
+        yield Lab(process, home)
 
 
 @pytest.fixture(scope="session")
-def table(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    path = tmp_path_factory.mktemp("data") / "my.tsv"
-    path.write_text(TABLE)
+def home(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The training data of every task."""
+    path = tmp_path_factory.mktemp("data")
+    for name, content in FILES.items():
+        (path / name).write_text(content)
     return path
 
 
 @pytest.fixture(scope="session")
-def lab(table: Path) -> Iterator[Lab]:
-    yield from _lab(table, {})
+def lab(home: Path) -> Iterator[Lab]:
+    yield from _lab(home, {})
 
 
 def _compiles(compiler: str, flags: list[str]) -> bool:
@@ -121,10 +132,10 @@ def _compiles(compiler: str, flags: list[str]) -> bool:
 
 
 @pytest.fixture(scope="session")
-def faulty_lab(table: Path, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Lab]:
+def faulty_lab(home: Path, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Lab]:
     """The same with faults.c preloaded."""
     built = tmp_path_factory.mktemp("preload") / "faults.so"
     flags = ["-shared", "-fPIC", "-o", str(built), str(HERE / "faults.c"), "-ldl"]
     if not sys.platform.startswith("linux") or not any(_compiles(name, flags) for name in COMPILERS):
         pytest.skip("faults are injected by a library that needs Linux and a C compiler")
-    yield from _lab(table, {"LD_PRELOAD": str(built)})
+    yield from _lab(home, {"LD_PRELOAD": str(built)})

@@ -79,7 +79,7 @@ MODELS: dict[str, ModelConfig] = {
         size=8, layers=1, heads=2, feed_forward=10, tying="none", positions="learned", longest=30, norm="pre"
     ),
     "classifier": ClassifierConfig(embedding=5, hidden=3, size=6, queries=2),
-    "tagger": TaggerConfig(embedding=8, encoder=SelfAttentiveConfig(heads=2, feed_forward=6)),
+    "tagger": TaggerConfig(embedding=8, spelling=0, encoder=SelfAttentiveConfig(heads=2, feed_forward=6)),
     "recurrent language model": RecurrentLanguageConfig(**SMALL, layers=2),
     "attentive language model": AttentiveLanguageConfig(**SMALL, parts=3, window=2, score=ADDITIVE),
     "Transformer language model": TransformerLanguageConfig(size=8, layers=1, heads=2, feed_forward=10, longest=30),

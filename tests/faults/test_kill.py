@@ -1,4 +1,4 @@
-"""kill -9 at random moments: the run goes on, and in the end nobody can tell."""
+"""kill -9 and SIGTERM at random moments: the run goes on, and in the end nobody can tell."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-SIGKILL = -9
+SIGKILL, SIGTERM = -9, 15
 
 
 def survive(lab, home: Path, model: str, kills: int, seed: int) -> int:
@@ -32,13 +32,33 @@ def survive(lab, home: Path, model: str, kills: int, seed: int) -> int:
     return finished
 
 
-@pytest.mark.parametrize("model", ["rnn", "transformer"])
-def test_a_run_killed_at_random_moments_ends_bit_for_bit_as_if_it_had_not_been(lab, tmp_path: Path, model: str) -> None:
-    assert survive(lab, tmp_path, model, kills=8, seed=3) >= 1
+@pytest.mark.parametrize(
+    ("model", "kills"), [("rnn", 8), ("transformer", 8), ("classifier", 4), ("tagger", 4), ("language", 4)]
+)
+def test_a_run_killed_at_random_moments_ends_bit_for_bit_as_if_it_had_not_been(
+    lab, tmp_path: Path, model: str, kills: int
+) -> None:
+    assert survive(lab, tmp_path, model, kills=kills, seed=3) >= 1
+
+
+@pytest.mark.parametrize("model", ["classifier", "tagger", "language"])
+def test_a_run_of_any_task_that_is_terminated_saves_and_goes_on_exactly(lab, tmp_path: Path, model: str) -> None:
+    steps = "training.steps=60"
+    reference = lab.train(tmp_path / "reference", model, steps)
+    assert reference.code == 0, reference.error
+    expected, codes = lab.result(tmp_path / "reference"), []
+    for number, share in enumerate((0.5, 0.6, 0.7, 0.8)):
+        run = tmp_path / f"run-{number}"
+        codes.append(lab.train(run, model, steps, signal=[SIGTERM, share * reference.seconds]).code)
+        if codes[-1] == 128 + SIGTERM:
+            assert lab.train(run, model, steps).code == 0
+            assert lab.result(run) == expected
+            return
+    raise AssertionError(f"no signal came while it trained: {codes}")
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("model", ["rnn", "transformer"])
+@pytest.mark.parametrize("model", ["rnn", "transformer", "classifier", "tagger", "language"])
 def test_a_run_killed_at_200_random_moments_ends_as_if_it_had_not_been(lab, tmp_path: Path, model: str) -> None:
     finished = survive(lab, tmp_path, model, kills=200, seed=1)
     print(f"{model}: killed 200 times, {finished} runs came to their end, all of them identical")

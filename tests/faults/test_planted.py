@@ -25,6 +25,7 @@ from regarde.cli.main import COMMANDS
 from regarde.folder.manifest import add_file
 from regarde.native import library
 from regarde.process import SAFE_PATH, environment
+from tests.tasks import CLASSIFIER, LANGUAGE_MODELS, saved
 
 ROOT = Path(regarde.__file__).parents[1]
 MARK = "marked.txt"
@@ -49,6 +50,9 @@ SMALL = [
 SET = [word for setting in SMALL for word in ("--set", setting)]
 QUICK = [
     ["translate", "run", "--long", "split"],
+    ["predict", "run", "--long", "split"],
+    ["generate", "lm", "--length", "5"],
+    ["score", "run", "--input", "pairs.tsv"],
     ["show", "run", "abc", "--png", "map.png"],
     ["models"],
     ["config", "training"],
@@ -65,6 +69,7 @@ OTHERS = [
     ["average", "new/checkpoints/step-3", "new/checkpoints/step-4", "--out", "mean"],
     ["quantize", "run", "--out", "bytes"],
     ["shortlist", "run", "--data", "pairs.tsv"],
+    ["calibrate", "labels", "--data", "labels.tsv"],
     ["translate", "run", "--engine", "torch", "--long", "split"],
     ["search-params", "pairs.tsv", "--space", "space.toml", "--trials", "1", "--out", "found", *SET],
 ]
@@ -140,6 +145,9 @@ def planted(tiny: Path, tmp_path_factory: pytest.TempPathFactory) -> Planted:
     folder = tmp_path_factory.mktemp("planted")
     plant(folder)
     shutil.copytree(tiny, folder / "run")
+    saved(folder / "lm", LANGUAGE_MODELS["attentive"])
+    saved(folder / "labels", CLASSIFIER)
+    (folder / "labels.tsv").write_text("".join(f"{text}\t{label}\n" for text, label in CLASSIFIER.pairs))
     (folder / "pairs.tsv").write_text("".join(f"{a}{b}{a}\t{a}{b}{a}\n" for a in "abcdefgh" for b in "abcdefgh"))
     (folder / "links").write_text("0-0\n")
     (folder / "space.toml").write_text('[space."training.optimizer.rate"]\nlow = 0.001\nhigh = 0.01\n')

@@ -113,7 +113,7 @@ def test_too_few_file_handles_are_not_taken_for_damage(engine: EngineName, tmp_p
     assert "not readable (Too many open files). This process has too many files open: raise the limit" in str(
         raised.value
     )
-    assert "train anew" not in str(raised.value)
+    assert "train again" not in str(raised.value)
 
 
 @pytest.mark.parametrize("number", [errno.EMFILE, errno.ENFILE, errno.ENOMEM, errno.EACCES])
