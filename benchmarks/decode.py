@@ -4,6 +4,7 @@
     python benchmarks/decode.py --models DIR --data DIR --tools DIR         # the table
     python benchmarks/decode.py --models DIR --data DIR --tools DIR --same  # do all say the same in fp32?
     python benchmarks/decode.py --models DIR --data DIR --tools DIR --quality  # BLEU in fp32 and in bytes
+    python benchmarks/decode.py --tasks --tools DIR                         # classifiers, taggers and language models
 
 Models are trained on DIR/train.de and train.en; DIR/test2016.de and .en are translated. The tools' DIR holds a virtual
 environment for each: hf-env with ctranslate2, ort-env with onnxruntime and onnx (both with safetensors), onmt-env with
@@ -20,6 +21,9 @@ Batch 1 is one sentence after the other. Batch 32 is all sentences in one call, 
 others put like lengths together, our engine lets the next sentence in where one has ended. Rates are words (EOS is one)
 and sentences per second of CPU time, medians of runs in turns; a ratio is that of words. Beside our bytes, torch and
 OpenNMT-py compute in fp32: they have nothing smaller for these models.
+
+The models of other tasks have weights drawn at random; texts are of 8 to 30 words. Torch answers with one forward pass,
+of a batch of like lengths, in fp32, and its cells run by our kernels of training; a text is written word by word.
 """
 
 from __future__ import annotations
@@ -153,15 +157,15 @@ def table(where: Where, models: Sequence[str], runs: int, words: int | None, onl
 
 
 def in_turns(
-    decoders: Mapping[str, Timed], sources: Sequence[Ids], asked: Asked, runs: int
+    decoders: Mapping[str, Timed], sources: Sequence[Ids], asked: Asked, runs: int, slow: Mapping[str, int] = SLOW
 ) -> dict[str, list[Decoded]]:
     chosen = {name: decoder for name, decoder in decoders.items() if knows(name, asked)}
     for decoder in chosen.values():
-        decoder(sources[:: len(sources) // 8], asked)  # what is made once does not count
+        decoder(sources[:: max(1, len(sources) // 8)], asked)  # what is made once does not count
     found: dict[str, list[Decoded]] = {name: [] for name in chosen}
     for _ in range(runs):
         for name, decoder in chosen.items():
-            found[name].append(decoder(sources[:: SLOW.get(name, 1)], asked))
+            found[name].append(decoder(sources[:: slow.get(name, 1)], asked))
     return found
 
 
@@ -176,6 +180,30 @@ def report(model: str, asked: Asked, found: Mapping[str, list[Decoded]]) -> None
             f"{middle(theirs, words_per_second):,.0f}", f"{middle(theirs, sentences_per_second):,.1f}",
             f"{ratio:.2f}", FLOORS.get((name, asked.beam, asked.batch, asked.int8), ""),
             ", ".join(f"{one:.2f}" for one in each))  # fmt: skip
+
+
+def tasks(where: Where, runs: int, only: str) -> None:
+    """Classifiers and taggers beside torch and ONNX Runtime, language models beside torch."""
+    from decoders import tasks
+
+    head("model", "batch", "precision", "ours: texts/s", "words/s", "other", "texts/s", "ratio", "floor", "of all runs",
+         "same answers")  # fmt: skip
+
+    def compare(name: str, asked: Asked, decoders: Mapping[str, Timed], sources: Sequence[Ids]) -> None:
+        found = in_turns(decoders, sources, asked, runs, slow={})
+        ours = found.pop("ours")
+        for other, theirs in found.items():
+            each = [a.seconds and b.seconds / a.seconds for a, b in zip(ours, theirs, strict=True)]
+            equal = sum(a == b for a, b in zip(ours[0].ids, theirs[0].ids, strict=True))
+            floor = (10 if asked.int8 else "") if asked.words else 1
+            ratio = middle(ours, sentences_per_second) / middle(theirs, sentences_per_second)
+            row(name, asked.batch, precision(asked), f"{middle(ours, sentences_per_second):,.0f}",
+                f"{middle(ours, words_per_second):,.0f}", other, f"{middle(theirs, sentences_per_second):,.0f}",
+                f"{ratio:.2f}", floor, ", ".join(f"{one:.2f}" for one in each),
+                f"{equal} of {len(sources)}")  # fmt: skip
+
+    python = where.tools / "ort-env" / "bin" / "python" if where.tools else None
+    tasks.compare_all(python if python and python.exists() else None, only, compare)
 
 
 def words_per_second(found: Decoded) -> float:
@@ -259,19 +287,22 @@ def row(*cells: object) -> None:
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--models", type=Path, required=True)
-    parser.add_argument("--data", type=Path, required=True)
+    parser.add_argument("--models", type=Path, default=Path("runs/decode"))
+    parser.add_argument("--data", type=Path, default=Path("data"))
     parser.add_argument("--tools", type=Path)
     parser.add_argument("--runs", type=int, default=5)
     parser.add_argument("--model", nargs="*", default=list(MODELS), choices=list(MODELS))
     parser.add_argument("--words", type=int, help="of each answer, in place of what is said above; 0: up to its end")
     parser.add_argument("--only", default="", help="works of the table, such as 'greedy batch1 int8' or 'fp32'")
     parser.add_argument("--train", action="store_true")
+    parser.add_argument("--tasks", action="store_true")
     parser.add_argument("--same", action="store_true")
     parser.add_argument("--quality", action="store_true")
     given = parser.parse_args()
     where = Where(given.models, given.data, given.tools)
-    if given.train:
+    if given.tasks:
+        tasks(where, given.runs, given.only)
+    elif given.train:
         train(where, given.model)
     elif given.same:
         same(where, given.model)

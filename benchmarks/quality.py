@@ -13,6 +13,12 @@ updates: reading, validating and translating are not in it. Figures of a job are
     hansards-*    DIR/align-gold/hansards-en-fr: trained on train-small + test in both directions; alignment error rate
                   of each with and without the offset of Luong's footnote 14, and of both, beside IBM Model 1; -guided:
                   attention is taught the links of IBM Model 1, -tatoeba: with DIR/tatoeba-en-fr's pairs too
+    shakespeare*  DIR/lm-tinyshakespeare by characters: the recipe beside this file, lstm-lm-small in 3 minutes; nats
+                  and bits per character of the test text, each character after all before it
+    ewt           DIR/pos-ud-ewt, words with UPOS: accuracy of tags; ner-*: DIR/ner-sec (three seeds, a random field or
+                  a softmax) and DIR/ner-wnut17, F1 of spans; recipes beside this file
+    trec, sst2    DIR/cls-trec and DIR/cls-sst2, no pre-trained vectors, recipes beside this file: accuracy of three
+                  seeds; of sst2 also that of the three models as an ensemble
     g2p, translit, inflection-*    `regarde train my.tsv` as it is, nothing tuned; exact match and error rates
 """
 
@@ -21,6 +27,7 @@ from __future__ import annotations
 import argparse
 import gzip
 import json
+import math
 import os
 import subprocess
 import sys
@@ -29,7 +36,10 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+import regarde
+from regarde.evaluation.likelihood import likelihoods, windows
 from regarde.process import command, environment
+from regarde.translate import ensemble
 
 HERE = Path(__file__).parent
 LAST = 4  # checkpoints that are averaged
@@ -223,6 +233,82 @@ class Hansards:
             row(f"{name}, {how}", error(at, links, gold))
 
 
+@dataclass(frozen=True)
+class RunningText:
+    """A text in three files, and how likely the last one is."""
+
+    folder: str
+    minutes: float
+    model: tuple[str, str]
+
+    def __call__(self, name: str, at: Place) -> None:
+        train, valid, test = (at.plain(self.folder, f"{part}.txt") for part in ("train", "valid", "test"))
+        option, value = self.model
+        chosen = [option, HERE / "recipes" / value if option == "--recipe" else value]
+        run = at.train(name, self.minutes, train, "--valid", valid, *chosen)
+        translator = regarde.load(run)
+        lines = test.read_text(encoding="utf-8").removesuffix("\n").split("\n")
+        nats, _, characters = likelihoods(translator, [f"{line}\n" for line in lines]).sum(axis=0)
+        each = nats / characters
+        cut = "windows of {} tokens, {} apart".format(*windows(translator))
+        row(name, f"{each:.3f} nats", f"{each / math.log(2):.3f} bits per character", cut, trained(run))
+
+
+@dataclass(frozen=True)
+class Tagged:
+    """Tagged sentences in two or three files, a recipe beside this file, one row for each seed."""
+
+    folder: str
+    recipe: str
+    minutes: float
+    metrics: str
+    train: str = "train.tsv"
+    valid: str = "dev.tsv"  # empty: a part of what is learned from is held out
+    columns: str = "1:2"
+    seeds: int = 1
+    crf: bool = True
+
+    def __call__(self, name: str, at: Place) -> None:
+        read = ["--columns", self.columns, "--no-header"]
+        held = ["--valid", at.data / self.folder / self.valid] if self.valid else []
+        recipe = ["--recipe", HERE / "recipes" / self.recipe, "--set", f"model.crf={str(self.crf).lower()}"]
+        for seed in range(1, self.seeds + 1):
+            run = f"{name}-{seed}"
+            done = at.train(
+                run, self.minutes, at.data / self.folder / self.train, *read, *held, *recipe, "--seed", seed
+            )
+            test = ["--data", at.data / self.folder / "test.tsv", *read, "--metrics", self.metrics, "--json"]
+            found = json.loads(at.regarde("evaluate", done, *test))["metrics"]
+            row(run, *(shown(metric, found[metric]) for metric in self.metrics.split(",")), trained(done))
+
+
+@dataclass(frozen=True)
+class Labelled:
+    """Labels and texts in two or three files, a recipe beside this file; a row for each seed and one for all."""
+
+    folder: str
+    recipe: str
+    valid: str = ""  # a part of what is learned from is held out
+    seeds: int = 3
+
+    def __call__(self, name: str, at: Place) -> None:
+        read = ["--columns", "2:1", "--no-header"]
+        held = ["--valid", at.data / self.folder / self.valid] if self.valid else []
+        train, test = (at.data / self.folder / f"{part}.tsv" for part in ("train", "test"))
+        runs = []
+        for seed in range(1, self.seeds + 1):
+            recipe = ["--recipe", HERE / "recipes" / self.recipe, "--seed", seed]
+            runs.append(at.train(f"{name}-{seed}", 0, train, *read, *held, *recipe))
+            found = json.loads(at.regarde("evaluate", runs[-1], "--data", test, *read, "--json"))["metrics"]
+            cells = [shown(of, found[of]) for of in ("accuracy", "calibration_error")]
+            row(f"{name}-{seed}", *cells, trained(runs[-1]))
+        if self.valid:  # all have learned from the same texts, so that they have one vocabulary
+            rows = [line.split("\t") for line in test.read_text(encoding="utf-8").splitlines()]
+            answers = ensemble([regarde.load(run) for run in runs]).predict([text for _, text in rows])
+            right = sum(answer.text == label for answer, (label, _) in zip(answers, rows, strict=True))
+            row(f"{name}, all seeds", f"accuracy {100 * right / len(rows):.1f} %", " + ".join(map(trained, runs)))
+
+
 def turned(links: str) -> list[str]:
     """Source and target of each link in each other's place."""
     return ["-".join(reversed(link.split("-"))) for link in links.split()]
@@ -240,6 +326,7 @@ INFLECTION = {
     for of in ("deu", "fin")
 }
 PARTS = ("train.tsv", "valid.tsv", "test.tsv")
+SPANS = "span_f1,span_precision,span_recall"
 JOBS: dict[str, Callable[[str, Place], None]] = {
     **{
         f"multi30k-{kind}": Translation("multi30k", ("de", "en"), "val", "test2016", f"multi30k-{kind}.toml", 30)
@@ -249,6 +336,14 @@ JOBS: dict[str, Callable[[str, Place], None]] = {
     "hansards": Hansards(minutes=5),
     "hansards-guided": Hansards(minutes=20, guided=True),
     "hansards-tatoeba": Hansards(minutes=8, more=True),
+    "shakespeare": RunningText("lm-tinyshakespeare", 22, ("--recipe", "shakespeare.toml")),
+    "shakespeare-small": RunningText("lm-tinyshakespeare", 3, ("--preset", "lstm-lm-small")),
+    "ewt": Tagged("pos-ud-ewt", "ewt.toml", 8, "token_accuracy", train="train.tsv.gz", crf=False),
+    "ner-sec-crf": Tagged("ner-sec", "ner.toml", 2, SPANS, valid="", seeds=3),
+    "ner-sec-softmax": Tagged("ner-sec", "ner.toml", 2, SPANS, valid="", seeds=3, crf=False),
+    "ner-wnut17": Tagged("ner-wnut17", "ner.toml", 4, SPANS),
+    "trec": Labelled("cls-trec", "trec.toml"),
+    "sst2": Labelled("cls-sst2", "sst2.toml", valid="dev.tsv"),
     "g2p": Strings("g2p-cmudict", PARTS, "exact_match,wer", several=True, minutes=30),
     "translit": Strings("translit-ar-en", PARTS, "exact_match,cer"),
     **INFLECTION,

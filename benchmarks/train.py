@@ -13,6 +13,8 @@ what is long, and would be too high a bar. Products are counted by torch on the 
     naive    all in the step loop: keys, embeddings and vocabulary word by word
     torch    plain torch as the project has it: what can be hoisted out of the loop is
     native   with the kernels of regarde.native
+
+Language models, classifiers and taggers have a table of their own, without the naive way.
 """
 
 from __future__ import annotations
@@ -26,10 +28,11 @@ import subprocess
 import sys
 import tempfile
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from contextlib import nullcontext
 from dataclasses import dataclass, replace
 from pathlib import Path
+from typing import Any
 
 import torch
 from matplotlib.figure import Figure
@@ -41,14 +44,17 @@ from regarde.attention.scores import AdditiveConfig, GeneralConfig
 from regarde.data.batch import Batch, collate
 from regarde.models import ModelConfig
 from regarde.models.bahdanau import BahdanauConfig
+from regarde.models.classifier import ClassifierConfig
 from regarde.models.encoders import BidirectionalConfig
 from regarde.models.interface import Model
+from regarde.models.language import AttentiveLanguageConfig, RecurrentLanguageConfig, TransformerLanguageConfig
 from regarde.models.luong import LuongConfig
 from regarde.models.sutskever import SutskeverConfig
+from regarde.models.tagger import TaggerConfig
 from regarde.models.transformer import TransformerConfig
 from regarde.native import library
-from regarde.training.loss import cross_entropy, word_loss
-from regarde.training.prepare import epoch, prepare
+from regarde.training.loss import word_loss
+from regarde.training.prepare import epoch_batches, prepare
 from regarde.training.presets import presets
 from regarde.training.recipe import Adam, TrainingConfig, parse
 from regarde.training.step import NumberedBatch, Stepper
@@ -101,6 +107,72 @@ MODELS: dict[str, Callable[[int], ModelConfig]] = {
 }
 
 
+def attentive(hidden: int, parts: int, window: int) -> AttentiveLanguageConfig:
+    """Each part of a state, and what reads it, is half the hidden size."""
+    size = hidden // 2
+    return AttentiveLanguageConfig(
+        embedding=size, hidden=parts * size, parts=parts, window=window, score=AdditiveConfig(size=size), tied=True
+    )
+
+
+def tagger(hidden: int, *, crf: bool) -> TaggerConfig:
+    return TaggerConfig(embedding=hidden // 2, hidden=hidden // 2, crf=crf, dropout=0.0)
+
+
+LABELS, TAGS = 6 + 4, 18 + 4  # controls included
+
+
+def modeled(length: int) -> Batch:
+    texts = some_batch(64, length)
+    return replace(texts, source=collate([[]] * 64, [[]] * 64).source)
+
+
+def classified(length: int) -> Batch:
+    labels = [[4 + row % (LABELS - 4)] for row in range(64)]
+    return replace(collate([[]] * 64, labels), source=some_batch(64, length).source)
+
+
+def tagged(length: int) -> Batch:
+    source = some_batch(64, length).source
+    tags = [[4 + (row + word) % (TAGS - 4) for word in range(n - 1)] for row, n in enumerate(source.lengths.tolist())]
+    return replace(collate([[]] * 64, tags), source=source)
+
+
+@dataclass(frozen=True)
+class OtherTask:
+    """A model of another task than translation, and a batch of 64 for it."""
+
+    build: Callable[[int], ModelConfig]
+    batch: Callable[[int], Batch]
+    target_vocabulary: int = VOCABULARY
+    length: int = 35
+
+
+OTHER_TASKS = {
+    "LSTM LM": OtherTask(
+        lambda hidden: RecurrentLanguageConfig(
+            embedding=hidden, hidden=hidden, layers=2, tied=True, dropout=0.0, init="torch"
+        ),
+        modeled,
+    ),
+    "attentive LM, 3 parts, window 5": OtherTask(lambda hidden: attentive(hidden, 3, 5), modeled),
+    "attentive LM, 1 part, window 15": OtherTask(lambda hidden: attentive(hidden, 1, 15), modeled),
+    "Transformer LM, 3 layers": OtherTask(
+        lambda hidden: TransformerLanguageConfig(
+            size=hidden // 2, layers=3, heads=4, feed_forward=2 * hidden, dropout=0.0, self_attention_dropout=0.0
+        ),
+        modeled,
+    ),
+    "classifier, attention": OtherTask(
+        lambda hidden: ClassifierConfig(embedding=hidden // 2, hidden=hidden // 2, size=hidden // 2, cell="lstm"),
+        classified,
+        LABELS,
+    ),
+    "tagger, softmax": OtherTask(lambda hidden: tagger(hidden, crf=False), tagged, TAGS),
+    "tagger, CRF": OtherTask(lambda hidden: tagger(hidden, crf=True), tagged, TAGS),
+}
+
+
 def some_batch(pairs: int, length: int, seed: int = 1) -> Batch:
     """Sentences of nearly one length, as buckets have them: some padding, so that masks have something to do."""
     generator = torch.Generator().manual_seed(seed)
@@ -116,7 +188,7 @@ def some_batch(pairs: int, length: int, seed: int = 1) -> Batch:
 
 def plain(model: Model, batch: Batch) -> None:
     tokens = int(batch.target_mask.sum())
-    (cross_entropy(model(batch), batch, smoothing=SMOOTHING) / tokens).backward()
+    word_loss(model(batch).logits, batch.target_ids, smoothing=SMOOTHING, scale=1 / tokens).backward()
 
 
 def naive(model: Model, batch: Batch) -> Tensor:
@@ -179,6 +251,47 @@ def in_turns(ways: dict[str, Callable[[], None]], rounds: int) -> dict[str, floa
     return {name: min(found) for name, found in times.items()}
 
 
+Way = Callable[[Model, Batch], Any]
+
+
+def measured(
+    model: Model, batch: Batch, chosen: Mapping[str, tuple[Way, bool]], rounds: int
+) -> tuple[dict[str, float], float]:
+    """The seconds that each way takes, and the limit."""
+
+    def step(way: Way, off: bool) -> None:
+        for parameter in model.parameters():
+            parameter.grad = None
+        with library.switched_off() if off else nullcontext():
+            way(model, batch)
+
+    flops = work(model, batch)
+    ways = {name: (lambda f=f, off=off: step(f, off)) for name, (f, off) in chosen.items()}
+    times = max(1, round(flops / ONE_PRODUCT))
+    found = in_turns({"square": square(times), **ways}, rounds)
+    return found, flops / (times * ONE_PRODUCT) * found["square"]
+
+
+def other_tasks(rounds: int, chosen: str) -> None:
+    print("\n| model, batch 64 | hidden | length | limit, ms | torch | native | native / torch | tokens/s |")
+    print("|---|---|---|---|---|---|---|---|")
+    ways = {name: way for name, way in WAYS.items() if name != "naive"}
+    for name, task in OTHER_TASKS.items():
+        if chosen and chosen not in name:
+            continue
+        for hidden in (512, 128):
+            torch.manual_seed(0)
+            model, batch = task.build(hidden).build(VOCABULARY, task.target_vocabulary), task.batch(task.length)
+            found, limit = measured(model, batch, ways, rounds)
+            shares = " | ".join(f"{limit / found[way]:.0%}" for way in ways)
+            tokens = max(int(batch.target_mask.sum()), int(batch.source.mask.sum())) / found["native"]
+            print(
+                f"| {name} | {hidden} | {task.length} | {limit * 1e3:.0f} | {shares} "
+                f"| {found['torch'] / found['native']:.2f} | {tokens:,.0f} |",
+                flush=True,
+            )
+
+
 def against_the_limit(rounds: int, chosen: str) -> None:
     print("| model | batch | hidden | limit, ms | naive | torch | native | native / naive | target tokens/s |")
     print("|---|---|---|---|---|---|---|---|---|")
@@ -189,20 +302,7 @@ def against_the_limit(rounds: int, chosen: str) -> None:
             torch.manual_seed(0)
             model = build(hidden).build(VOCABULARY, VOCABULARY)
             batch = some_batch(pairs, 15)
-            flops = work(model, batch)
-
-            def step(
-                way: Callable[[Model, Batch], None], off: bool, model: Model = model, batch: Batch = batch
-            ) -> None:
-                for parameter in model.parameters():
-                    parameter.grad = None
-                with library.switched_off() if off else nullcontext():
-                    way(model, batch)
-
-            ways = {way: (lambda f=f, off=off: step(f, off)) for way, (f, off) in WAYS.items()}
-            times = max(1, round(flops / ONE_PRODUCT))
-            found = in_turns({"square": square(times), **ways}, rounds)
-            limit = flops / (times * ONE_PRODUCT) * found["square"]
+            found, limit = measured(model, batch, WAYS, rounds)
             shares = " | ".join(f"{limit / found[way]:.0%}" for way in WAYS)
             tokens = int(batch.target_mask.sum()) / found["native"]
             ratio = found["naive"] / found["native"]
@@ -297,7 +397,7 @@ def on_real_text(folder: Path, name: str, pairs: int, steps: int) -> Real:
     model = config.build(len(prepared.text.source), len(prepared.text.target))
     training = TrainingConfig(optimizer=Adam(), label_smoothing=SMOOTHING, clip=5.0)
     stepper = (NaiveStepper if name == NAIVE else Stepper)(model, training, 10_000)
-    order = list(epoch(prepared.recipe, prepared.train, 0))
+    order = list(epoch_batches(prepared.recipe, prepared.train, 0))
     train = prepared.train
     batches = order[: steps + 5]
     computed = sum(
@@ -423,6 +523,7 @@ def main() -> None:
     else:
         print(f"kernels: {library.simd() if library.available() else 'none'}, threads: {given.threads}\n")
         against_the_limit(given.rounds, given.model)
+        other_tasks(given.rounds, given.model)
 
 
 if __name__ == "__main__":

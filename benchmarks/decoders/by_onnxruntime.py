@@ -121,12 +121,12 @@ def encoder(graph: Graph, tensors: Mapping[str, Array]) -> tuple[str, str]:
     return states, graph.one("Gather", last, graph.constant(np.int64(1)), axis=0)
 
 
-def padding(graph: Graph) -> str:
+def padding(graph: Graph, lengths: str = "lengths") -> str:
     """True where there is no token.  -> (B, 1, S)"""
     S = graph.one("Gather", graph.one("Shape", "ids"), graph.constant(np.int64(1)))
     places = graph.one("Range", graph.constant(np.int64(0)), S, graph.constant(np.int64(1)))
-    lengths = graph.one("Unsqueeze", graph.one("Cast", "lengths", to=TensorProto.INT64), graph.numbers(1, 2))
-    return graph.one("Not", graph.one("Less", places, lengths))
+    counts = graph.one("Unsqueeze", graph.one("Cast", lengths, to=TensorProto.INT64), graph.numbers(1, 2))
+    return graph.one("Not", graph.one("Less", places, counts))
 
 
 def decoder_body(tensors: Mapping[str, Array], keys: str, states: str, hidden: str, *, int8: bool) -> object:
