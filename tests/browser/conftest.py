@@ -43,7 +43,7 @@ def pytest_terminal_summary(terminalreporter: Any) -> None:
         terminalreporter.write_sep("!", told, red=True, bold=True)
 
 
-@pytest.fixture(scope="session")
+@pytest.fixture(scope="module")  # while it lives, no other test of the same process can run an event loop
 def browser() -> Iterator[Any]:
     from playwright.sync_api import sync_playwright
 
