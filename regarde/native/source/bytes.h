@@ -172,34 +172,40 @@ inline bool has_vnni() {
   return found;
 }
 
+// A panel is as wide as a vector of 512 bits: one sum for each row.
 template <int M>
-__attribute__((target("avx2,fma,avx512vl,avx512vnni"), noinline)) void byte_tile_vnni(
+__attribute__((target("avx2,fma,avx512f,avx512vl,avx512vnni"), noinline)) void byte_tile_vnni(
     const uint8_t *x, int64_t apart, const int8_t *panel, int64_t groups, const ByteOutput *outputs) {
-  constexpr int chains = M <= 2 ? 2 : 1;  // a sum waits for the one before it: of few rows, every other is apart
-  __m256i sums[chains][2][M];
+  constexpr int chains = M == 1 ? 4 : M <= 4 ? 2 : 1;  // a sum waits for the one before it: of few rows, several are apart
+  __m512i sums[chains][M];
   UNROLL for (int c = 0; c < chains; c++)
-    UNROLL for (int i = 0; i < M; i++) sums[c][0][i] = sums[c][1][i] = _mm256_setzero_si256();
+    UNROLL for (int i = 0; i < M; i++) sums[c][i] = _mm512_setzero_si512();
   for (int64_t g = 0; g < groups; g += chains)
     UNROLL for (int c = 0; c < chains; c++) {
       if (c && g + c >= groups) break;
-      const int8_t *weights = panel + (g + c) * 64;
-      const __m256i left = _mm256_loadu_si256(reinterpret_cast<const __m256i *>(weights));
-      const __m256i right = _mm256_loadu_si256(reinterpret_cast<const __m256i *>(weights + 32));
+      const __m512i weights = _mm512_loadu_si512(panel + (g + c) * 64);
       UNROLL for (int i = 0; i < M; i++) {
         int32_t four;
         std::memcpy(&four, x + i * apart + (g + c) * BYTE_GROUP, sizeof four);
-        const __m256i now = _mm256_set1_epi32(four);
-        sums[c][0][i] = _mm256_dpbusd_epi32(sums[c][0][i], now, left);
-        sums[c][1][i] = _mm256_dpbusd_epi32(sums[c][1][i], now, right);
+        sums[c][i] = _mm512_dpbusd_epi32(sums[c][i], _mm512_set1_epi32(four), weights);
       }
     }
   UNROLL for (int i = 0; i < M; i++) {
-    if (chains == 2) {
-      sums[0][0][i] = _mm256_add_epi32(sums[0][0][i], sums[chains - 1][0][i]);
-      sums[0][1][i] = _mm256_add_epi32(sums[0][1][i], sums[chains - 1][1][i]);
+    UNROLL for (int c = 1; c < chains; c++) sums[0][i] = _mm512_add_epi32(sums[0][i], sums[c][i]);
+  }
+  const ByteOutput &any = outputs[0];  // scales and weights are the same for all rows
+  if (any.columns < BYTE_PANEL) {
+    UNROLL for (int i = 0; i < M; i++) {
+      outputs[i]((Integers)_mm512_castsi512_si256(sums[0][i]), 0);
+      outputs[i]((Integers)_mm512_extracti64x4_epi64(sums[0][i], 1), 8);
     }
-    outputs[i]((Integers)sums[0][0][i], 0);
-    outputs[i]((Integers)sums[0][1][i], 8);
+    return;
+  }
+  const __m512 scales = _mm512_loadu_ps(any.scales), weights = _mm512_cvtepi32_ps(_mm512_loadu_si512(any.sums));
+  UNROLL for (int i = 0; i < M; i++) {
+    const __m512 product = outputs[i].row.step * _mm512_cvtepi32_ps(sums[0][i]) + outputs[i].row.low * weights;
+    const __m512 scaled = scales * product;
+    _mm512_storeu_ps(outputs[i].y, outputs[i].base ? _mm512_loadu_ps(outputs[i].base) + scaled : scaled);
   }
 }
 #endif
