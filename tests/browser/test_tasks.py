@@ -143,6 +143,7 @@ def test_what_if_begins_after_the_prompt_and_each_version_looks_at_its_own_words
     assert page.locator(".change").first.inner_text().startswith("begins with the␣c")
     for version in page.locator(".versions article").all():
         version.locator("summary").first.click()
+        version.locator("table").first.wait_for()
         said = version.locator(".line").locator("bdi").all_text_contents()
         head = version.locator("table").first.locator("thead th").all_text_contents()[1:]
         assert head == ["<s>", *(each.replace(" ", "␣") for each in said[:-1])]
