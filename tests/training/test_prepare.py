@@ -278,3 +278,8 @@ def test_the_diary_is_read_as_characters() -> None:
     prepared = prepare(tables({"name": "diary"}))
     assert prepared.recipe.text.target.kind == "characters"
     assert "text: characters: the years of valid and test are not in train" in prepared.notes
+
+
+@pytest.mark.parametrize("preset", ["transformer-small", "transformer-lm-small"])
+def test_the_hidden_units_of_a_transformer_are_its_size(data: Table, preset: str) -> None:
+    assert compose(data, preset=preset, common={"hidden": 32})["model"]["size"] == 32
