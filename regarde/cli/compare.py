@@ -153,7 +153,7 @@ def _shown(
         yield f"  {'reference':<{width}}         {reference}\n"
     for model in models:
         score = metric.written(example.scores[model])
-        yield f"  {names[model]:<{width}}  {score:>5}  {example.said[model]}".rstrip() + "\n"
+        yield f"  {names[model]:<{width}}  {score:>6}  {example.said[model]}".rstrip() + "\n"
 
 
 def _as_json(row: MetricComparison) -> dict[str, Any]:

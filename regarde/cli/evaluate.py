@@ -19,8 +19,6 @@ if TYPE_CHECKING:
     from regarde.evaluation.testset import Origin, TestSet
     from regarde.tasks import TaskConfig
 
-MOST_UNSEEN = 5  # labels in a message
-
 
 def evaluate(
     run: options.Run,
@@ -196,11 +194,10 @@ def about(testset: TestSet) -> dict[str, Any]:
 
 def notes(said: Answers) -> Iterator[str]:
     """What a user should know before believing the numbers."""
+    from regarde.evaluation.labels import never_seen
+
     if said.unseen:
-        first = ", ".join(f"{label} ({count:,})" for label, count in said.unseen.most_common(MOST_UNSEEN))
-        more = ", …" if len(said.unseen) > MOST_UNSEEN else ""
-        total = counted(said.unseen.total(), "label or tag", "labels or tags")
-        yield f"warning: {total} never seen in training, scored as wrong: {first}{more}"
+        yield f"warning: {never_seen(said.unseen)}"
     if said.unfinished:
         yield f"warning: the length limit (search.rules) cut {counted(said.unfinished, 'translation')} short"
     if said.unknown.any():

@@ -65,7 +65,12 @@ def inspect(
             [json_line({"run": str(run), "data": testset.name, **state(translator.task), **_record(found, findings)})]
         )
         return
-    tell([f"{counted(found.pairs, 'pair')} of {testset.name}, perplexity {found.perplexity:.3f}\n", *_tables(found)])
+    tell(
+        [
+            f"{counted(found.pairs, translator.task.row)} of {testset.name}, perplexity {found.perplexity:.3f}\n",
+            *_tables(found),
+        ]
+    )
     if translator.task.calibrates:
         tell([f"\n{calibration(translator.task)}\n"])
     tell(["\n", *(f"{finding.seen}.\n  {finding.remedy}\n" for finding in findings)])
@@ -99,8 +104,8 @@ def _tables(found: Inspection) -> Iterator[str]:
         yield from table(["most uncertain words", "count", "bits"], rows)
     if found.telling:
         yield "\n"
-        rows = [[one.label, f"{one.texts:,}", ", ".join(word.word for word in one.words)] for one in found.telling]
-        yield from table(["label", "right", "most telling words"], rows)
+        rows = [[one.label, f"{one.texts:,}", "  ".join(word.word for word in one.words)] for one in found.telling]
+        yield from table(["label", "right", "most telling words"], rows, left=(0, 2))
 
 
 def _record(found: Inspection, findings: list[Diagnosis]) -> dict[str, Any]:

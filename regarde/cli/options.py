@@ -55,7 +55,9 @@ Run = Annotated[Path, argument("RUN", "Model folder, for example runs/dates.", c
 Preset = Annotated[
     str | None,
     option(
-        "NAME", "Preset to start from, listed by regarde models. Default: rnnsearch-small.", complete=completion.presets
+        "NAME",
+        "Preset to start from, listed by regarde models. Default: one for the task.",
+        complete=completion.presets,
     ),
 ]
 Recipe = Annotated[Path | None, option("FILE", "Read settings from this TOML file, over those of --preset.")]

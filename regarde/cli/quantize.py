@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
@@ -15,6 +16,7 @@ if TYPE_CHECKING:
     from regarde.config import Table
     from regarde.data.formats import Pair
     from regarde.evaluation.metrics import MetricName
+    from regarde.translate import Translator
 
 MOST_PAIRS = 2000  # to compare by
 LONGEST = 10**6  # tokens: none of them is left out
@@ -23,15 +25,16 @@ LONGEST = 10**6  # tokens: none of them is left out
 def quantize(
     run: options.Run,
     out: Annotated[Path | None, option("FOLDER", "Model folder to create. Default: RUN-int8.")] = None,
-    data: Annotated[Path | None, option("PAIRS", "Pairs to compare on. Default: the run's validation data.")] = None,
+    data: Annotated[Path | None, option("FILE", "Rows to compare on. Default: the run's validation data.")] = None,
     columns: options.Columns = None,
     header: options.Header = None,
     quotes: options.Quotes = None,
     on_error: options.OnError = "stop",
 ) -> None:
-    """Store a model's matrices in 8 bits: a quarter of the size, faster to load, nearly the same translations.
+    """Store a model's matrices in 8 bits: a quarter of the size, faster to load, nearly the same answers.
 
-    Then print the size of both models, their metric on up to 2,000 pairs, and how many translations are equal.
+    Then print the size of both models, their metric on up to 2,000 rows, and how many answers are equal; of a language
+    model, the perplexity.
 
     Example: regarde quantize runs/dates
     """
@@ -49,7 +52,7 @@ def quantize(
     given = None
     if data:  # before anything is written
         origin, report = Origin(str(data), None, (), columns, False, header, quotes, on_error), Report()
-        testset = first_pairs(origin, MOST_PAIRS, report)
+        testset = first_pairs(origin, MOST_PAIRS, report, load(run).task)
         given = [Pair(*pair) for pair in zip(testset.sources, testset.first_references, strict=True)]
         for note in report.notes():
             warn(note)
@@ -60,8 +63,12 @@ def quantize(
     if not pairs:
         tell([f"{folder}: {size:,} bytes of weights\n" for folder, size in sizes.items()])
         return
-    metric = _metric(tables)
     translators = {folder: replace(load(folder), longest=LONGEST) for folder in sizes}
+    if translators[run].task.continues:  # all answers would begin with nothing
+        for folder, translator in translators.items():
+            tell([f"{folder}: {sizes[folder]:,} bytes of weights, {_likelihood(translator, pairs)}\n"])
+        return
+    metric = _metric(tables)
     references = [translators[run].text.prepare(pair.target) for pair in pairs]
     several = translators[run].text.target.several
     answers: dict[Path, list[str]] = {}
@@ -70,7 +77,21 @@ def quantize(
         value = METRICS[metric].show(measure(metric, answers[folder], references, several_labels=several))
         tell([f"{folder}: {sizes[folder]:,} bytes of weights, {value}\n"])
     equal = sum(one == other for one, other in zip(answers[run], answers[made], strict=True))
-    tell([f"{equal:,} of {counted(len(pairs), 'translation')} equal ({equal / len(pairs):.1%})\n"])
+    tell([f"{equal:,} of {counted(len(pairs), 'answer')} equal ({equal / len(pairs):.1%})\n"])
+
+
+def _likelihood(translator: Translator, pairs: list[Pair]) -> str:
+    """The perplexity of the rows."""
+    from regarde.data.corpus import Report
+    from regarde.evaluation.answers import answers
+    from regarde.evaluation.metrics import PERPLEXITY
+    from regarde.evaluation.testset import TestSet
+
+    sources, wanted = zip(*pairs, strict=True)
+    testset = TestSet("", sources, tuple((text,) for text in wanted), Report(), translator.task)
+    forced = answers(translator, testset, translator.search, said=False).forced
+    assert forced is not None
+    return PERPLEXITY.show(math.exp(forced[:, 0].sum() / forced[:, 1].sum()))
 
 
 def _held_out(tables: Table) -> list[Pair]:

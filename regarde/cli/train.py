@@ -1,4 +1,4 @@
-"""`regarde train`: train a model on pairs of text; inferred settings are printed."""
+"""`regarde train`: train a model; inferred settings are printed."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ def train(
         str | None,
         argument(
             "[DATA]",
-            "Embedded data set (dates, copy, reverse, sort), file of pairs, or - for standard input.",
+            "Embedded data set (listed by regarde data), file, or - for pairs on standard input.",
             complete=completion.data,
         ),
     ] = None,
@@ -32,7 +32,7 @@ def train(
     rate: Annotated[
         float | None, option("X", "Learning rate (--set training.optimizer.rate).", least=1e-12, check=options.number)
     ] = None,
-    batch: Annotated[int | None, option("N", "Pairs in a batch at most (--set training.batch_pairs).", least=0)] = None,
+    batch: Annotated[int | None, option("N", "Rows in a batch at most (--set training.batch_pairs).", least=0)] = None,
     hidden: Annotated[
         int | None,
         option("N", "Units of a layer (--set model.hidden; of a Transformer, model.size).", least=1, most=65_536),
@@ -61,10 +61,14 @@ def train(
     threads: Annotated[int, option("N", "Number of threads; 0: by the model's size.", least=0, most=MOST_THREADS)] = 0,
     print_config: Annotated[bool, flag("--print-config", "Print all settings with comments; do not train.")] = False,
 ) -> None:
-    """Train a model on pairs of text.
+    """Train a model: to translate, to classify, to tag, or to continue text.
 
-    Tokenizers, validation split and length of the training are inferred unless they are set, and printed. regarde
-    models lists the presets, regarde config all settings.
+    Task, tokenizers, validation split and length of the training are inferred unless they are set, and printed.
+    regarde models lists the presets, regarde config all settings.
+
+    The lines of the file decide the task: text TAB label is classification; token TAB tag, with a blank line between
+    sentences (CoNLL), is tagging; text without a TAB is for a language model; other pairs are translation. --set
+    task.kind=NAME decides otherwise: translation, classification, tagging or modeling.
 
     A file of pairs has lines of source TAB target (.tsv, .txt or no suffix), lines of source ||| target as for
     fast_align (any suffix), or JSON objects with the keys source and target (.jsonl), in UTF-8, possibly compressed

@@ -3,7 +3,8 @@
     Wolff       B-PER           columns are separated by TAB or by spaces: the first token of a file decides
     plays       O
                                 a blank line ends a sentence, and so does the end of the file
-    # text = …                  a comment: a line that begins with # and has no columns (# TAB SYM is a token)
+    # text = …                  a comment: a line that begins with # and has no columns (# TAB SYM is a token), or
+                                # name = value in a file whose columns are separated by spaces
     -DOCSTART- -X- O O          the start of a document; not a token
     3-4         vom     _ …     CoNLL-U (ten columns): the contraction of the two tokens below is not a token;
                                 neither is 8.1, a word that is not written
@@ -81,7 +82,8 @@ class TaggedFormat:
         if len(cells) == 1:
             raise LineError("wrong column count", "1 column, expected a token and its tag, separated by TAB or a space")
         if self.columns is None and len(cells) > 2:
-            raise DataError(f"{shape_of(self.file, cells)}. Choose token and tag, for example --columns 1:2.")
+            usual = "2:4" if len(cells) == _CONLLU_WIDTH else f"1:{len(cells)}"
+            raise DataError(f"{shape_of(self.file, cells)}. Choose token and tag, for example --columns {usual}.")
         if self.columns and max(self.columns)[0] >= len(cells):
             raise DataError(f"{shape_of(self.file, cells)}, but --columns names more. Choose among these.")
         self.separator, self.width, self.first = "\t" if "\t" in text else " ", len(cells), number
@@ -120,6 +122,8 @@ def is_comment(text: str, cells: list[str], width: int) -> bool:
     """Whether a line is a comment. `width` is the number of columns of the file, 0 if not yet known."""
     if not text.startswith("#") or "\t" in text:
         return False
+    if cells[0] == "#" and cells[2:3] == ["="]:  # as many words as columns, perhaps
+        return True
     return len(cells) != width if width else len(cells) != 2 or cells[0] == "#"
 
 

@@ -51,10 +51,16 @@ class ReadOptions:
         if self.several:
             raise UsageError(f"--several reads a table, and {noun} reads other files. Leave it out.")
 
+    def refuse_columns(self, noun: str) -> None:
+        """A UsageError for data without columns."""
+        if self.columns is not None:
+            given = f"--columns {self.columns}: {noun} reads whole lines"
+            raise UsageError(f"{given}. Leave it out, or choose another task, for example --set task.kind=tagging.")
+
 
 @dataclass
 class Report:
-    """Counts of reading a corpus: pairs kept, lines skipped and why, oddities of the files."""
+    """Counts of reading a corpus: rows kept, lines skipped and why, oddities of the files."""
 
     kept: int = 0
     skipped: Counter[str] = field(default_factory=Counter)  # by reason
@@ -64,9 +70,10 @@ class Report:
     lone_cr: int = 0  # pairs with a \r inside
     bom: int = 0  # files that began with a byte order mark
     repaired: int = 0  # tags that were illegal where they stood
+    row: str = "pair"  # what a message calls a row
 
     def summary(self) -> str:
-        parts = [f"{counted(self.kept, 'pair')} kept"]
+        parts = [f"{counted(self.kept, self.row)} kept"]
         if self.skipped:
             reasons = ", ".join(f"{count:,} {reason}" for reason, count in self.skipped.most_common())
             parts.append(f"{self.skipped.total():,} skipped ({reasons})")
@@ -407,7 +414,7 @@ def _require(files: Sequence[File]) -> None:
 def _finish(files: list[File], before: int, on_error: OnError, report: Report) -> None:
     if report.kept == before:
         names = ", ".join(name_of(file) for file in files)
-        raise DataError(f"{names}: no pairs ({report.summary()}). Give a corpus with at least one.")
+        raise DataError(f"{names}: no {report.row}s ({report.summary()}). Give a corpus with at least one.")
     report.judge(on_error)
 
 

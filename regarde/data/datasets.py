@@ -14,6 +14,8 @@ from regarde.config import did_you_mean
 from regarde.data import dateparts, dates, diary, languages, toys
 from regarde.data.dates import Example, Split
 from regarde.errors import DataError, UsageError
+from regarde.text.inference import Inference
+from regarde.text.tokenizers import CharactersConfig
 
 __all__ = ["DATASETS", "SPLITS", "Dataset", "Example", "Split", "dataset", "digest", "no_such_data"]
 
@@ -33,6 +35,7 @@ class Dataset:
     generate: Callable[[Split], Iterator[Example]]
     remedy: str = "Please report it."  # what to do if the data differs from its digests
     task: Literal["translation", "classification", "tagging", "modeling"] = "translation"
+    text: Inference | None = None  # the tokenizer of both sides, if the examples do not tell it
 
     def split(self, name: str) -> Iterator[Example]:
         """The examples of a split, in an order that is always the same."""
@@ -171,6 +174,7 @@ DATASETS: dict[str, Dataset] = {
             "valid": "84a2869532e2e33b6848dd3fbd8fc97866b85bc39ae0d408710367950aa9db8f",
             "test": "2c41c9ae58c1870d3a45a4a76ef02755c399c497c55d82f140827ed7821d6ce8",
         },
+        text=Inference(CharactersConfig(), "characters: the years of valid and test are not in train"),
         generate=diary.examples,
         remedy=_BABEL,
         task="modeling",

@@ -102,7 +102,8 @@ def _tagging(lines: Sequence[str], columns: Columns | None) -> TaskGuess | None:
     rows = [row for row in rows if len(row) == width]
     if sum(" " in row[0] or " " in row[1] for row in rows) > (1 - ALIKE) * len(rows):
         return None
-    candidates = [columns.target[0]] if columns else range(1, width)
+    # columns that the file does not have are an error of reading it
+    candidates = [columns.target[0]] if columns and max(columns)[0] < width else range(1, width)
     tags = {i: kinds for i in candidates if i < width and (kinds := _closed([row[i] for row in rows]))}
     if width > 2:
         tags = {i: kinds for i, kinds in tags.items() if kinds > 1}  # an unused column has one

@@ -77,7 +77,7 @@ def _attention(found: Inspection) -> Iterator[Diagnosis]:
         yield Diagnosis(
             "uniform", seen, "Train longer, at a higher rate, or on given links: training.guided_alignment."
         )
-    elif habits.dead:
+    elif habits.dead and not found.one_row:
         layers, heads = habits.change.shape
         named = ", ".join(f"{layer}.{head}" for layer, head in habits.dead[:SHOWN])
         count = f"{len(habits.dead)} of {layers * heads} heads"

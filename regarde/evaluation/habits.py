@@ -47,6 +47,7 @@ class HabitSums:
         self._sums: NDArray[np.float64] | None = None  # (4, L, N)
         self._covered: NDArray[np.float64] | None = None  # (L, N)
         self._rows = self._tokens = 0
+        self._own = True  # whether each row is the token of the same place, and nothing else
 
     def add(self, heads: Weights) -> None:
         """Add the attention of a pair, (L, N, T, S); one with a single row or column is ignored."""
@@ -54,6 +55,7 @@ class HabitSums:
         if not heads.size or T < 2 or S < 2:
             return
         weights = heads.astype(np.float64)
+        self._own = self._own and T == S and bool((weights == np.eye(T)).all())
         entropy = -(weights * np.log(np.maximum(weights, 1e-12))).sum(axis=3) / np.log(S)
         away = np.abs(weights - weights.mean(axis=2, keepdims=True)).sum(axis=3) / 2
         found = np.stack([one.sum(axis=2) for one in (entropy, weights.max(axis=3), weights[..., -1], away)])
@@ -64,8 +66,8 @@ class HabitSums:
         self._tokens += S - 1
 
     def habits(self) -> Habits | None:
-        """None for a model without attention."""
-        if self._sums is None or self._covered is None:
+        """None for a model without attention, also if it answers token by token, as a tagger does."""
+        if self._sums is None or self._covered is None or self._own:
             return None
         entropy, peak, end, change = self._sums / self._rows
         return Habits(entropy, peak, end, change, self._covered / self._tokens, self._rows)

@@ -13,6 +13,7 @@ from regarde.evaluation.telling import TellingSums, TellingWords
 from regarde.evaluation.testset import TestSet
 from regarde.text import CONTROLS, UNK, Tokenizer
 from regarde.text.sides import normalized
+from regarde.text.tokenizers import BOS, positions
 from regarde.translate import Translator
 from regarde.translation import Translation
 
@@ -45,8 +46,9 @@ class Unknown:
 
     def add(self, tokenizer: Tokenizer, text: str) -> None:
         ids = tokenizer.encode(text)
-        self.tokens += len(ids)
-        self.unknown += ids.count(UNK)
+        self.tokens += positions(ids)
+        spelled = [UNK in tokenizer.encode(word) for word in text.split(" ")] if BOS in ids else []
+        self.unknown += sum(spelled) if spelled else ids.count(UNK)
         if UNK not in ids:
             return
         for word in text.split():
@@ -84,6 +86,7 @@ class Inspection:
     uncertain: tuple[Uncertain, ...]
     perplexity: float
     telling: tuple[TellingWords, ...] = ()  # of a classifier with attention
+    one_row: bool = False  # all tokens of an answer have the same attention, because the answer is a label
 
 
 def inspect(translator: Translator, testset: TestSet, *, words: int = 10) -> Inspection:
@@ -113,6 +116,7 @@ def inspect(translator: Translator, testset: TestSet, *, words: int = 10) -> Ins
         uncertain=_most(surprises, words),
         perplexity=float(np.exp(total / tokens)),
         telling=telling.telling(words),
+        one_row=translator.task.calibrates,
     )
 
 

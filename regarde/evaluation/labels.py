@@ -18,11 +18,13 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from regarde.errors import counted
 from regarde.text.tags import spans_of
 from regarde.text.tokenizers import SEPARATOR
 from regarde.translation import Translation
 
 BINS = 15  # of confidence; Guo et al. 2017, section 5
+MOST_UNSEEN = 5  # labels in a message
 Counts = NDArray[np.float64]
 Things = frozenset[tuple[str, int, int]]  # a class, and where it begins and ends
 
@@ -51,6 +53,14 @@ class Confusion:
 
     labels: tuple[str, ...]  # the most frequently wanted first; those never wanted last
     counts: NDArray[np.int64]  # (wanted, answered)
+
+
+def never_seen(unseen: Counter[str]) -> str:
+    """A message about the labels and tags of references that no model trained on other data can answer."""
+    first = ", ".join(f"{label} ({count:,})" for label, count in unseen.most_common(MOST_UNSEEN))
+    more = ", …" if len(unseen) > MOST_UNSEEN else ""
+    total = counted(unseen.total(), "label or tag", "labels or tags")
+    return f"{total} never seen in training, scored as wrong: {first}{more}"
 
 
 def precision(sums: Counts) -> float:

@@ -44,6 +44,7 @@ class ModelingTask(Task):
 
     def read(self, files: Sequence[File], options: ReadOptions, report: Report) -> Iterator[Pair]:
         options.refuse_several(self.noun)
+        options.refuse_columns(self.noun)
         return (read_running if self.context else read_texts)(files, on_error=options.on_error, report=report)
 
     def looked_at(self, lines: Sequence[str]) -> tuple[Self, str]:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import hashlib
+from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -21,9 +22,11 @@ from regarde.data.kinds import first_lines
 from regarde.data.lines import File
 from regarde.data.stream import EncodedStream
 from regarde.errors import ConfigError, DataError, UsageError, counted
+from regarde.evaluation.labels import never_seen
 from regarde.models.interface import Decoder
 from regarde.tasks import TaskConfig
-from regarde.text import Text
+from regarde.text import UNK, Text
+from regarde.text.inference import Inference
 from regarde.training import recipe as recipes
 from regarde.training.guided import Guide, digest, read_guide
 from regarde.training.objective import Objective, balanced
@@ -64,7 +67,7 @@ class Prepared:
         rows = [row for batch in batches for row in self.train.origin(batch)]
         shown = ", ".join(f"{self.numbers[row]:,}" for row in rows[:SHOWN])
         more = f" and {len(rows) - SHOWN:,} more" if len(rows) > SHOWN else ""
-        return f"pairs {shown}{more} of {data.name or f'{data.source} and {data.target}'}"
+        return f"{_row(self.recipe.task)}s {shown}{more} of {data.name or f'{data.source} and {data.target}'}"
 
     def objective(self, device: torch.device | str) -> Objective:
         """What the training minimizes."""
@@ -90,8 +93,12 @@ def prepare(tables: Table, *, text: Text | None = None, processes: int = 1) -> P
     text = text or recipe.text.train(train_pairs)
     train = _encode(train_pairs, text, recipe, "training", notes)
     valid = _encode(valid_pairs, text, recipe, "validation", notes)
+    _unseen(valid_pairs, valid, text, notes)
     recipe = _lengths(recipe, tables, text, train, processes, notes)
-    notes.append(f"vocabularies: {len(text.source):,} source, {len(text.target):,} target")
+    if recipe.task.continues:
+        notes.append(f"vocabulary: {counted(len(text.target), 'token')}")
+    else:
+        notes.append(f"vocabularies: {len(text.source):,} source, {len(text.target):,} target")
     digest = digest_of(train_pairs)
     if data.sha256 not in ("", digest):
         notes.append("warning: the training pairs differ from those of the recipe (data.sha256)")
@@ -149,7 +156,7 @@ def read(data: DataConfig, task: TaskConfig, seed: int, notes: list[str]) -> Pai
     """The data that a recipe names; remarks about it are added to the notes."""
     embedded = data.name in DATASETS and not (data.source or data.target)
     pairs = (
-        _embedded(data.name, "train", notes)
+        _embedded(data.name, "train", task, notes)
         if embedded
         else _read_files(_training_files(data), data, task, "data", notes)
     )
@@ -160,15 +167,20 @@ def read(data: DataConfig, task: TaskConfig, seed: int, notes: list[str]) -> Pai
     if data.valid:
         return Pairs(pairs, pairs, _read_files(data.valid, data, task, "validation", notes))
     if embedded:
-        return Pairs(pairs, pairs, _embedded(data.name, "valid", notes))
+        return Pairs(pairs, pairs, _embedded(data.name, "valid", task, notes))
     train, valid = task.split(pairs, seed=seed)
-    notes.append(f"validation: {counted(len(valid), 'pair')} held out, {len(train):,} left to learn from")
+    notes.append(f"validation: {counted(len(valid), _row(task))} held out, {len(train):,} left to learn from")
     return Pairs(pairs, train, valid)
 
 
-def _embedded(name: str, split: Split, notes: list[str]) -> list[Pair]:
+def _row(task: TaskConfig) -> str:
+    """What a message calls a row of the data."""
+    return "line" if task.context else task.row
+
+
+def _embedded(name: str, split: Split, task: TaskConfig, notes: list[str]) -> list[Pair]:
     pairs = [Pair(example.source, example.target) for example in DATASETS[name].split(split)]
-    count = counted(len(pairs), "pair")
+    count = counted(len(pairs), _row(task))
     notes.append(f"data: {name}, {count}" if split == "train" else f"validation: {count} of their own")
     return pairs
 
@@ -194,7 +206,7 @@ def _training_files(data: DataConfig) -> list[str]:
 
 
 def _read_files(names: Sequence[str], data: DataConfig, task: TaskConfig, purpose: str, notes: list[str]) -> list[Pair]:
-    report = Report()
+    report = Report(row=_row(task))
     options = ReadOptions(data.columns or None, False, data.header, data.quotes, data.on_error)
     if len(names) == 2 and task.kind == "translation":
         source, target = map(Path, names)
@@ -218,8 +230,16 @@ def _infer(recipe: Recipe, tables: Table, pairs: Sequence[Pair], notes: list[str
     open_ = [side for side in ("source", "target") if not _has(tables, "text", side)]
     if open_:
         sides = task.tokenizers(pairs[:SAMPLE])
+        if own := DATASETS[recipe.data.name].text if recipe.data.name in DATASETS else None:
+            sides = replace(sides, source=own, target=own)
+        if task.continues and len(open_) == 1:  # both sides are one text: what is said of one holds for the other
+            same = Inference(text.target if open_ == ["source"] else text.source, "as the settings say")
+            sides = replace(sides, source=same, target=same)
         chosen = {side: getattr(sides, side) for side in open_}
-        notes += [f"{side}: {guess.reason}" for side, guess in chosen.items()]
+        if task.continues:  # nothing is given, so both sides are the same
+            notes.append(f"text: {sides.target.reason}")
+        else:
+            notes += [f"{side}: {guess.reason}" for side, guess in chosen.items()]
         text = replace(text, shared=text.shared or sides.shared, **{s: guess.config for s, guess in chosen.items()})
     follow = cast(Any, task.settings(text.source, pairs[:SAMPLE]))
     recipe = replace(recipe, text=text, model=replace(recipe.model, **follow))
@@ -250,14 +270,25 @@ def _encode(pairs: Sequence[Pair], text: Text, recipe: Recipe, purpose: str, not
     if context:
         return EncodedStream.running(pairs, text, context=context, carries=_decoder(recipe, text).carries)
     encoded = EncodedPairs.of(pairs, text, max_source=data.max_source, max_target=data.max_target)
-    limits = f"data.max_source = {data.max_source}, data.max_target = {data.max_target}"
+    row, limits = recipe.task.row, f"data.max_source = {data.max_source}, data.max_target = {data.max_target}"
     if not len(encoded):
-        raise DataError(f"All {len(pairs):,} {purpose} pairs are over the length limits ({limits}). Raise the limits.")
+        raise DataError(f"All {len(pairs):,} {purpose} {row}s are over the length limits ({limits}). Raise the limits.")
     if encoded.dropped:
         notes.append(
-            f"{purpose}: {counted(len(encoded), 'pair')} kept, {encoded.dropped:,} over the length limits ({limits})"
+            f"{purpose}: {counted(len(encoded), row)} kept, {encoded.dropped:,} over the length limits ({limits})"
         )
     return encoded
+
+
+def _unseen(pairs: Sequence[Pair], valid: EncodedPairs, text: Text, notes: list[str]) -> None:
+    """Count the labels and tags that only the validation rows have."""
+    if text.target.ends:
+        return
+    unseen = Counter(label for pair in pairs for label in text.target.unknown(text.prepare(pair.target)))
+    if unseen:
+        notes.append(f"warning: validation: {never_seen(unseen)}")
+    if all(UNK in valid.targets[row] for row in range(len(valid))):
+        raise DataError(f"Validation: {never_seen(unseen)}. Give rows with labels that the training data has.")
 
 
 def _lengths(

@@ -244,7 +244,8 @@ def request(
         task = TASKS[tables["task"]["kind"] if "task" in tables else "translation"]
         if preset is None and recipe is None and task.kind != "translation":
             _, guess = _task(given, {}, settings)
-            why = f" {guess.reason}" if guess else ""
+            embedded = f" {given['name']} is an embedded data set." if given.get("name") in DATASETS else ""
+            why = f" {guess.reason}" if guess else embedded
             notes = [f"task: {task.kind}.{why} Otherwise: --set task.kind=translation", f"model: {task.preset}"]
         elif _is_default(data, preset, recipe) and tables["model"].get("dropout") == DROPOUT:  # unless --set changed it
             notes = [f"model: {task.preset}, with dropout {DROPOUT} for pairs of your own"]

@@ -13,6 +13,7 @@ from regarde.engines.reference import TorchEngine
 from regarde.evaluation.metrics import measure
 from regarde.models.interface import Model, State
 from regarde.search import Greedy
+from regarde.text import PAD, UNK
 from regarde.training.distributed import World
 from regarde.training.loss import word_loss
 from regarde.training.prepare import Prepared
@@ -21,9 +22,9 @@ from regarde.translate import Translator
 
 @torch.no_grad()
 def validation_loss(prepared: Prepared, model: Model, device: torch.device | str, world: World) -> float:
-    """Per target token, without smoothing."""
+    """Per target token, without smoothing. Rows with a label never seen in training have no likelihood: left out."""
     model.eval()
-    valid = prepared.valid
+    valid, closed = prepared.valid, not prepared.text.target.ends
     total, tokens = 0.0, 0
     state: State | None = None
     batches = valid.in_order(pairs=256, tokens=8192)
@@ -33,8 +34,9 @@ def validation_loss(prepared: Prepared, model: Model, device: torch.device | str
             logits, state = model.carry(batch, None if batch.starts else state)
         else:
             logits = model.logits(batch)
-        total += float(word_loss(logits, batch.target_ids))
-        tokens += int(batch.target_mask.sum())
+        unseen = (batch.target_ids == UNK).any(dim=1, keepdim=True) & closed  # (B, 1)
+        total += float(word_loss(logits, batch.target_ids.masked_fill(unseen, PAD)))
+        tokens += int((batch.target_mask & ~unseen).sum())
     shares = world.gather([total, tokens])
     return float(sum(loss for loss, _ in shares) / sum(count for _, count in shares))
 

@@ -178,3 +178,35 @@ def test_running_text_is_judged_in_one_piece(cli: Command, tmp_path: Path) -> No
     assert found["metrics"]["bits_per_character"]["value"] == pytest.approx(
         nats / math.log(2) / sum(map(len, lines)), rel=1e-4
     )
+
+
+def test_inspecting_a_label_or_tags_says_nothing_false_of_attention(
+    cli: Command, runs: dict[str, Path], tmp_path: Path
+) -> None:
+    texts, tags = tmp_path / "texts.tsv", tmp_path / "tags.conll"
+    said = [out.text for out in regarde.load(runs["label"]).predict(TEXTS)]
+    texts.write_text("".join(f"{text}\t{label}\n" for text, label in zip(TEXTS, said, strict=True)))
+    found = record(cli("inspect", runs["label"], "--data", texts, "--json"))
+    assert found["attention"]["dead"] == [[1, 1]]  # all tokens of an answer have the attention of the label
+    assert "dead_heads" not in [finding["name"] for finding in found["findings"]]
+    told = cli("inspect", runs["label"], "--data", texts).out.decode()
+    assert told.startswith("8 texts of ")
+    assert "  right  most telling words\n" in told  # to the left, as the words below it
+    words = ["the", "cat", "sat"]
+    tags.write_text("".join(f"{word}\tO\n" for word in words) + "\n")
+    found = record(cli("inspect", runs["tags"], "--data", tags, "--json"))
+    assert found["attention"] is None  # each tag is that of its own token
+    assert found["source"]["tokens"] == len(words)  # and not their characters
+
+
+def test_an_8_bit_model_is_compared_by_its_task(cli: Command, runs: dict[str, Path], tmp_path: Path) -> None:
+    tags, lines = tmp_path / "tags.conll", tmp_path / "lines.txt"
+    tags.write_text("the\tO\ncat\tO\n\na\tO\nmat\tO\n")
+    lines.write_text("".join(f"{text}\n" for text in TEXTS))
+    done = cli("quantize", runs["tags"], "--out", tmp_path / "tags", "--data", tags)
+    assert done.out.decode().splitlines()[-1] == "2 of 2 answers equal (100.0%)"
+    done = cli("quantize", runs["text"], "--out", tmp_path / "text", "--data", lines)
+    exact = record(cli("evaluate", runs["text"], "--data", lines, "--samples", 0, "--json"))
+    value = exact["metrics"]["perplexity"]["value"]
+    assert next(line.rsplit(", ", 1)[1] for line in done.out.decode().splitlines()) == f"perplexity {value:.3f}"
+    assert len(done.out.splitlines()) == 2  # no answers: all would begin with nothing

@@ -13,7 +13,7 @@ def test_both_models_are_compared(cli, tiny: Path, tmp_path: Path) -> None:
     exact, rough, equal = done.out.decode().splitlines()
     assert re.fullmatch(rf"{re.escape(str(tiny))}: [\d,]+ bytes of weights, exact match [\d.]+%", exact)
     assert re.fullmatch(rf"{re.escape(str(out))}: [\d,]+ bytes of weights, exact match [\d.]+%", rough)
-    assert re.fullmatch(r"\d+ of 30 translations equal \([\d.]+%\)", equal)  # one in twenty of 600 pairs was held out
+    assert re.fullmatch(r"\d+ of 30 answers equal \([\d.]+%\)", equal)  # one in twenty of 600 pairs was held out
     assert cli("show", out, "abc").code == 0
 
 

@@ -63,6 +63,13 @@ def test_a_number_sign_with_a_tag_is_a_token(separator: str, tmp_path: Path) -> 
     assert read(tmp_path / "a.tsv", b"#\tSYM\n") == [("#", "SYM")]
 
 
+def test_a_comment_with_as_many_words_as_columns_is_no_token(tmp_path: Path) -> None:
+    """# sent_id = 2 has four words, as a token of CoNLL-2003 has four columns."""
+    content = b"# sent_id = 1\nWolff NNP I-NP B-PER\nplays VBZ I-VP O\n\n# sent_id = 2\nNo UH I-INTJ O\n"
+    assert read(tmp_path / "a.txt", content, "1:4") == TWO
+    assert read(tmp_path / "a.txt", b"a DT I-NP O\n# SYM I-NP O\n", "1:2") == [("a #", "DT SYM")]
+
+
 def test_columns_choose_tokens_and_tags(tmp_path: Path) -> None:
     content = b"Wolff NNP I-NP B-PER\nplays VBZ I-VP O\n\nNo UH I-INTJ O\n"
     assert read(tmp_path / "a.txt", content, "1:4") == TWO
@@ -86,8 +93,9 @@ def test_contractions_and_unwritten_words_of_conll_u_are_no_tokens(tmp_path: Pat
         (
             b"a\tX\tY\n",
             None,
-            '3 columns (1 "a", 2 "X", 3 "Y"). Choose token and tag, for example --columns 1:2.',
+            '3 columns (1 "a", 2 "X", 3 "Y"). Choose token and tag, for example --columns 1:3.',
         ),
+        (b"1" + b"\t_" * 9 + b"\n", None, "…). Choose token and tag, for example --columns 2:4."),
         (b"a\tX\tY\n", "1:4", "but --columns names more"),
         (b"1 000\tNUM\n", None, "line 1: the token has a space inside, expected none: write _ for it. Repair"),
         (b"a\tX Y\n", None, "line 1: the tag has a space inside"),

@@ -108,7 +108,7 @@ def test_a_chosen_column_holds_the_tags() -> None:
     reason = "Blank lines separate 3 sentences, one token a line: 3 different tags in column 3."
     assert infer_task(lines, "a.tsv").reason == reason
     assert infer_task(lines, "a.tsv", parse_columns("1:3")).kind == "tagging"
-    assert infer_task(lines, "a.tsv", parse_columns("1:9")).kind == "translation"  # refused where it is read
+    assert infer_task(lines, "a.tsv", parse_columns("1:9")).kind == "tagging"  # refused where it is read
 
 
 def test_blank_lines_alone_do_not_make_sentences() -> None:

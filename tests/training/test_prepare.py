@@ -10,10 +10,13 @@ import pytest
 
 from regarde import config
 from regarde.config import Table
+from regarde.data.batch import EncodedPairs
 from regarde.errors import ConfigError, DataError, UsageError
 from regarde.training import recipe as recipes
+from regarde.training.distributed import ALONE
 from regarde.training.prepare import prepare
 from regarde.training.start import compose, request
+from regarde.training.validate import validation_loss
 
 
 def tables(data: Table, *settings: str) -> Table:
@@ -85,7 +88,7 @@ def test_lines_that_are_no_pair_are_skipped_and_counted_if_wanted(tmp_path: Path
 
 
 def test_an_empty_corpus_is_said_plainly(tmp_path: Path) -> None:
-    with pytest.raises(DataError, match=r"my\.tsv: no pairs \(0 pairs kept\)"):
+    with pytest.raises(DataError, match=r"my\.tsv: no texts \(0 texts kept\)"):
         prepare(tables(write(tmp_path / "my.tsv")))
 
 
@@ -238,5 +241,45 @@ def test_tokens_that_are_no_words_are_refused_for_tags_of_words(tagged: Table, k
 
 def test_the_length_limit_of_spelled_words_counts_words(tagged: Table) -> None:
     assert len(prepare(tables(tagged, "data.max_source=3")).train) == len(prepare(tables(tagged)).train)
-    with pytest.raises(DataError, match="validation pairs are over the length limits"):
+    with pytest.raises(DataError, match="validation sentences are over the length limits"):
         prepare(tables(tagged, "data.max_source=2"))
+
+
+def test_validation_labels_never_seen_in_training_are_counted(tmp_path: Path) -> None:
+    train = write(tmp_path / "my.tsv", *((f"text {n:02} {'ab'[n % 2]}", "xy"[n % 2]) for n in range(40)))
+    write(tmp_path / "valid.tsv", ("text 1", "x"), ("text 2", "new"), ("text 3", "new"), ("text 4", "other"))
+    prepared = prepare(tables({**train, "valid": [str(tmp_path / "valid.tsv")]}))
+    told = "3 labels or tags never seen in training, scored as wrong: new (2), other (1)"
+    assert f"warning: validation: {told}" in prepared.notes
+    model = prepared.recipe.model.build(len(prepared.text.source), len(prepared.text.target))
+    seen = replace(prepared, valid=EncodedPairs.of([("text 1", "x")], prepared.text))
+    expected = validation_loss(seen, model, "cpu", ALONE)
+    assert expected < 10
+    assert validation_loss(prepared, model, "cpu", ALONE) == pytest.approx(expected, abs=1e-5)
+    write(tmp_path / "valid.tsv", ("text 2", "new"))
+    with pytest.raises(DataError, match=re.escape("Validation: 1 label or tag never seen in training, scored as wr")):
+        prepare(tables({**train, "valid": [str(tmp_path / "valid.tsv")]}))
+
+
+def test_a_language_model_has_one_text_and_one_vocabulary(tmp_path: Path) -> None:
+    (tmp_path / "my.txt").write_text("".join(f"This is sentence {n} of a short list.\n" for n in range(50)), "utf-8")
+    data = {"name": str(tmp_path / "my.txt")}
+    notes = prepare(tables(data)).notes
+    assert notes[:2] == ["data: 50 texts kept", "validation: 2 texts held out, 48 left to learn from"]
+    assert [note for note in notes if note.startswith(("source", "target", "vocabularies"))] == []
+    for side in ("source", "target"):  # what is said of one side holds for the other
+        text = prepare(tables(data, f"text.{side}.kind=characters")).recipe.text
+        assert (text.source.kind, text.target.kind, text.shared) == ("characters", "characters", True)
+    with pytest.raises(UsageError, match="--columns 1:2: a language model reads whole lines"):
+        prepare(tables({**data, "columns": "1:2"}))
+
+
+def test_the_diary_is_read_as_characters() -> None:
+    prepared = prepare(tables({"name": "diary"}))
+    assert prepared.recipe.text.target.kind == "characters"
+    assert "text: characters: the years of valid and test are not in train" in prepared.notes
+
+
+@pytest.mark.parametrize("preset", ["transformer-small", "transformer-lm-small"])
+def test_the_hidden_units_of_a_transformer_are_its_size(data: Table, preset: str) -> None:
+    assert compose(data, preset=preset, common={"hidden": 32})["model"]["size"] == 32
