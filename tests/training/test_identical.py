@@ -47,7 +47,8 @@ def run(tmp_path_factory: pytest.TempPathFactory) -> Run:
             "model.attention.score.size=6",
             f'data.valid=["{folder / "valid.tsv"}"]',
         ),
-        *("text.source.kind=characters", "text.target.kind=characters", "task.kind=translation"),
+        *("text.source.kind=characters", "text.target.kind=characters"),
+        "task.kind=translation",
     ]
     return regarde.train(folder / "train.tsv", preset="rnnsearch-small", settings=settings, out=folder / "run")
 
