@@ -314,7 +314,7 @@ def common_settings(tables: Table, given: Mapping[str, float | None]) -> list[st
     if "epochs" in stated and stated.keys() & {"steps", "minutes"}:
         raise UsageError("epochs, with steps or minutes: each sets the length of the training. Give epochs alone.")
     keys = COMMON
-    if tables.get("model", {}).get("kind") == "transformer":
+    if tables.get("model", {}).get("kind") in ("transformer", "transformer-lm"):
         keys = keys | {"hidden": TRANSFORMER_HIDDEN}
     cleared = [f"training.{name}=0" for name in ("steps", "tokens", "minutes") if "epochs" in stated]
     return cleared + [f"{keys[name]}={value}" for name, value in stated.items()]
