@@ -131,7 +131,7 @@ EXTRAS = {
 
 
 def is_out_of_memory(error: BaseException) -> bool:
-    """Whether Python or torch got no memory."""
+    """Whether Python or torch ran out of memory."""
     return isinstance(error, MemoryError) or (isinstance(error, RuntimeError) and bool(_NO_MEMORY.search(str(error))))
 
 

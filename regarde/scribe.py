@@ -93,6 +93,8 @@ class Scribe:
 
     def knows(self, sentence: Sentence) -> bool:
         """Whether the model knows any token of a sentence or prompt, spaces apart; also where there is none."""
+        if sentence.empty:
+            return True
         ids, tokenizer = sentence.ids, self.text.source
         if sentence.prompt:
             ids, tokenizer = sentence.prefix.ids, self.text.target
@@ -109,7 +111,8 @@ class Scribe:
         # a truncated hypothesis never comes first if there is a whole one
         whole_first = sorted(hypotheses or [_SILENCE], key=lambda hypothesis: not hypothesis.finished)
         best, *others = [self._finish(sentence, hypothesis) for hypothesis in whole_first]
-        return self.task.annotated(replace(best, alternatives=tuple(others)), self._labels)
+        found = replace(best, alternatives=tuple(others))
+        return self.task.annotated(found, self._labels) if any(self.task.parts) else found  # labels or tags
 
     def informed(self, search: Search) -> Search:
         """The search for answers with all that the task says of them: for labels their probabilities."""
@@ -123,7 +126,7 @@ class Scribe:
         prepared = self.text.prepare(text)
         ids = tokenizer.encode(prepared) if prepared.strip() else []  # only spaces: no tokens
         found = Sentence(prepared, tuple(ids))
-        if found.size > self.longest:
+        if positions(ids) > self.longest:
             raise DataError(
                 f"A sentence of {found.size} tokens: expected at most {self.longest}. Cut it into shorter ones."
             )
@@ -150,26 +153,26 @@ class Scribe:
         return Prefix(tuple(ids), np.array(target.lengthening(prepared), dtype=np.int64))
 
     def _finish(self, sentence: Sentence, hypothesis: Hypothesis) -> Translation:
-        target = self.text.target
-        attended, given = self.attended(sentence, hypothesis.ids), sentence.prefix.ids
+        target, ids, given = self.text.target, hypothesis.ids, sentence.prefix.ids
+        attended = self.attended(sentence, ids)
         found = Translation(
             source=sentence.text,
-            text=self.said(sentence, hypothesis.ids),
+            text=self.said(sentence, ids) if sentence.prompt else target.decode(ids),
             score=hypothesis.score,
             source_tokens=attended.tokens,
-            tokens=tuple(target.pieces(hypothesis.ids)),
+            tokens=tuple(target.pieces(ids)),
             token_scores=tuple(hypothesis.token_scores.tolist()),
             heads=hypothesis.heads,
             offset=self.offset,
             source_words=attended.words,
-            words=tuple(target.words(hypothesis.ids)),
+            words=tuple(target.words(ids)),
             finished=hypothesis.finished,
             task=self.task.kind,
             looks_back=sentence.prompt,
             prompt_tokens=len(given),
             prompt_length=len(self.said(sentence, given)) if sentence.prompt else 0,
         )
-        return self._without_unknown(found, hypothesis.ids) if self.replace_unknown and sentence.ids else found
+        return self._without_unknown(found, ids) if self.replace_unknown and sentence.ids else found
 
     def said(self, sentence: Sentence, ids: Sequence[int]) -> str:
         """The text of ids; where they begin with a prompt, its unknown characters or words are as they were given."""

@@ -27,7 +27,7 @@ if TYPE_CHECKING:
     from regarde.engines.continuous import Completed, PartialHypothesis
     from regarde.models.interface import Model
 
-TEMPERATURE = 0.8  # of the samples of a language model: surer of itself than at 1, less repetitive than the likeliest
+TEMPERATURE = 0.8  # of samples of a language model: more coherent than at 1, less repetitive than the likeliest text
 SCORED = 256  # pairs scored together …
 SCORED_CELLS = 1 << 18  # … or fewer, by the size of their attention, so that memory is bounded for any pairs
 
@@ -185,7 +185,7 @@ class Translator(Scribe):
         return found
 
     def require_language_model(self, verb: str, name: str = "this model") -> None:
-        """A UsageError that says what else to use, if this is another model."""
+        """Raise a UsageError that names the right method if this is no language model."""
         if not self.task.continues:
             raise UsageError(f"{verb} needs a language model: {name} is {self.task.noun}. Use predict.")
 
@@ -245,7 +245,9 @@ class Translator(Scribe):
         if isinstance(prefix, str):
             return self.tokens(given.text, prefix).prefix if given.prompt else self.prefix(prefix)
         if UNK in prefix:
-            raise UsageError(f"A prefix of ids {list(prefix)}: controls and unknown words cannot be said. Use others.")
+            raise UsageError(
+                f"A prefix of ids {list(prefix)}: control tokens and unknown words cannot be generated. Use others."
+            )
         return Prefix(self._known(prefix)) if prefix else given.prefix
 
     def _whole(self, target: str | Sequence[int]) -> Sequence[int]:
@@ -278,9 +280,10 @@ class Translator(Scribe):
         spoken = [sentence for sentence in sentences if not sentence.empty]
         sources, prefixes = [sentence.ids for sentence in spoken], [sentence.prefix for sentence in spoken]
         found = self.engine.decode(sources, search, prefixes)
-        if probe := self.task.probe(self._labels):
+        probe = tuple(self.task.probe(self._labels)) if any(self.task.parts) else ()
+        if probe:
             found = iter(list(found))  # an engine does one thing at a time
-        probed = self._probed(spoken, tuple(probe))
+        probed = self._probed(spoken, probe) if probe else iter(())
         for number, sentence in enumerate(sentences, start=1):
             hypotheses = [] if sentence.empty else next(found)
             try:

@@ -14,7 +14,7 @@ from regarde.alignment.links import Link
 
 @dataclass(frozen=True)
 class Agreement:
-    """What of some links is right: sums over one pair, or over many."""
+    """Counts of right links, over one pair or over many."""
 
     links: int = 0  # |A|
     sure: int = 0  # |S|
@@ -31,12 +31,12 @@ class Agreement:
 
     @property
     def precision(self) -> float:
-        """One where nothing was linked: nothing is wrong."""
+        """1 if there are no links: none of them is wrong."""
         return self.right / self.links if self.links else 1.0
 
     @property
     def recall(self) -> float:
-        """One where nothing was to be found."""
+        """1 if there are no sure links to find."""
         return self.right_sure / self.sure if self.sure else 1.0
 
     @property

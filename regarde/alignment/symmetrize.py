@@ -2,8 +2,8 @@
 
 Axes of a link: source and target of the first direction, for both sets.
 
-    intersection           what both say: precise
-    union                  what either says: complete
+    intersection           links in both directions: precise
+    union                  links in either direction: complete
     grow-diag-final-and    from the intersection, grown through neighbors towards the union (Koehn et al. 2005)
 """
 

@@ -1,8 +1,8 @@
-"""Unknown words said by pointing at them: Luong et al. 2015, section 4.2.
+"""Replaces unknown words by the source words with the most attention: Luong et al. 2015, section 4.2.
 
 Axes: T target tokens, S source tokens, EOS included in both.
 
-A model that says UNK still looks at something; what it looks at is often a name or a number that needs no translating.
+A model that predicts UNK still attends to the source, often to a name or a number that needs no translation.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ def replacements(attention: Weights, source: Tokenizer, text: str, target: Token
     def written(columns: Sequence[int]) -> str:
         return source.decode([source_ids[s] for s in columns], [t for s in columns for t in behind[s]]).strip()
 
-    visible = [bool(written([s])) for s in range(len(source_ids))]  # a space says nothing, nor does EOS
+    visible = [bool(written([s])) for s in range(len(source_ids))]  # spaces and EOS are no replacement
     weights = attention[:, :-1] * np.array(visible)
     found = []
     for place in places:

@@ -27,7 +27,7 @@ def datasets(incomplete: str) -> list[str]:
 
 
 def runs(incomplete: str) -> list[str]:
-    """Model folders that begin so, and those one folder further down."""
+    """Run folders whose path begins so, and those one folder further down."""
     near = _paths(incomplete)
     below = (inner for path in near if path.is_dir() for inner in _paths(f"{path}/"))
     return [str(path) for path in chain(near, below) if (path / "config.toml").is_file()]

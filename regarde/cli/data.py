@@ -78,7 +78,7 @@ def _write_all(chosen: Dataset, folder: Path, links: bool) -> None:
     except FileExistsError:
         raise UsageError(f"{folder} is a file; three splits need a folder. Give a folder, or one --split.") from None
     except OSError as error:
-        raise DiskError(f"{folder}: cannot be made ({error.strerror}). Give another --out.") from None
+        raise DiskError(f"{folder}: cannot be created ({error.strerror}). Give another --out.") from None
     for split in SPLITS:
         _refuse_existing(folder / _file(chosen, split))
     for split in SPLITS:

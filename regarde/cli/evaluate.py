@@ -50,10 +50,9 @@ def evaluate(
     read in the columns that the model was trained on, unless --columns names others. A label or tag that was never
     seen in training is scored as wrong.
 
-    Labels: accuracy, macro and micro F1, each class, and which label was taken for which; of several labels for
-    each text, accuracy is that of whole sets. Tags: accuracy of tokens, and
-    precision, recall and F1 of spans. A language model: perplexity and nats per token of the model, and bits per
-    character, the end of each text included.
+    Labels: accuracy, macro and micro F1, precision, recall and F1 of each class, and a confusion matrix; of several
+    labels for a text, accuracy counts whole sets. Tags: accuracy of tokens, and precision, recall and F1 of spans. A
+    language model: perplexity and nats per token of the model, and bits per character, the end of each text included.
 
     The expected calibration error of labels is how far their probabilities are from how often they are right: see
     regarde calibrate.
@@ -213,7 +212,7 @@ def _check_tokenizer(name: str) -> None:
         raise UsageError(f"--tokenize {name}: expected one of {', '.join(sacrebleu.BLEU.TOKENIZERS)}.")
     try:
         sacrebleu.BLEU(tokenize=name)
-    except Exception as error:  # what it needs is not installed; its own words say what
+    except Exception as error:  # a package that it needs is not installed; the message names it
         raise UsageError(f"--tokenize {name}: not available here ({' '.join(str(error).split())}).") from None
 
 

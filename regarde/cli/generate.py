@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from regarde.translate import Translator
     from regarde.translation import Translation
 
-INCOMPLETE = "\ufffd"  # how a character looks whose bytes are not all there
+INCOMPLETE = "\ufffd"  # an incomplete character: some of its bytes are not generated yet
 
 
 def generate(
@@ -57,8 +57,8 @@ def generate(
 ) -> None:
     """Write text with a language model, from the start or after a prompt.
 
-    Tokens are sampled from the model's distribution, at temperature 0.8 unless said otherwise; the same seed gives the
-    same text. With --beam the likeliest texts are searched instead, and --count N gives the N best. A text ends where
+    Tokens are sampled from the model's distribution, at temperature 0.8 by default; the same seed gives the same
+    text. With --beam the likeliest texts are searched instead, and --count N gives the N best. A text ends where
     the model ends it, or after --length tokens.
 
     On a terminal, a sampled text appears token by token. Otherwise each text is written when it is complete, followed

@@ -41,8 +41,8 @@ def inspect(
     peak: the largest weight. end: the weight of the end-of-sentence token. change: how far the weights of a step are
     from their mean over the sentence. coverage: the share of source tokens that get attention.
 
-    Of a classifier with attention, the most telling words of a label are those that get most attention in texts that
-    are rightly given this label.
+    For a classifier with attention, the most telling words of a label are those with the most attention in texts that
+    are correctly labeled so.
 
     Example: regarde inspect runs/dates --data dates
     """

@@ -1,10 +1,7 @@
 """`regarde predict`: a Unix filter for every task, one line out for each line in."""
 
-from __future__ import annotations
-
 import math
 import sys
-from collections.abc import Mapping
 from contextlib import ExitStack, closing
 from dataclasses import replace
 from pathlib import Path
@@ -20,7 +17,6 @@ from regarde.streaming.streams import warn
 if TYPE_CHECKING:
     from regarde.search import Search
     from regarde.streaming.forms import Form
-    from regarde.tasks import TaskConfig
 
 
 def predict(
@@ -110,7 +106,8 @@ def predict(
     if stated and not sample:
         option = next(iter(stated)).replace("_", "-")
         raise UsageError(f"--{option} is a setting of sampling. Add --sample, or leave it out.")
-    if sample and (beam, alpha, beta, prune) != (None, None, None, None):
+    tuned = (beam, alpha, beta, prune) != (None, None, None, None)
+    if sample and tuned:
         raise UsageError("--beam, --alpha, --beta and --prune exclude --sample. Leave out one or the other.")
     numbers = {"alpha": alpha, "beta": beta, "prune": prune, "top-p": top_p, "temperature": temperature}
     for option, value in numbers.items():
@@ -155,17 +152,19 @@ def predict(
 
             device = device if device == "cpu" else choose(device)
             loaded = load_ensemble(runs, device=device, engine=engine, threads=threads or CORES, shortlist=shortlist)
-            check_options(loaded.task, chosen_options)
+            for name in loaded.task.without:
+                if chosen_options.get(name):
+                    raise UsageError(f"{name} has no meaning for {loaded.task.noun}. Leave it out.")
             if loaded.engine.name == "torch":
                 settle_threads(threads, loaded.model.parameter_count())
             own = loaded.search
             if min_length is not None:
                 own = replace(own, rules=replace(own.rules, min_length=min_length))
-            search: Search
+            search: Search = own
             first: Search | None = None
             if sample:
                 search = replace(parse(Sampling, stated | {"n_best": n_best}), rules=own.rules)
-            else:
+            elif tuned or as_json or max(n_best, own.n_best) > 1:
                 first = adjusted(own, beam=beam, alpha=alpha, beta=beta, prune=prune)
                 search = adjusted(own, beam=beam, n_best=n_best, alpha=alpha, beta=beta, prune=prune)
                 if (as_json or n_best > 1) and (informed := loaded.informed(search)) != search:
@@ -185,13 +184,6 @@ def predict(
     if counts.refused:
         given = f"{counted(counts.refused, 'line')} too long, with an empty answer"
         raise DataError(f"{given}. Cut them, or choose --long split or truncate.")
-
-
-def check_options(task: TaskConfig, given: Mapping[str, bool]) -> None:
-    """Refuse an option that has no meaning for a task."""
-    for name in task.without:
-        if given.get(name):
-            raise UsageError(f"{name} has no meaning for {task.noun}. Leave it out.")
 
 
 def _check_folders(runs: list[Path]) -> None:

@@ -38,13 +38,13 @@ def score(
     """
     from regarde.streaming.endpoints import SignalExit, open_input, to_standard_output
     from regarde.streaming.filter import WARNINGS, Scoring
-    from regarde.streaming.forms import Plain
+    from regarde.streaming.forms import Paired
 
     source = open_input(file)
     with closing(to_standard_output()) as out, SignalExit(out.whole, _interrupted):
         model = open_run(run, device=device, engine=engine, threads=threads)
         scored = _json if as_json else _row
-        counts = Scoring(model, model.search, Plain(), scored=scored).run(source, out)
+        counts = Scoring(model, model.search, Paired(), scored=scored).run(source, out)
     for name, warning in WARNINGS.items():
         if count := getattr(counts, name):
             warn(f"warning: {counted(count, 'line')} {warning}")

@@ -52,9 +52,8 @@ def studio(
     given = catalog(runs or _default_runs())
     for folder in given.values():
         if not is_run(folder):
-            raise FolderError(
-                f"{folder}: not a run folder (no config.toml). Give a folder that regarde train has created."
-            )
+            wrong = "not a run folder (no config.toml)" if folder.exists() else "no such folder"
+            raise FolderError(f"{folder}: {wrong}. Give a folder that regarde train has created.")
     settings = Settings(
         {name: folder for name, folder in given.items() if has_model(folder)},
         port=_free_port() if port is None else port,

@@ -4,15 +4,12 @@ from __future__ import annotations
 
 import functools
 from inspect import getdoc
-from typing import Any
+from types import FunctionType
 
 from regarde.cli.predict import predict
 
-
-@functools.wraps(predict)  # with its options
-def translate(**options: Any) -> None:
-    predict(**options)
-
+translate = FunctionType(predict.__code__, predict.__globals__, "translate", predict.__defaults__)
+functools.update_wrapper(translate, predict, assigned=["__annotations__"], updated=[])  # its options
 
 _shared = (getdoc(predict) or "").split("\n\n")[2:-1]
 translate.__doc__ = "\n\n".join(

@@ -64,7 +64,7 @@ class Batched:
         """The same structure with other tensors, in the order of `tensors`; a ValueError if they do not fit."""
         old = self.tensors()
         if [(len(t.shape), t.dtype, len(t)) for t in old] != [(len(t.shape), t.dtype, len(t)) for t in tensors]:
-            raise ValueError("other tensors")
+            raise ValueError("tensors of another number, type or shape")
         given = iter(tensors)
         return self._map(lambda _: next(given))
 
@@ -96,7 +96,7 @@ class Batch(Batched):
 
     @property
     def starts(self) -> bool:
-        """Whether its texts begin here; otherwise they go on where those of the batch before it ended."""
+        """True if the texts of this batch start here; False if they continue those of the batch before."""
         return bool(self.previous[0, 0] == BOS)
 
 
@@ -175,7 +175,7 @@ class EncodedPairs:
     dropped: int
     kept: NDArray[np.int64]  # the index of each row among the given pairs
 
-    carries: bool = field(default=False, kw_only=True)  # whether texts go on from batch to batch within an epoch
+    carries: bool = field(default=False, kw_only=True)  # whether texts continue from batch to batch within an epoch
 
     @classmethod
     def of(
@@ -204,7 +204,7 @@ class EncodedPairs:
         return sampling.batches(*lengths, seed=seed, epoch=epoch, pairs=pairs, tokens=tokens)
 
     def in_order(self, *, pairs: int, tokens: int) -> Sequence[Rows]:
-        """Batches in which all of it comes once, for validation."""
+        """Batches that contain every row once, for validation."""
         return sampling.ordered(np.maximum(self.sources.lengths, self.targets.lengths), pairs=pairs, tokens=tokens)
 
     def batch(self, rows: Rows) -> Batch:
@@ -217,14 +217,14 @@ class EncodedPairs:
         return self.targets.count(rows)
 
     def positions(self, rows: Rows) -> int:
-        """Of a batch on both sides, with padding."""
+        """Positions of a batch on both sides, padding included."""
         return len(rows) * sum(int(side.lengths[rows].max()) for side in (self.sources, self.targets))
 
     def origin(self, rows: Rows) -> list[int]:
-        """The pairs that a batch is made of."""
+        """The numbers of the pairs in a batch."""
         return [int(row) for row in rows]
 
     @property
     def longest(self) -> float:
-        """How many tokens an answer may need for each token of its source: a fifth more than any here."""
+        """Target tokens per source token: the largest ratio of all pairs, plus a fifth."""
         return float(math.ceil(1.2 * np.max(self.targets.lengths / self.sources.lengths)))

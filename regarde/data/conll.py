@@ -7,7 +7,7 @@
                                 # name = value in a file whose columns are separated by spaces
     -DOCSTART- -X- O O          the start of a document; not a token
     3-4         vom     _ …     CoNLL-U (ten columns): the contraction of the two tokens below is not a token;
-                                neither is 8.1, a word that is not written
+                                an empty node, such as 8.1, is not a token either
 
 A sentence becomes a pair: its tokens separated by spaces, and its tags separated by spaces.
 """
@@ -78,7 +78,7 @@ class TaggedFormat:
         return TaggedToken(token, tag)
 
     def _decide(self, text: str, cells: list[str], number: int) -> None:
-        """Learn separator and width from the first token. Unclear columns are an error under every `on_error`."""
+        """Learn separator and width from the first token. Unclear columns are an error whatever `on_error` is."""
         if len(cells) == 1:
             raise LineError("wrong column count", "1 column, expected a token and its tag, separated by TAB or a space")
         if self.columns is None and len(cells) > 2:

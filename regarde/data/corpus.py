@@ -38,7 +38,7 @@ _REMEDIES = {
 
 @dataclass(frozen=True)
 class ReadOptions:
-    """How the rows of a file are read, as far as the user says it."""
+    """The user's choices for reading the rows of a file."""
 
     columns: str | None = None  # source:target, from 1
     several: bool = False  # each column after the first is an accepted target
@@ -47,9 +47,9 @@ class ReadOptions:
     on_error: OnError = "stop"
 
     def refuse_several(self, noun: str) -> None:
-        """A UsageError for data that are no table."""
+        """Raise a UsageError if --several is set: only tables have several targets."""
         if self.several:
-            raise UsageError(f"--several reads a table, and {noun} reads other files. Leave it out.")
+            raise UsageError(f"--several is for tables, which {noun} does not read. Leave it out.")
 
     def refuse_columns(self, noun: str) -> None:
         """A UsageError for data without columns."""
@@ -182,7 +182,7 @@ def read_texts(files: Sequence[File], *, on_error: OnError = "stop", report: Rep
 
 
 def read_running(files: Sequence[File], *, on_error: OnError = "stop", report: Report) -> Iterator[Pair]:
-    """All lines of some files, blank ones too, each with its line break, as `read_texts` returns those of a list."""
+    """All lines of some files, blank ones included, each with its line break, as a target with an empty source."""
     _require(files)
     return _texts(files, on_error, report, running=True)
 
@@ -260,7 +260,7 @@ def _text_rows(file: File, report: Report, *, running: bool) -> Iterator[_Parsed
 
 def _tagged(formats: list[TaggedFormat], header: bool | None, on_error: OnError, report: Report) -> Iterator[Pair]:
     before = report.kept
-    rows: list[_ParsedLine] = []  # all of them, because a later tag may decide the scheme
+    rows: list[_ParsedLine] = []  # all sentences, because a later tag may determine the scheme
     for form in formats:
         lines = lines_of(form.file)
         if header:
@@ -331,7 +331,7 @@ def _parallel_rows(
     for both in zip_longest(*lines):
         if None in both:
             given = f"{files[0]}, {files[1]}: one of them changed while it was read"
-            raise DataError(f"{given}. Train when both are whole.")
+            raise DataError(f"{given}. Train again when both files are complete.")
         texts: list[str] = []
         for side, file, line in zip(Pair._fields, files, both, strict=True):
             _note(line, report)
@@ -347,7 +347,7 @@ def _parallel_rows(
 
 
 def _leave_out(line: Line | None, report: Report) -> None:
-    """The header, if the file has a line at all."""
+    """Skip the header row and count it; an empty file has none."""
     if line is not None:
         _note(line, report)
         text = " ".join(line.body.decode("utf-8", errors="replace").split())
@@ -355,7 +355,7 @@ def _leave_out(line: Line | None, report: Report) -> None:
 
 
 def _ask_header(name: str, rows: Iterator[_ParsedLine]) -> Iterator[_ParsedLine]:
-    """The same rows, or a DataError if the first seems to be a header: only the user knows."""
+    """The rows unchanged; a DataError if the first looks like a header, because only the user can tell."""
     first = next(rows, None)
     if first is None:
         return
@@ -378,7 +378,7 @@ def _cells(pair: Pair) -> list[str]:
 
 
 def _ask_quotes(rows: Iterator[_ParsedLine], source: QuoteCount, target: QuoteCount) -> Iterator[_ParsedLine]:
-    """The same rows, or a DataError as soon as double quotes seem to enclose fields."""
+    """The rows unchanged; a DataError as soon as double quotes seem to enclose fields."""
     for row in rows:
         if row.pair:
             source.add(row.pair.source, row.line.number)
@@ -426,7 +426,7 @@ def _check(side: str, text: str) -> None:
     if "\n" in text:
         raise LineError("line break", f"the {side} holds a line break, expected one line")
     if _SURROGATE.search(text):
-        raise LineError("lone surrogate", f"the {side} holds half of a surrogate pair, which is no character")
+        raise LineError("lone surrogate", f"the {side} holds half of a surrogate pair, which is not a character")
 
 
 def _note(line: Line, report: Report) -> None:

@@ -40,7 +40,7 @@ Field = Literal["year", "month", "day", "weekday", "fixed"]  # fixed: an era, or
 
 _FIRST_YEAR, _LAST_YEAR = 1900, 2099
 _SEED = "regarde dates"
-_NO_ERA = {("th", "medium"), ("th", "short")}  # without its era, a Thai year is read as Buddhist
+_NO_ERA = {("th", "medium"), ("th", "short")}  # a Thai year without an era counts as a year of the Buddhist calendar
 _ZERO = {"latn": "0", "arab": "٠", "beng": "০", "deva": "०"}
 _SPACES = str.maketrans({"\u00a0": " ", "\u202f": " "})
 _YEARS = [datetime.date(year, 1, 1) for year in range(_FIRST_YEAR, _LAST_YEAR + 1)]
@@ -119,7 +119,7 @@ def examples(split: Split) -> Iterator[Example]:
 
 
 def pairs(split: Split, seed: str) -> Iterator[tuple[DateStyle, datetime.date]]:
-    """Styles and dates of a split without end, of all locales equally; no text occurs twice or has two readings."""
+    """An endless stream of styles and dates of a split, all locales equally often; no text repeats or is ambiguous."""
     dates = calendar(split)
     ambiguous = _ambiguous(styles())
     locales = list(_by_locale().values())

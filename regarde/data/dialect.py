@@ -147,7 +147,7 @@ class QuoteCount:
         return self.enclosed == self.fields >= 2 * ENOUGH
 
     def ask(self) -> None:
-        """Raise a DataError if quotes seem to enclose fields: only the user knows whether they do."""
+        """Raise a DataError if quotes seem to enclose fields, because only the user can tell."""
         if self.enclosed and not self.other and self.enclosed >= min(ENOUGH, self.fields / 2):
             given = f"{self.name}: double quotes enclose fields ({self.enclosed:,} of {self.fields:,}; {self.sample})"
             raise DataError(f"{given}. Give --quotes to remove them, or --no-quotes to keep them as text.")

@@ -76,7 +76,7 @@ class _Table:
             raise LineError("blank line", "the line is blank")
         cells = _cells(text, self.quotes)
         if self.columns is None and len(cells) > 2 and self.width is None:
-            # not a malformed line but a choice for the user, so an error under every on_error
+            # not a malformed line but a choice for the user, so an error whatever on_error is
             given = shape_of(self.file, cells)
             raise DataError(f"{given}. Choose source and target, for example --columns 1+2:3.")
         if self.columns is None:

@@ -5,7 +5,7 @@ classification   two columns, one of them a small closed set of labels, in eithe
 translation      two columns of text, or more columns
 modeling         one column: language modeling
 
-Text is running, and no list of lines, if blank lines divide it into paragraphs or its lines are paragraphs themselves.
+A file is running text, not a list of lines, if blank lines divide it into paragraphs or each line is a paragraph.
 A set of labels is closed if it is small compared with the number of rows and each label has several texts.
 """
 
@@ -27,15 +27,15 @@ from regarde.errors import counted
 
 TaskKind = Literal["translation", "modeling", "classification", "tagging"]
 
-LOOKED_AT = 20_000  # lines
-FEWEST_ROWS = 10  # of a table whose columns may be labels
-MOST_LABELS = 200  # and no more than twice the square root of the number of rows
-TEXTS_PER_LABEL = 3  # different texts, on average
+LOOKED_AT = 20_000  # lines at the start of a file
+FEWEST_ROWS = 10  # fewest rows of a table that may have a column of labels
+MOST_LABELS = 200  # and at most twice the square root of the number of rows
+TEXTS_PER_LABEL = 3  # fewest different texts per label, on average
 LABEL_WORDS, LABEL_CHARACTERS = 4, 60  # the longest label
 ALIKE = 0.98  # the share of lines with the most frequent number of columns, in a file of tagged sentences
-SENTENCE_TOKENS = 1.5  # the least mean length; below it, blank lines separate lines rather than sentences
-BLANK = 0.02  # the share of blank lines from which a text is running …
-PARAGRAPH = 400  # … or the mean length of its lines, in characters
+SENTENCE_TOKENS = 1.5  # least mean length of a sentence; below it, the blank lines do not separate sentences
+BLANK = 0.02  # least share of blank lines in a running text …
+PARAGRAPH = 400  # … or least mean length of its lines, in characters
 _SHOWN = 4  # labels in a reason
 _LONGEST_SHOWN = 20  # characters of each
 
@@ -75,7 +75,7 @@ def infer_task(lines: Sequence[str], name: str, columns: Columns | None = None) 
 
 
 def running(lines: Sequence[str]) -> str:
-    """Why the text of a file that begins with these lines is running; nothing if it is a list of lines."""
+    """The reason to read a file that begins with these lines as running text; empty if it is a list of lines."""
     blank = sum(not line or line.isspace() for line in lines[:-1])
     if len(lines) >= FEWEST_ROWS and blank >= BLANK * len(lines):
         return f"{blank:,} of {counted(len(lines), 'line')} are blank"

@@ -20,7 +20,7 @@ from regarde.text.sides import normalized
 
 Indices = npt.NDArray[np.int64]
 
-_POOL = 200  # batches sorted together: more of them have less padding, fewer are more random
+_POOL = 200  # batches sorted together: a larger pool has less padding, a smaller one a more random order
 
 
 def batches(
@@ -91,7 +91,9 @@ def split(pairs: Sequence[Pair], *, seed: int, valid_share: float = 0.05, valid_
 def split_end(lines: Sequence[Pair], *, valid_share: float = 0.05) -> TrainValid:
     """Hold out the end of a running text: whole lines, a share of its characters, at least one line."""
     if len(lines) < 2:
-        raise DataError(f"{len(lines)} line of running text: no end can be held out. Give a validation set by --valid.")
+        raise DataError(
+            f"{len(lines)} line of running text: too short to hold out its end. Give validation data: --valid FILE."
+        )
     ends = np.cumsum([len(line.target) for line in lines])
     cut = int(np.searchsorted(ends, (1 - valid_share) * ends[-1]))
     cut = min(max(1, cut), len(lines) - 1)

@@ -2,11 +2,11 @@
 
 Axes: B batch, T tokens.
 
-The lines of a text and EOS are a ring of n tokens. Each epoch enters it at another place, drawn from (seed, epoch), and
-reads every token once:
+The tokens of a text and EOS form a ring of n tokens. Each epoch starts at another position, drawn from (seed, epoch),
+and reads every token once:
 
-    carried    B streams side by side; a batch is the next `context` tokens of each, and the state of the batch before
-               is where it begins. Only the first batch of an epoch begins with BOS. For recurrent models.
+    carried    B streams side by side; a batch is the next `context` tokens of each, and starts from the state of the
+               batch before. Only the first batch of an epoch begins with BOS. For recurrent models.
     windows    pieces of `context` tokens in random order, each of which begins with BOS. For models with positions.
 
 The rows of a batch are (B, T + 1) places in the ring, the last two of which stand for BOS and PAD: the token before the
@@ -52,7 +52,7 @@ class EncodedStream(EncodedPairs):
         return self._windows(first, n, most, generator.permutation(-(-n // self.context)))
 
     def in_order(self, *, pairs: int, tokens: int) -> Sequence[Rows]:
-        n = len(self.targets.ids)  # the end of the text is not judged
+        n = len(self.targets.ids)  # without EOS, which is not scored
         if self.carries:
             return self._streams(0, n, max(1, min(VALID_STREAMS, n // VALID_TOKENS)))
         most = max(1, min(pairs, tokens // (self.context + 1)))
@@ -84,7 +84,7 @@ class EncodedStream(EncodedPairs):
 
     @cached_property
     def _ring(self) -> NDArray[np.int32]:
-        """The tokens, EOS; and what the two last places stand for."""
+        """The tokens and EOS, then BOS and PAD, which the last two places stand for."""
         return np.concatenate((self.targets.ids, np.array([EOS, BOS, PAD], dtype=np.int32)))
 
     def _streams(self, first: int, count: int, rows: int) -> Sequence[Rows]:
@@ -115,7 +115,7 @@ class EncodedStream(EncodedPairs):
 
 
 class _Epoch(Sequence[Rows]):
-    """Batches that are made when they are asked for: the places of a whole epoch would be larger than its tokens."""
+    """Batches computed on demand: the positions of a whole epoch would take more memory than its tokens."""
 
     def __init__(self, count: int, rows_of: Callable[[int], Rows]) -> None:
         self._count = count

@@ -1,4 +1,4 @@
-"""Classes on a terminal: precision, recall and F1 of each, and which were taken for which."""
+"""Classes on a terminal: precision, recall and F1 of each, and the confusion matrix."""
 
 from __future__ import annotations
 

@@ -41,7 +41,7 @@ class Answers:
 def answers(
     translator: Translator, testset: TestSet, search: Search, *, said: bool = True, perplexity: bool = True
 ) -> Answers:
-    """Answer the sources, unless nothing `said` is compared, then score the references if their likelihood matters."""
+    """Answer the sources if the answers are compared (`said`), then score the references if their likelihood is."""
     sources = list(source_sentences(translator, testset))
     found = collected(translator, testset, sources, translator.stream(sources, search) if said else ())
     if not perplexity:

@@ -133,7 +133,7 @@ def evaluate(
 def _by_class(
     answers: Answers, testset: TestSet, metrics: Sequence[MetricName]
 ) -> tuple[tuple[ClassScore, ...], Confusion | None]:
-    """Precision, recall and F1 of each class where a metric counts classes, and which were taken for which."""
+    """Precision, recall and F1 of each class where a metric counts classes, and the confusion matrix."""
     wanted, references = [accepted[0] for accepted in testset.normalized_references], testset.normalized_references
     if "accuracy" in metrics:
         several = testset.task.several

@@ -85,7 +85,7 @@ def mean_f1(sums: Counts) -> float:
 
 
 def decisions_of(found: Translation, accepted: Sequence[str], *, several: bool) -> list[tuple[float, bool]]:
-    """How sure a classifier is of what it says, and whether it is right: of a label, or of each of several labels."""
+    """The confidence of a classifier in its label, or in each of several labels, and whether it is right."""
     if several:
         (row,) = compared_labels([found.text], [accepted], several=True)
         wanted = {label for label, *_ in row.wanted}

@@ -29,7 +29,7 @@ from regarde.folder.precision import KEY, LARGEST, Array, Precision
 from regarde.folder.shortlist import Shortlist
 from regarde.native import library, settings
 from regarde.scribe import Scribe, ScribeConfig
-from regarde.tasks import suits
+from regarde.tasks import OF_MODEL, TRANSLATION, suits
 from regarde.text import Text, load_text
 from regarde.translate import Translator, ensemble
 
@@ -169,7 +169,8 @@ def _read(folder: Path, files: Mapping[str, Entry]) -> _NativeModel:
         text = load_text(known.text, folder)
         sizes = {"source": len(text.source), "target": len(text.target)}
         stated = settings.parse(model)
-        if not suits(known.task, stated.kind):
+        answered = OF_MODEL.get(stated.kind, TRANSLATION)
+        if answered.models != known.task.models and not suits(known.task, stated.kind):
             raise Unfit(f"a {stated.kind} for {known.task.kind}")  # torch raises the error
         if stated.kind == "transformer":
             known.text.check_tying(stated.tying)

@@ -81,9 +81,9 @@ def read(folder: Path) -> dict[str, Entry]:
     try:
         if not folder.is_dir():
             given = "a file, not a folder" if folder.exists() else "no such folder"
-            raise FolderError(f"{folder}: {given}. Give a model folder, for example one that `regarde train` made.")
+            raise FolderError(f"{folder}: {given}. Give a model folder, for example one that `regarde train` created.")
         if path.is_symlink() or not path.is_file():
-            given = f"no {MANIFEST}, so this is no model folder (or its training did not get so far)"
+            given = f"no {MANIFEST}: not a model folder, or a training that has not saved a model yet"
             raise FolderError(f"{folder}: {given}.")
         if path.stat().st_size > LARGEST_MANIFEST:
             raise ValueError
@@ -197,7 +197,7 @@ def _verify(folder: Path, files: Mapping[str, Entry]) -> None:
                 continue
             if size > LARGEST_TEXT:
                 given = f"{size:,} bytes, expected at most {LARGEST_TEXT:,}"
-                raise FolderError(f"{folder / name}: {given}. This is no model of ours.")
+                raise FolderError(f"{folder / name}: {given}. Regarde did not write this model.")
             check_content(folder / name, entry, (folder / name).read_bytes())
     except OSError as error:
         raise FolderError(unreadable(error.filename, error, "Restore it, or train again.")) from None

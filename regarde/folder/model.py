@@ -44,8 +44,8 @@ class Blueprint(ScribeConfig):
     model: ModelConfig = field(default_factory=BahdanauConfig)  # Architecture of the model.
 
     def __post_init__(self) -> None:
-        if not suits(self.task, self.model.kind):
-            answered = OF_MODEL.get(self.model.kind, TRANSLATION)
+        answered = OF_MODEL.get(self.model.kind, TRANSLATION)
+        if answered.models != self.task.models and not suits(self.task, self.model.kind):
             given = f"task.kind = {self.task.kind}, but model.kind = {self.model.kind}, which is for {answered.kind}"
             raise ConfigError(f"{given}. Change one of them.")
         several = bool(getattr(self.text.target, "several", False))

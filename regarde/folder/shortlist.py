@@ -29,7 +29,7 @@ from regarde.text.tokenizers import CONTROLS
 NAME = "shortlist.txt"
 TITLE = "regarde shortlist 1"
 ROUNDS = 3  # of expectation and maximization
-MOST_PAIRS = 200_000  # more teach a table nothing new
+MOST_PAIRS = 200_000  # pairs; more do not change a table noticeably
 MEETINGS = 1 << 21  # of a source and a target token, that are counted at once
 Ids = Sequence[int]
 Numbers = NDArray[np.int64]
@@ -44,7 +44,7 @@ class Shortlist:
     ids: Numbers
 
     def of(self, token: int) -> list[int]:
-        """What stands for a source token, likeliest first."""
+        """The candidates for a source token, likeliest first."""
         found: list[int] = self.ids[self.starts[token] : self.starts[token + 1]].tolist()
         return found
 

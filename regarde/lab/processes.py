@@ -67,12 +67,12 @@ class LabProcesses:
                 observer.received(name, message)
             code = process.wait()
         if signals.received:
-            how = "The same command goes on from there."
+            how = "The same command resumes."
             raise Stopped(f"stopped by {signals.received.name}, and saved. {how}", signals.received)
         if code < 0:
             why = ", perhaps because memory ran out" if -code == signal.SIGKILL else ""
             killed = f"{name}: its process was ended by {signal.Signals(-code).name}{why}"
-            raise RegardeError(f"{killed}. The same command goes on where it was.")
+            raise RegardeError(f"{killed}. The same command resumes.")
         if code or error:
             reason = error or f"ended with exit code {code}; see {self._log(name)}"
             raise _ERRORS.get(code, RegardeError)(f"{name}: {reason}")
@@ -103,7 +103,7 @@ def lab_processes(folder: Path) -> Iterator[LabProcesses]:
         folder.mkdir(parents=True, exist_ok=True)
         lock = _lock(folder)
     except OSError as error:
-        raise DiskError(f"{folder}: cannot be made ({error.strerror}). Give another --out.") from None
+        raise DiskError(f"{folder}: cannot be created ({error.strerror}). Give another --out.") from None
     try:
         yield LabProcesses(folder, lock)
     finally:

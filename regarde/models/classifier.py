@@ -11,16 +11,16 @@ Axes: B batch, S source, T steps, D states, A size of u, R queries, V labels.
 
     several     p_k = sigmoid(z_k) of each label by itself, z = W_s s + b_s
 
-Several labels of one text are said in the order of the vocabulary, then EOS. After label i, or at the start (i = 0),
+Several labels of a text are generated in the order of the vocabulary, then EOS. After label i, or at the start (i = 0),
 
     p(j | i) = p_j prod_{i < k < j} (1 - p_k),   p(EOS | i) = prod_{k > i} (1 - p_k)
 
 which sums to one, so that teacher forcing gives the likelihood of independent labels. The likeliest set, all labels
 with p_k > 1/2, is `best`.
 
-The queries are learned and look through the same attention as every decoder, so that any score and mechanism fits. The
-mean is attention with a query of zeros. EOS gets no attention unless the attention is configured so. After the
-one label, EOS has probability one, so that every search works as with any other decoder.
+The learned queries use the same attention as every decoder, so any score and mechanism works. The mean is attention
+with a query of zeros. EOS gets no attention unless the attention is configured so. After a single label, EOS has
+probability one, so every search works as with any other decoder.
 """
 
 from __future__ import annotations
@@ -44,7 +44,7 @@ from regarde.models.interface import Decoder, Encoding, Model, State
 from regarde.models.transformer import AnyEncoderConfig
 from regarde.text.tokenizers import BOS, CONTROLS, EOS
 
-NEVER = -1e4  # a logit whose exponential is zero and whose sums are finite
+NEVER = -1e4  # a logit whose exponential is zero, and which stays finite in sums
 
 
 @dataclass(frozen=True, eq=False)
@@ -117,7 +117,7 @@ class LabelDecoder(Decoder[State, TextMemory]):
         return [tuple((z[len(CONTROLS) :] > 0).nonzero().flatten().add(len(CONTROLS)).tolist()) for z in logits[:, 0]]
 
     def _look(self, previous: Tensor, state: State, memory: TextMemory) -> tuple[Tensor, Tensor]:
-        """z of all labels, and the weights of this look.  (B, T) -> (B, T, V), (B, R, N, T, S)"""
+        """z of all labels, and the attention weights.  (B, T) -> (B, T, V), (B, R, N, T, S)"""
         B, T = previous.shape
         queries = memory.summary.new_zeros(len(self.looks), memory.summary.shape[1]) if self.q is None else self.q
         found, weights = [], [state.past.new_zeros(B, 0, *state.past.shape[2:3], T, state.past.shape[4])]

@@ -69,7 +69,7 @@ class EnsembleDecoder(Decoder[States, Memories]):
         self.carries = all(decoder.carries for decoder in decoders)
 
     def attentions(self) -> list[Attention]:
-        return []  # none of the members' is the ensemble's
+        return []  # an ensemble has no attention of its own
 
     def remember(self, encoding: Encoding) -> Memories:
         pairs = zip(self.members, _members(encoding), strict=True)

@@ -101,7 +101,7 @@ class Decoder(nn.Module, ABC, Generic[StateT, MemoryT]):
         """The logits and the state after any number of words.  (B, T) -> logits (B, T, V)"""
 
     def best(self, encoding: Encoding) -> list[tuple[int, ...]]:
-        """The likeliest whole answer of each row without its EOS, where a decoder can tell; nothing where it cannot."""
+        """The likeliest answer of each row, without EOS, if the decoder can compute it without a search; else []."""
         return []
 
     def penalty(self, attention: Tensor, batch: Batch) -> Tensor:
@@ -109,11 +109,11 @@ class Decoder(nn.Module, ABC, Generic[StateT, MemoryT]):
         raise NotImplementedError
 
     def width(self, source_length: int, steps: int) -> int:
-        """How many columns of `past` are words of a sentence after so many steps."""
+        """The number of columns of `past` that belong to a sentence after so many steps."""
         return steps if self.looks_back else source_length
 
     def attentions(self) -> list[Attention]:
-        """Those to the source, one for each layer of `past`."""
+        """The attentions to the source, one for each layer of `past`."""
         return [part for part in self.modules() if isinstance(part, Attention)]
 
     def logits(self, previous: Tensor, state: StateT, memory: MemoryT) -> Tensor:

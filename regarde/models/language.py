@@ -7,7 +7,7 @@ Axes: B batch, T words, t words before them, w words looked back at, V vocabular
     transformer   causal self-attention                                                       Radford et al. 2018, 2019
 
 Dropout is on embeddings, between layers and before the softmax, never from one step to the next (Zaremba et al. 2014).
-Tied, W is the matrix of embeddings (Press and Wolf 2017).
+If tied, W is the matrix of embeddings (Press and Wolf 2017).
 
 Daniluk et al. cut the output of the cells into parts. With Y the w states before h_t:
 
@@ -129,7 +129,7 @@ class AttentiveLanguageDecoder(RecurrentLanguageDecoder):
         near = (distance > 0) & (distance <= self.window)  # (T, w + T)
         own = self.attention.remember(keys, torch.ones_like(outputs[..., 0], dtype=torch.bool), values)
         found, weights = self.attention(keys[:, w:], own, state.past[:, 0], near.unsqueeze(0))
-        # where the state was carried, w > t: weights on the words before this piece are not shown
+        # if the state was carried, w > t: weights on words before this piece are left out
         past = widened(state.past, functional.pad(weights, (t - w, 0)).unsqueeze(1))
         kept = outputs[:, max(0, w + T - self.window) :]
         return self._predict(found, predicting[:, w:]), CellsState(past=past, cells=cells, outputs=kept)
@@ -150,7 +150,7 @@ class AttentiveLanguageDecoder(RecurrentLanguageDecoder):
         return self._predict(found, predicting[:, w:]), after.carried()
 
     def _cut(self, outputs: Tensor) -> list[Tensor]:
-        """What is compared, what makes r, and what predicts.  (B, T, H) -> (B, T, H / parts) each"""
+        """Keys, values, and the part that predicts.  (B, T, H) -> (B, T, H / parts) each"""
         cut = outputs.chunk(self.parts, dim=-1)
         return [cut[0], cut[min(1, self.parts - 1)], cut[-1]]
 
@@ -207,7 +207,7 @@ class TransformerLanguageDecoder(Decoder[CachedState, Nothing]):
 
 
 def widened(past: Tensor, rows: Tensor) -> Tensor:
-    """Old rows and new ones.  (B, L, N, t, t), (B, L, N, T, t + T) -> (B, L, N, t + T, t + T)"""
+    """The attention so far, then the new rows.  (B, L, N, t, t), (B, L, N, T, t + T) -> (B, L, N, t + T, t + T)"""
     T = rows.shape[3]
     rows = rows if rows.shape[2] else rows.new_zeros(*rows.shape[:3], T, past.shape[4] + T)
     return torch.cat((functional.pad(past, (0, T)), rows), dim=3)
@@ -215,7 +215,7 @@ def widened(past: Tensor, rows: Tensor) -> Tensor:
 
 def _output(embedding: Embedding, size: int, vocabulary: int, tying: bool) -> Output:
     if tying and size != embedding.size:
-        given = f"embedding = {embedding.size}, and the softmax reads {size}"
+        given = f"embedding = {embedding.size}, but the softmax reads {size}"
         raise ConfigError(f"Tied embeddings need equal sizes, got {given}. Make them equal, or set model.tied = false.")
     return partial(tied, embedding) if tying else nn.Linear(size, vocabulary)
 
@@ -245,7 +245,7 @@ class RecurrentLanguageConfig:
 
 @dataclass(frozen=True)
 class AttentiveLanguageConfig:
-    """A recurrent language model that looks back; the defaults are the key-value-predict model of Daniluk et al."""
+    """A recurrent language model with attention to its past; the defaults are key-value-predict of Daniluk et al."""
 
     kind: Literal["attentive-lm"] = "attentive-lm"
     embedding: Size = 300  # Size of the word embeddings.

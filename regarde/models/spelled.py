@@ -4,8 +4,8 @@ Axes: B batch, I ids, W words, M characters, E embedding, C size of the embeddin
 
     x_w = dropout([e(w) ; ->h_M ; <-h_1])          h: a bidirectional recurrent network over e'(c_1) … e'(c_M)
 
-A source is `BOS word c_1 … c_M` for each word, then EOS, which has no characters (text/tokenizers.py): what was
-BOS is a new word. The encoder below returns an encoding over words, so that nothing above knows of characters.
+A source is `BOS word c_1 … c_M` for each word, then EOS, which has no characters (text/tokenizers.py): each
+BOS starts a word. The wrapped encoder returns an encoding over words, so the decoder never sees characters.
 """
 
 from __future__ import annotations
@@ -33,7 +33,8 @@ class SpelledEmbedding(Embedding):
         self.characters = nn.Embedding(min(vocabulary, len(CONTROLS) + MOST_LETTERS), characters, padding_idx=PAD)
         self.reader = BothWays(CELLS[cell]([characters], hidden), CELLS[cell]([characters], hidden))
         for table in (self.table, self.characters):
-            bound = math.sqrt(3 / table.embedding_dim)  # so that a vector is about as long as one of the reader's
+            # so that embeddings are about as long as the vectors of the reader
+            bound = math.sqrt(3 / table.embedding_dim)
             nn.init.uniform_(table.weight, -bound, bound)
             nn.init.zeros_(table.weight[PAD])
 
@@ -95,7 +96,7 @@ def gathered(source: Source) -> Source:
 
 
 def _limits(longest: int) -> list[int]:
-    """Lengths of words that are read together: 0, 4, 8, 16, … up to the longest."""
+    """Limits of the groups of words that are read together, by length: 0, 4, 8, 16, … up to the longest."""
     limits = [0]
     while limits[-1] < longest:
         limits.append(min(max(4, 2 * limits[-1]), longest))

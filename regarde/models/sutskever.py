@@ -85,7 +85,7 @@ class SutskeverConfig:
     encoder: EncoderConfig = field(default_factory=UnidirectionalConfig)  # Architecture of the encoder.
     start: StartName = "copy"  # How the decoder's first state is made from the encoder's last.
     residual_from: ResidualFrom = 0  # First layer with a residual connection, from 2 on; 0: none.
-    dropout: Share = 0.0  # Dropout probability in training, of embeddings and of what layers put out.
+    dropout: Share = 0.0  # Dropout probability in training, of embeddings and of the outputs of layers.
     variational: bool = False  # Use one dropout mask for a whole sentence.
     init: InitName = "paper"  # How parameters are initialized.
 

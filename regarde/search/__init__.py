@@ -1,4 +1,4 @@
-"""decoder -> search: greedy, beam, sampling. A search knows two verbs of a state, `repeat` and `select`.
+"""decoder -> search: greedy, beam, sampling. A search calls two methods of a state, `repeat` and `select`.
 
 search = Beam(size=5)
 hypotheses = search(model, encoding)      # for each sentence, the best first

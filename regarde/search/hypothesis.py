@@ -15,7 +15,7 @@ from regarde.errors import counted
 
 @dataclass(frozen=True, eq=False)
 class Hypothesis:
-    """One way to say it, EOS included where it came to an end."""
+    """An answer that a search found, with EOS if it is complete."""
 
     ids: tuple[int, ...]
     token_scores: NDArray[np.float32]  # (T,) log-probability of each word

@@ -1,4 +1,4 @@
-"""What a hypothesis may say next, and how its length and coverage weigh in the ranking.
+"""Which words may come next in a hypothesis, and how length and coverage affect its rank.
 
 Axes: B rows, V vocabulary, L attention layers, N heads, T target steps, S source.
 """
@@ -21,7 +21,7 @@ LEAST_COVERED = 1e-6  # hard attention may skip a word entirely, and log 0 would
 
 
 def log_probabilities(rules: Rules, logits: Tensor, step: int, prefixes: Sequence[Prefix]) -> Tensor:
-    """Scores of the next word; what may not be said gets -inf.  (B, V) -> (B, V)"""
+    """Scores of the next word; forbidden words get -inf.  (B, V) -> (B, V)"""
     scores = logits.float().log_softmax(dim=-1)
     scores[:, [PAD, BOS] if rules.allow_unknown else [PAD, BOS, UNK]] = float("-inf")
     scores = _begun(scores, prefixes, step)
@@ -34,7 +34,7 @@ def log_probabilities(rules: Rules, logits: Tensor, step: int, prefixes: Sequenc
 
 
 def _begun(scores: Tensor, prefixes: Sequence[Prefix], step: int) -> Tensor:
-    """Scores of the next word, of which only what continues each row's prefix may be said.  (B, V) -> (B, V)"""
+    """Scores of the next word; all but the words that continue each row's prefix get -inf.  (B, V) -> (B, V)"""
     if all(step > len(prefix.ids) for prefix in prefixes):
         return scores
     scores = scores.clone()

@@ -33,7 +33,7 @@ class Prefix:
 
     def __post_init__(self) -> None:
         if any(word in SILENT for word in self.ids):
-            raise UsageError(f"A prefix of ids {list(self.ids)}: controls cannot be said. Use others.")
+            raise UsageError(f"A prefix of ids {list(self.ids)}: control tokens cannot be generated. Use others.")
 
 
 NO_PREFIX = Prefix()
@@ -44,7 +44,7 @@ class Rules(Checked):
     """Limits on length, and forbidden words.
 
     A source of S tokens is answered in at most max_ratio * S + max_extra steps (EOS included on both sides), and in at
-    least min_length words before EOS. Where nothing but EOS is left to say, it ends earlier. Of a language model, which
+    least min_length words before EOS. A hypothesis that only EOS can continue ends earlier. Of a language model, which
     has no source (S = 1), the limit counts from the end of the prompt, and the text, prompt and EOS included, has at
     most `context` tokens.
     """
@@ -93,7 +93,7 @@ class Greedy(SearchSettings):
 
 @dataclass(frozen=True)
 class Sampling(Checked, SearchSettings):
-    """Words drawn from the model's own distribution; what comes out depends on the seed and the sentence alone.
+    """Words drawn from the model's distribution; the result depends only on the seed and the sentence.
 
     top_k = 0 and top_p = 1 sample from the whole vocabulary (ancestral sampling); top_p is nucleus sampling
     (Holtzman et al. 2020).

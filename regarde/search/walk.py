@@ -79,7 +79,7 @@ def walk(
     prefixes: Sequence[Prefix] | None = None,
     observer: StepObserver | None = None,
 ) -> list[Hypothesis | None]:
-    """Step until every row has said EOS or reached its limit; rows that are done leave the batch.
+    """Step until every row has generated EOS or reached its limit; finished rows leave the batch.
 
     None for a row whose numbers overflow, however finite the weights are.
     """
@@ -88,7 +88,7 @@ def walk(
     openings = prefixes or [NO_PREFIX] * len(lengths)
     limits = [rules.limit(n, prefix) for n, prefix in zip(lengths.tolist(), openings, strict=True)]
     state, memory = decoder.start(encoding), decoder.remember(encoding)
-    numbers = list(range(len(limits)))  # the sentence of each row still walking
+    numbers = list(range(len(limits)))  # the sentence of each unfinished row
     chosen_ids: list[list[int]] = [[] for _ in numbers]
     token_scores: list[list[float]] = [[] for _ in numbers]
     done: list[Hypothesis | None] = [None] * len(numbers)

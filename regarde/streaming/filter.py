@@ -111,7 +111,7 @@ class Filter:
         whole = "" if sentence.text.isspace() else sentence.text
         if not line.too_long:
             try:
-                sentences = self._sentences(whole)
+                sentences = self.form.sentences(self.translator, whole)
                 counts.unknown += not self.translator.knows(sentences[0])
                 return LineRequest(line.number, ending, whole, rest.text, sentences)
             except DataError:  # too long
@@ -124,9 +124,6 @@ class Filter:
                 return LineRequest(line.number, ending, whole, rest.text, sentences, "truncated")
         counts.refused += 1
         return LineRequest(line.number, ending, "", rest.text, (), "refused")
-
-    def _sentences(self, text: str) -> tuple[Sentence, ...]:
-        return (self.translator.tokens(text),)
 
     def _pieces(self, text: str) -> tuple[Sentence, ...]:
         """The sentences to translate of a text that is too long; none if it is refused, or has too long a character."""
@@ -148,7 +145,7 @@ class Filter:
 
 @dataclass(frozen=True)
 class Scoring(Filter):
-    """Lines of what is given and what is wanted in, their scores out: forced decoding."""
+    """Reads lines of source and target, and writes their scores, computed by forced decoding."""
 
     scored: Callable[[LineRequest, Translation | None], str] = field(kw_only=True)  # a row; None of a refused line
 
@@ -160,12 +157,6 @@ class Scoring(Filter):
         for request in requests:
             out.end(self.scored(request, next(found) if request.sentences else None) + request.ending)
         out.flush()
-
-    def _sentences(self, text: str) -> tuple[Sentence, ...]:
-        pair = self.translator.task.pair(text)
-        if pair is None:
-            raise DataError("no pair")
-        return self.translator.tokens(pair[0]), self.translator.target_tokens(pair[1])
 
 
 class _ReadAhead:

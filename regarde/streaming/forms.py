@@ -3,6 +3,7 @@
 Plain    text in, the best translation out
 Ranked   text in, the n best out: line TAB rank TAB score TAB text
 Json     text or JSON lines in, JSON lines out
+Paired   source TAB target in, for `regarde score`
 """
 
 from __future__ import annotations
@@ -14,8 +15,10 @@ from collections.abc import Iterable
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Literal, Protocol
 
+from regarde.errors import DataError
+
 if TYPE_CHECKING:
-    from regarde.scribe import Sentence
+    from regarde.scribe import Scribe, Sentence
     from regarde.translation import Translation
 
 Fate = Literal["whole", "refused", "split", "truncated"]
@@ -46,7 +49,10 @@ class Form(Protocol):
     several_rows: bool  # may an answer have more than one row?
 
     def read(self, text: str) -> tuple[str, str]:
-        """The sentence of a line, and the fields that its answer repeats."""
+        """The text of a line, and the fields that its answer repeats."""
+
+    def sentences(self, scribe: Scribe, text: str) -> tuple[Sentence, ...]:
+        """The tokens of a text; a DataError if it is too long."""
 
     def piece(self, request: LineRequest, found: Translation) -> str:
         """What can be written as soon as the next sentence of a line is translated."""
@@ -65,6 +71,9 @@ class Plain:
 
     def read(self, text: str) -> tuple[str, str]:
         return text, ""
+
+    def sentences(self, scribe: Scribe, text: str) -> tuple[Sentence, ...]:
+        return (scribe.tokens(text),)
 
     def piece(self, request: LineRequest, found: Translation) -> str:
         request.add(found)
@@ -97,6 +106,16 @@ class Ranked(Plain):
         return _is_ranked(row, number)
 
 
+class Paired(Plain):
+    """What is given and what is wanted in, as the task separates them."""
+
+    def sentences(self, scribe: Scribe, text: str) -> tuple[Sentence, ...]:
+        pair = scribe.task.pair(text)
+        if pair is None:
+            raise DataError("not a pair")
+        return scribe.tokens(pair[0]), scribe.target_tokens(pair[1])
+
+
 class Json:
     """JSON lines out; in, objects with a `source`, whose other fields are kept, or plain text."""
 
@@ -114,6 +133,9 @@ class Json:
             return source, json.dumps(record, ensure_ascii=False, allow_nan=False)[1:-1]
         except (ValueError, RecursionError):
             return text, ""
+
+    def sentences(self, scribe: Scribe, text: str) -> tuple[Sentence, ...]:
+        return (scribe.tokens(text),)
 
     def piece(self, request: LineRequest, found: Translation) -> str:
         """A piece of a split line is written at once, because the attention of all pieces may be large."""

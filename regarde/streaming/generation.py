@@ -1,4 +1,4 @@
-"""Texts of a language model as they are written: several at once, each reported word by word if asked for."""
+"""Texts of a language model: several generated at once, each reported word by word on request."""
 
 from __future__ import annotations
 

@@ -16,12 +16,17 @@ from regarde.text.sentencepieces import SentencepieceConfig
 from regarde.text.sides import TokenizerConfig
 from regarde.text.tokenizers import CharactersConfig, FieldsConfig, Words, WordsConfig
 
-CLOSED_TYPES = 200  # a closed set has no more symbols …
-CLOSED_NEW = 0.02  # … of which the second half of the texts brings no larger share …
-CLOSED_REPEATS = 5  # … and each occurs so often, on average
-SENTENCE_WORDS = 4.5  # the mean length from which texts are sentences, in words …
-SENTENCE_CHARACTERS = 60  # … or, where words are not written apart, in characters
-SIZES = {5_000: 1_000, 20_000: 4_000, 500_000: 8_000, 5_000_000: 16_000}  # sentences: pieces they can teach
+CLOSED_TYPES = 200  # largest number of symbols in a closed set …
+CLOSED_NEW = 0.02  # … largest share of them that occur only in the second half of the texts …
+CLOSED_REPEATS = 5  # … and least number of occurrences of each, on average
+SENTENCE_WORDS = 4.5  # least mean length of sentences, in words …
+SENTENCE_CHARACTERS = 60  # … or in characters, in scripts without spaces between words
+SIZES = {
+    5_000: 1_000,
+    20_000: 4_000,
+    500_000: 8_000,
+    5_000_000: 16_000,
+}  # pieces to learn from at most so many sentences
 LARGEST_SIZE = 32_000
 
 
@@ -36,7 +41,7 @@ class Inference:
 def infer(texts: Sequence[str]) -> Inference:
     """The tokenizer for one side of a corpus."""
     if not texts:
-        raise DataError("No text to choose a tokenizer by. Give a corpus that is not empty.")
+        raise DataError("There is no text to choose a tokenizer for. Give a corpus that is not empty.")
     if 2 * sum("\t" in text for text in texts) > len(texts):
         columns = max(text.count("\t") for text in texts) + 1
         return Inference(FieldsConfig(), f"fields: {columns} TAB-separated columns")

@@ -36,9 +36,9 @@ if TYPE_CHECKING:
     from sentencepiece import SentencePieceProcessor
 
 SPACE = "▁"  # how sentencepiece writes a space
-LARGEST_SAMPLE = 1_000_000  # texts; more teach a vocabulary nothing new
+LARGEST_SAMPLE = 1_000_000  # texts to learn from; more do not change a vocabulary noticeably
 LARGEST_FILE = 256 * 2**20  # bytes
-BYTES = 256  # pieces that byte fallback takes
+BYTES = 256  # pieces that byte fallback needs
 
 _RESERVED = f"\t\n\r\0{SPACE}▅"  # the trainer splits at these, drops them or misreads them
 _PRIVATE = "".join(chr(0x10F700 + i) for i in range(len(_RESERVED)))
@@ -82,7 +82,7 @@ class SentencepieceTokenizer(Tokenizer):
     def words(self, ids: Sequence[int], unknown: Sequence[str] | None = None) -> list[int]:
         """A word begins at a space, which is part of the word and never of an UNK.
 
-        Several spaces begin one word, spaces at the end begin none.
+        Several spaces in a row begin one word; spaces at the end of a text begin none.
         """
         words: list[int] = []
         word, only_spaces = NO_WORD, False
@@ -221,7 +221,7 @@ class SentencepieceConfig:
                 eos_piece=eos,
             )
         except RuntimeError:  # its message quotes its source code and does not help a user
-            given = f"No {self.size:,} pieces could be learned from {len(sample):,} texts"
+            given = f"{self.size:,} pieces could not be learned from {len(sample):,} texts"
             raise DataError(f"{given}. Give more text, another size, or another kind of tokenizer.") from None
         return model.getvalue()
 

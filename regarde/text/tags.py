@@ -41,7 +41,7 @@ class RepairedTags:
 
 
 def spans_of(tags: Sequence[str]) -> list[TaggedSpan]:
-    """The spans from left to right; a tag of no scheme is outside."""
+    """The spans from left to right; a tag that fits no scheme counts as outside."""
     found: list[TaggedSpan] = []
     for place, tag in enumerate(tags):
         if (parts := _TAG.fullmatch(tag)) is None:

@@ -36,7 +36,7 @@ VocabularySize = Annotated[int, Bound(5, 1_000_000)]  # the most ids a tokenizer
 
 
 class Tokenizer(ABC):
-    """Ids never contain BOS or EOS unless the caller put them there."""
+    """Splits text into ids and joins ids to text. BOS and EOS are added by the caller only."""
 
     ends: bool = True
     """Whether targets end with EOS. They do not if their length is known: a label has one token."""
@@ -87,7 +87,7 @@ class Tokenizer(ABC):
 
 
 def positions(ids: Sequence[int]) -> int:
-    """How many tokens ids are for a model and for the user: a spelled word, which begins with BOS, is one."""
+    """The number of tokens as models and users count them: a spelled word (BOS, word, characters) is one."""
     return ids.count(BOS) or len(ids)
 
 
@@ -531,7 +531,7 @@ def printable(symbol: str) -> str:
 
 
 def _storable(symbol: str) -> bool:
-    """Whether a symbol survives a file of one symbol a line in UTF-8."""
+    """Whether a symbol can be stored in UTF-8, one symbol a line."""
     if symbol in ("\n", LINE_BREAK):
         return symbol == "\n"
     return symbol != "" and "\n" not in symbol and not any("\ud800" <= character <= "\udfff" for character in symbol)
@@ -541,7 +541,7 @@ def _lines(path: Path) -> list[bytes]:
     try:
         if path.stat().st_size > LARGEST_FILE:
             raise FolderError(
-                f"{path}: larger than {LARGEST_FILE:,} bytes, no vocabulary. Restore the file of the model."
+                f"{path}: larger than {LARGEST_FILE:,} bytes, so not a vocabulary. Restore the file of the model."
             )
         content = path.read_bytes()
     except OSError as error:

@@ -1,4 +1,4 @@
-"""The metrics of a run as TensorBoard reads them, in its folder tensorboard/. It needs the extra `tensorboard`."""
+"""Writes the metrics of a run for TensorBoard, into its folder tensorboard/. Needs the extra `tensorboard`."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ FOLDER = "tensorboard"
 
 
 def writer_class() -> Any:
-    """The writer of TensorBoard, or an error that tells how to install it."""
+    """TensorBoard's writer; if it is not installed, an error says how to install it."""
     try:
         from torch.utils.tensorboard import SummaryWriter  # slow to import
     except ModuleNotFoundError as error:
@@ -23,7 +23,7 @@ def writer_class() -> Any:
 
 
 class Board:
-    """Writes the progress and passes it on to another observer; records after `step` are discarded."""
+    """An observer that writes each report and passes it on to another. Records of steps after `step` are deleted."""
 
     def __init__(self, run: Path, step: int, observer: TrainingObserver) -> None:
         self.writer = writer_class()(str(run / FOLDER), purge_step=step + 1)

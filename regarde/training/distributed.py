@@ -5,9 +5,9 @@
 Only rank 0 reads and writes files; it sends what it read to the others. An update uses as many batches as there are
 processes (times training.accumulate); rank r computes every `size`-th of them. The loss is the sum over the tokens of a
 batch, divided by the tokens of the whole update; gradients are added up in one all-reduce. So n processes compute the
-same update as one with training.accumulate = n.
+same update as one process with training.accumulate = n.
 
-Values other than tensors are sent as JSON. torch.distributed does not authenticate: see docs/distributed.md.
+Values other than tensors are sent as JSON. Connections are not authenticated: see docs/distributed.md.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ from torch import Tensor
 
 from regarde.errors import RegardeError, is_out_of_memory
 
-PATIENCE = timedelta(minutes=30)  # timeout for a process that hangs; a dead one is noticed at once
+PATIENCE = timedelta(minutes=30)  # timeout for a process that hangs; one that has ended is noticed at once
 
 
 @dataclass(frozen=True)
@@ -36,11 +36,11 @@ class World:
     rank: int = 0
     size: int = 1
     device: str = "cpu"
-    restarted: bool = False  # by torchrun, after one of the processes was lost
+    restarted: bool = False  # whether torchrun restarted the processes after losing one
 
     @property
     def writes(self) -> bool:
-        """Whether this process writes the run; exactly one does."""
+        """Whether this process writes the run folder; exactly one does."""
         return self.rank == 0
 
     def add(self, tensors: Sequence[Tensor]) -> None:
@@ -79,12 +79,14 @@ class World:
         return [json.loads(bytes(f[: int(n)].tolist())) for f, n in zip(found, sizes, strict=True)]
 
     def agree(self, what: str, value: Any) -> None:
-        """Raise an error if processes have different values."""
+        """Raise an error if the processes have different values of `what`."""
         found = self.gather(value)
         for rank, other in enumerate(found):
             if other != found[0]:
                 given = f"rank {rank} has {str(other)[:40]}, rank 0 has {str(found[0])[:40]}"
-                raise RegardeError(f"{what} must be the same everywhere: {given}. Give all machines the same files.")
+                raise RegardeError(
+                    f"{what} must be the same in all processes: {given}. Give all machines the same files."
+                )
 
 
 ALONE = World()

@@ -38,7 +38,7 @@ class GuidedConfig:
     """A file of links, and the weight of their loss."""
 
     links: str = ""  # File of links in Pharaoh format, a line for each pair, that attention learns from; empty: none.
-    unit: Literal["words", "tokens"] = "words"  # What the links count.
+    unit: Literal["words", "tokens"] = "words"  # Unit that links refer to.
     weight: NonNegative = 0.1  # Weight of the attention's loss.
     layer: Count = 0  # Attention layer that learns from links, counted from 1; 0: the mean of all.
     head: Count = 0  # Attention head that learns from links, counted from 1; 0: the mean of all.

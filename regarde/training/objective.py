@@ -4,9 +4,9 @@ Axes: B batch, T target, V vocabulary, S source.
 
     words     - sum_t w[y_t] log p(y_t), smoothed (loss.py); w is 1, or the weight of the class y_t
     links     the cross-entropy of attention with given links (guided.py)
-    penalty   what the decoder asks of its own attention, as Lin et al. 2017 do of their queries
+    penalty   the decoder's penalty on its own attention, such as that of Lin et al. 2017 on equal queries
 
-The step calls `backward` and knows no more. A new term is a new line here, or a decoder's `penalty`.
+The training step only calls `backward`. A new term is a new line here, or a decoder's `penalty`.
 """
 
 from __future__ import annotations
@@ -69,9 +69,9 @@ class Objective:
 
 
 def balanced(ids: NDArray[np.int32], vocabulary: int) -> Tensor:
-    """n / (classes * count) of each class; a token that is no class of these targets weighs 1.  -> (V,)
+    """The weight n / (classes * count) of each class; 1 for tokens that are no class in these targets.  -> (V,)
 
-    Over the targets it was counted from, every class then weighs the same, and the mean weight is 1.
+    With these weights, each class has the same total weight in the targets, and the mean weight is 1.
     """
     counts = np.bincount(ids, minlength=vocabulary)
     weights = len(ids) / (np.count_nonzero(counts) * np.maximum(counts, 1))

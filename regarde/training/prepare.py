@@ -35,7 +35,7 @@ from regarde.training.recipe import DataConfig, Recipe, length
 FEWEST_PAIRS = 2
 SHOWN = 5  # pairs of a batch in a message
 SAMPLE = 20_000  # pairs read to choose tokenizers
-FEWEST_STEPS, MOST_STEPS = 5_000, 20_000  # of a run whose length is not given
+FEWEST_STEPS, MOST_STEPS = 5_000, 20_000  # limits of a run whose length is not given
 LARGEST_RATIO = 1000.0  # the bound of search.rules.max_ratio: one odd pair must not make an unreadable configuration
 
 
@@ -111,7 +111,7 @@ def prepare(tables: Table, *, text: Text | None = None, processes: int = 1) -> P
 
 
 def _looked_at(recipe: Recipe, tables: Table, notes: list[str]) -> Recipe:
-    """The recipe with what its task infers from the first lines of the user's file, unless the tables say it."""
+    """The recipe with settings that its task infers from the first lines of the user's file, unless they are given."""
     data = recipe.data
     if _has(tables, "task", "context") or data.name in ("", "-", *DATASETS) or not Path(data.name).is_file():
         return recipe
@@ -163,13 +163,13 @@ def read(data: DataConfig, task: TaskConfig, seed: int, notes: list[str]) -> Pai
     if len(pairs) < FEWEST_PAIRS and not task.context:
         raise DataError(f"{len(pairs)} pair in the data: training needs at least {FEWEST_PAIRS}. Give more data.")
     if len({pair.target for pair in pairs}) == 1:
-        notes.append("warning: all targets are equal, so there is nothing to learn but that one answer")
+        notes.append("warning: all targets are equal, so the model will always give that answer")
     if data.valid:
         return Pairs(pairs, pairs, _read_files(data.valid, data, task, "validation", notes))
     if embedded:
         return Pairs(pairs, pairs, _embedded(data.name, "valid", task, notes))
     train, valid = task.split(pairs, seed=seed)
-    notes.append(f"validation: {counted(len(valid), _row(task))} held out, {len(train):,} left to learn from")
+    notes.append(f"validation: {counted(len(valid), _row(task))} held out, {len(train):,} left for training")
     return Pairs(pairs, train, valid)
 
 
@@ -181,7 +181,7 @@ def _row(task: TaskConfig) -> str:
 def _embedded(name: str, split: Split, task: TaskConfig, notes: list[str]) -> list[Pair]:
     pairs = [Pair(example.source, example.target) for example in DATASETS[name].split(split)]
     count = counted(len(pairs), _row(task))
-    notes.append(f"data: {name}, {count}" if split == "train" else f"validation: {count} of their own")
+    notes.append(f"data: {name}, {count}" if split == "train" else f"validation: {count}, the valid split of {name}")
     return pairs
 
 
@@ -225,7 +225,7 @@ def _infer(recipe: Recipe, tables: Table, pairs: Sequence[Pair], notes: list[str
     """Choose tokenizers by each side's text and the metric by the target's tokenizer, unless the tables have them."""
     task, text, chosen = recipe.task, recipe.text, {}
     if task.temperature:
-        given = f"task.temperature = {task.temperature:g} says that a model is calibrated"
+        given = f"task.temperature = {task.temperature:g} marks a calibrated model"
         raise ConfigError(f"{given}. Leave it out, and calibrate after training: regarde calibrate")
     open_ = [side for side in ("source", "target") if not _has(tables, "text", side)]
     if open_:
@@ -241,7 +241,7 @@ def _infer(recipe: Recipe, tables: Table, pairs: Sequence[Pair], notes: list[str
         else:
             notes += [f"{side}: {guess.reason}" for side, guess in chosen.items()]
         text = replace(text, shared=text.shared or sides.shared, **{s: guess.config for s, guess in chosen.items()})
-    follow = cast(Any, task.settings(text.source, pairs[:SAMPLE]))
+    follow = cast(Any, task.settings(text.source, pairs[:SAMPLE]) if task.models else {})  # of models of its own
     recipe = replace(recipe, text=text, model=replace(recipe.model, **follow))
     if not _has(tables, "training", "metric"):
         metric = cast(Any, task.metric(recipe.text.target, pairs[:SAMPLE]))
@@ -260,7 +260,7 @@ def _has(tables: Table, *keys: str) -> bool:
 
 
 def _decoder(recipe: Recipe, text: Text) -> Decoder[Any, Any]:
-    """The decoder of the model, to be asked; its weights are not allocated."""
+    """The decoder of the model without allocated weights, to read its properties."""
     with torch.device("meta"):
         return recipe.model.build(len(text.source), len(text.target)).decoder
 

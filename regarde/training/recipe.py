@@ -26,7 +26,7 @@ from regarde.training.checkpoint import TrainingState
 from regarde.training.guided import Guide, GuidedConfig
 from regarde.training.objective import ClassWeights, Objective
 
-UNKNOWN = 10**9  # steps, before anything is spent
+UNKNOWN = 10**9  # estimate of all steps before the first is done
 COMMON = {  # settings that `regarde train` and `regarde.train` know by a short name
     "steps": "training.steps",
     "epochs": "training.epochs",
@@ -242,11 +242,13 @@ class Recipe(Blueprint):
         piecemeal = [name for name in ("truncate", "sampling") if getattr(self.training, name)]
         if piecemeal and "variational" in (table := config.as_table(self.model)) and table["variational"]:
             given = f"training.{piecemeal[0]} runs the decoder piece by piece, each with dropout of its own"
-            raise ConfigError(f"{given}, but model.variational wants one mask for a sentence. Switch one of them off.")
+            raise ConfigError(
+                f"{given}, but model.variational needs one mask for a whole sentence. Switch one of them off."
+            )
         if self.model.kind == "classifier" and self.model.several:
             for name in ("label_smoothing", "class_weights"):
                 if (value := getattr(self.training, name)) not in (0, "none"):
-                    given = f"training.{name} = {value} with several labels: it is for labels that exclude one another"
+                    given = f"training.{name} = {value} with several labels: it needs labels that exclude one another"
                     raise ConfigError(f"{given}. Leave it out.")
 
     def _check_running(self) -> None:
@@ -255,15 +257,17 @@ class Recipe(Blueprint):
         limits = {"data.max_source": data.max_source, "data.max_target": data.max_target}
         for key, value in (cuts | limits).items():
             if value:
-                given = f"{key} = {value:g} is for texts that begin and end"
-                raise ConfigError(f"{given}, task.context = {self.task.context} for running text. Leave out one.")
+                given = f"{key} = {value:g} is for separate texts"
+                raise ConfigError(
+                    f"{given}, but task.context = {self.task.context} is for running text. Leave out one."
+                )
 
     def _check_guided(self) -> None:
-        given = "training.guided_alignment teaches attention"
+        given = "training.guided_alignment trains attention"
         if "attention" not in config.as_table(self.model):
-            raise ConfigError(f"{given}, and {self.model.kind} has none. Leave it out, or choose another model.")
+            raise ConfigError(f"{given}, but {self.model.kind} has none. Leave it out, or choose another model.")
         if self.training.truncate:
-            raise ConfigError(f"{given} over whole targets, and training.truncate cuts them. Switch one of them off.")
+            raise ConfigError(f"{given} on whole targets, but training.truncate cuts them. Switch one of them off.")
 
 
 def parse(tables: Table) -> Recipe:
@@ -277,7 +281,7 @@ def parse(tables: Table) -> Recipe:
 
 
 def _elsewhere(tables: Table, key: str) -> str | None:
-    """The key with this last word that the tables can have, if a user has left out or mistaken its table."""
+    """The full key that ends in this word, if the user left out its table or named a wrong one."""
     word = key.rpartition(".")[2]
     keys = [COMMON.get(word, ""), *(k for k in manual.settings(Recipe) if k.endswith(f".{word}") and k != key)]
     if word == "hidden":
@@ -329,12 +333,12 @@ class Budget:
         return cls(training.steps, training.tokens, training.minutes)
 
     def share(self, state: TrainingState) -> float:
-        """The share of it that is spent."""
+        """The share of the budget that is spent."""
         shares = [(state.step, self.steps), (state.seen, self.tokens), (state.trained, self.minutes * 60)]
         return max(spent / limit for spent, limit in shares if limit)
 
     def total(self, state: TrainingState) -> int:
-        """The steps in all, which schedules need; tokens or minutes give an estimate (300 for a third: 900)."""
+        """The steps in all, which schedules need; with tokens or minutes an estimate: 900 if 300 were a third."""
         if not self.tokens and not self.minutes:
             return self.steps
         share = self.share(state)

@@ -1,4 +1,4 @@
-"""Conditions for resuming a run: what must be equal, and what may differ if the result need not be exact.
+"""Conditions for resuming a run: what must be the same, and what may differ unless `exact`.
 
     the data            must be the same pairs, in any file
     the settings        must be the same, except those that do not affect results
@@ -37,7 +37,7 @@ def last_checkpoint(run: RunFolder, notes: list[str]) -> Checkpoint | None:
     checkpoint = run.checkpoints.newest(skipped)
     notes += [f"warning: {note}" for note in skipped]
     if checkpoint:
-        notes.append(f"going on from {checkpoint.path.name} of {run.path}")
+        notes.append(f"resuming from {checkpoint.path.name} of {run.path}")
     elif skipped:
         raise FolderError(f"{run.path}: all checkpoints are damaged ({len(skipped)}). {skipped[0]}")
     else:
@@ -52,8 +52,10 @@ def check(checkpoint: Checkpoint, recipe: Recipe, now: Circumstances, *, exact: 
     _check_data(run, checkpoint.circumstances, now)
     remarks = [*_changed_settings(run, checkpoint, recipe), *_changed_circumstances(checkpoint.circumstances, now)]
     if remarks and exact:
-        raise UsageError(f"{run}: cannot be resumed exactly: {'; '.join(remarks)}. Leave out --exact, or restore them.")
-    return [f"warning: going on, but not bit for bit: {remark}" for remark in remarks]
+        raise UsageError(
+            f"{run}: cannot be resumed exactly: {'; '.join(remarks)}. Leave out --exact, or restore the former values."
+        )
+    return [f"warning: resumed, but not bit for bit: {remark}" for remark in remarks]
 
 
 def _check_data(run: Path, before: Circumstances, now: Circumstances) -> None:
@@ -67,18 +69,18 @@ def _check_data(run: Path, before: Circumstances, now: Circumstances) -> None:
 
 def _changed_settings(run: Path, checkpoint: Checkpoint, recipe: Recipe) -> Iterator[str]:
     if recipe.training.minutes:
-        yield "how many steps training.minutes allow depends on the machine"
+        yield "the number of steps in training.minutes depends on the machine"
     if 0 < recipe.training.steps < checkpoint.state.step:
-        given = f"training.steps = {recipe.training.steps:,}, but it has come to step {checkpoint.state.step:,} already"
-        raise UsageError(f"{run}: {given}. Give at least as many.")
+        given = f"training.steps = {recipe.training.steps:,}, but the run is at step {checkpoint.state.step:,} already"
+        raise UsageError(f"{run}: {given}. Give at least that many.")
     before = config.as_table(parse(checkpoint.tables))  # settings that are newer than the run have their defaults
     for found in differences(before, config.as_table(recipe)):
         if found.key in _LENGTH:
-            yield f"{found.key} was {found.expected}, is {found.given}, and the schedule with it"
+            yield f"{found.key} was {found.expected}, is {found.given}, which also changes the schedule"
         elif found.key not in _HARMLESS:
-            given = f"{found.key} is {found.given}, but it was started with {found.expected}"
+            given = f"{found.key} is {found.given}, but the run was started with {found.expected}"
             raise UsageError(
-                f"{run}: {given}. The settings of a run cannot change: leave that out, or start a new run."
+                f"{run}: {given}. The settings of a run cannot change: leave this one out, or start a new run."
             )
 
 

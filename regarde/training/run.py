@@ -41,7 +41,7 @@ DATA = {"data_sha256": "training", "valid_sha256": "validation"}  # the circumst
 
 
 def refuse_existing(path: Path, *, but: tuple[str, ...] = ()) -> None:
-    """Raise an error if the path exists, unless it is a folder with no files except those in `but`."""
+    """Raise an error if the path exists, except for a folder that holds nothing but the files in `but`."""
     try:
         taken = path.is_symlink() or path.exists()
         if taken and path.is_dir():
@@ -145,13 +145,13 @@ class RunFolder(RunWriter):
                 self._lock = locked(path)
                 undo.callback(os.close, self._lock)
                 if not old:
-                    refuse_existing(path, but=(LOCK,))  # another process may have written here since
+                    refuse_existing(path, but=(LOCK,))  # another process may have written here in the meantime
                 (path / CHECKPOINTS).mkdir(exist_ok=True)
                 self._metrics = _LineFile(path / METRICS_FILE)
                 self._log = _LineFile(path / LOG_FILE)
                 undo.pop_all()
         except OSError as error:
-            raise DiskError(f"{path}: cannot be made ({error.strerror}). Give another --out.") from None
+            raise DiskError(f"{path}: cannot be created ({error.strerror}). Give another --out.") from None
         self.checkpoints = Checkpoints(path / CHECKPOINTS)
 
     def __enter__(self) -> Self:

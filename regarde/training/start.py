@@ -36,7 +36,7 @@ from regarde.training.run import Outcome, Progress, RunFolder, RunWriter, Traini
 from regarde.training.trainer import Trainer
 from regarde.translate import Translator
 
-DROPOUT = 0.3  # for the user's own pairs, which are mostly few and read many times
+DROPOUT = 0.3  # for the user's own pairs, which are often few and so are read many times
 
 
 class Silence:
@@ -70,7 +70,7 @@ class TrainingRequest:
     exact: bool = False
     device: str = "cpu"
     threads: int = 0
-    notes: Sequence[str] = ()  # defaults that were chosen
+    notes: Sequence[str] = ()  # notes about defaults that were chosen
 
 
 @dataclass(frozen=True)
@@ -184,14 +184,14 @@ def compose(
 
 
 def _changed(tables: Table, common: Mapping[str, float | None], settings: Sequence[str]) -> Table:
-    """The tables with other settings; where these name no kind of a model's or training's part, the default is kept."""
+    """The tables with `settings` applied; a part of model or training whose kind is not set keeps its default kind."""
     tables = config.override(tables, [*recipes.common_settings(tables, common), *settings])
     parts: Table = {name: tables[name] for name in ("model", "training") if name in tables}
     return tables | config.with_kinds(recipes.Recipe, parts)
 
 
 def _task(data: Table, tables: Table, settings: Sequence[str]) -> tuple[TaskConfig, TaskGuess | None]:
-    """The task that the settings, the model or the data set say, or else the one that the data look like."""
+    """The task that the settings, the model or the data set name; otherwise the one that the data suggest."""
     said = config.override(tables, [each for each in settings if each.startswith(("task.kind=", "model.kind="))])
     if "task" in said:
         return config.typed(TaskConfig, said["task"], "task"), None
@@ -228,7 +228,7 @@ def request(
     notes: list[str] = []
     name = given.get("name", "")
     if resume and out is None and name not in ("", "-", *DATASETS) and not Path(name).exists():
-        raise FolderError(f"{name}: no such run. Give the folder of a run, or data to begin one with.")
+        raise FolderError(f"{name}: no such run. Give the folder of a run, or data to start one.")
     if resume and "name" in given and out is None and Path(given["name"]).is_dir():
         path = Path(given.pop("name"))
         tables = None
@@ -257,7 +257,7 @@ def request(
 def ready(request: TrainingRequest, world: World = ALONE) -> Iterator[TrainingJob]:
     """Do everything that comes before the first step, and hold the run folder's lock."""
     if world.size > 1 and request.path is None:
-        raise UsageError("Several processes train one run: give it a place by --out, which a restart will find again.")
+        raise UsageError("Several processes train one run: give --out FOLDER, so that a restart finds it.")
     again = request.resume or (world.restarted and request.path is not None)
     notes: list[str] = []
     with ExitStack() as held:
@@ -338,5 +338,5 @@ def _tables(request: TrainingRequest, found: Checkpoint | None) -> Table:
         return _changed(config.merge(plain, found.tables), request.common, request.settings)
     assert request.path is not None
     if not request.path.is_dir():
-        raise FolderError(f"{request.path}: no such run. Give the folder of a run, or data to begin one with.")
+        raise FolderError(f"{request.path}: no such run. Give the folder of a run, or data to start one.")
     raise FolderError(f"{request.path}: no checkpoint to resume from. Give its data again, together with --resume.")

@@ -1,4 +1,4 @@
-"""One update: forward, loss, backward, clip, move. Everything random in it is a function of (seed, batch)."""
+"""One update: forward, loss, backward, clip, optimizer step. All its random numbers are functions of (seed, batch)."""
 
 from __future__ import annotations
 
@@ -49,7 +49,7 @@ class NotFiniteError(RegardeError):
 
 
 class Stepper:
-    """A model, its optimizer and its schedule; and, where texts go on from batch to batch, the state in between."""
+    """A model, its optimizer and its schedule; for texts that continue from batch to batch, also a state."""
 
     def __init__(
         self,
@@ -77,7 +77,7 @@ class Stepper:
         return self.update([NumberedBatch(batch, step)], step, tokens=int(batch.target_mask.sum()))
 
     def update(self, batches: Sequence[NumberedBatch], step: int, *, tokens: int, stop: bool = False) -> StepResult:
-        """The same for the batches of this process. All batches of all processes have `tokens` target tokens.
+        """Update on the batches of this process. `tokens`: target tokens of all batches of all processes together.
 
         A loss or gradient that is not finite raises an error before the update.
         """
@@ -99,7 +99,7 @@ class Stepper:
             remedy = "Lower training.optimizer.rate or training.clip."
             bad = [one.number for one, own in zip(batches, losses, strict=True) if not own.isfinite()]
             raise NotFiniteError(f"{given}: not finite. {remedy}", bad)
-        if self.config.clip and norm > self.config.clip:  # no product with 1 for shorter ones
+        if self.config.clip and norm > self.config.clip:  # otherwise gradients would be multiplied by 1
             torch.nn.utils.clip_grads_with_norm_(self.parameters, self.config.clip, length)
         self.optimizer.step()
         return StepResult(loss=loss, tokens=tokens, norm=norm, rate=rate, stop=stop)
@@ -123,7 +123,7 @@ class Stepper:
             return loss.item(), stop
         shared = torch.stack([loss.float(), torch.full_like(loss, stop, dtype=torch.float32)])
         for parameter in self.parameters:
-            if parameter.grad is None:  # unused here, but perhaps used in another process
+            if parameter.grad is None:  # not used by this process, but perhaps by another
                 parameter.grad = torch.zeros_like(parameter)
         self.world.add([shared, *(parameter.grad for parameter in self.parameters if parameter.grad is not None)])
         return shared[0].item(), shared[1].item() > 0

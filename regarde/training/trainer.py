@@ -64,9 +64,9 @@ class Trainer:
         self.budget = Budget.of(self.recipe.training)
         if self.budget.minutes and world.size > 1:
             given = f"training.minutes = {self.budget.minutes:g} with {world.size} processes, whose clocks differ"
-            raise ConfigError(f"{given}. Say how long by training.steps or training.tokens.")
+            raise ConfigError(f"{given}. Set training.steps or training.tokens instead.")
         if prepared.train.carries and world.size > 1:
-            given = f"{world.size} processes, but the state is carried from each batch to the next"
+            given = f"{world.size} processes, but each batch starts from the state of the one before"
             raise ConfigError(f"{given}. Train in one process, on lines (task.context=0), or a transformer-lm.")
         self.stepper = Stepper(
             self.model,
@@ -126,7 +126,7 @@ class Trainer:
             run.log(f"warning: {best} and replaced by that of step {state.step}")
             run.publish(self.snapshot(state))
         run.tidy(checkpoint.path, self.recipe.training.keep)
-        run.log(f"going on from step {state.step}")
+        run.log(f"resuming from step {state.step}")
         return state
 
 
@@ -207,7 +207,7 @@ class _Loop:
     def _batch(self, number: int, rows: Rows) -> NumberedBatch:
         prepared = self.trainer.prepared
         batch = prepared.train.batch(rows)
-        if self.training.unknown:  # Lample et al. 2016: what occurs once teaches what to make of unknown words
+        if self.training.unknown:  # Lample et al. 2016: words that occur once train the embedding of unknown words
             chance = np.random.default_rng((self.training.seed, number)).random(batch.source.ids.shape)
             rare = self.trainer.once[batch.source.ids] & torch.from_numpy(chance < self.training.unknown)
             batch = replace(batch, source=replace(batch.source, ids=batch.source.ids.masked_fill(rare, UNK)))

@@ -82,7 +82,7 @@ class History:
             self._study.add_trial(trial)
         except self._optuna.exceptions.StorageInternalError:
             raise DiskError(
-                f"{self.path}: trial {finding.number} not written. Free some space; the same command goes on."
+                f"{self.path}: trial {finding.number} not written. Free some space; the same command resumes."
             ) from None
 
     def next(self, seed: int, first: Mapping[str, Value] | None) -> ProposedTrial:

@@ -90,7 +90,7 @@ def _disk(folder: Path) -> Iterator[None]:
     try:
         yield
     except OSError as error:
-        raise DiskError(f"{folder}: not written ({error.strerror or error}). The same command goes on.") from None
+        raise DiskError(f"{folder}: not written ({error.strerror or error}). The same command resumes.") from None
 
 
 class _Search:
@@ -155,7 +155,7 @@ class _Search:
         except _HopelessError:
             ended = "pruned"
         except Stopped as stopped:
-            told = f"stopped in trial {candidate.number}, and saved. The same command goes on"
+            told = f"stopped in trial {candidate.number}, and saved. The same command resumes"
             raise Stopped(f"{told}.", stopped.exit_code - 128) from None
         except (DataError, DiskError):
             raise

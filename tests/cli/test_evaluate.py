@@ -125,6 +125,7 @@ def test_text_that_looks_the_same_is_the_same() -> None:
         (["--data", "nowhere.tsv"], 3, "nowhere.tsv: no such file or data set"),
         (["--data", "TABLE", "--metrics", "blue"], 2, 'Did you mean "bleu"?'),
         (["--data", "TABLE", "--tokenize", "14a"], 2, "--tokenize 14a: expected one of"),
+        (["--data", "TABLE", "--tokenise", "14a"], 2, "--tokenize 14a: expected one of"),
         (["--data", "TABLE", "--hypotheses", "TABLE"], 2, "exists and is not overwritten"),
         (["--data", "TABLE", "--several", "--columns", "1:2"], 2, "Leave out one"),
         (["--data", "copy", "--columns", "1:2"], 2, "an embedded data set has no columns"),

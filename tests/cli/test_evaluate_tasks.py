@@ -164,7 +164,7 @@ def test_several_answers_need_a_table(cli: Command, runs: dict[str, Path], tmp_p
     path = tmp_path / "test.txt"
     path.write_text("the cat\n")
     line = cli("evaluate", runs["text"], "--data", path, "--several").fails(2)
-    assert line == "regarde: --several reads a table, and a language model reads other files. Leave it out."
+    assert line == "regarde: --several is for tables, which a language model does not read. Leave it out."
 
 
 def test_running_text_is_judged_in_one_piece(cli: Command, tmp_path: Path) -> None:

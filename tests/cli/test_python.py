@@ -70,4 +70,4 @@ def test_beta_changes_the_ranking(regarde, tiny: Path) -> None:
         return [row.split("\t")[2] for row in done.out.decode().splitlines()]
 
     assert scores("--beta", 0) == scores()
-    assert scores("--beta", 5) != scores()
+    assert not {*scores("--beta", 5)} & {*scores()}

@@ -18,6 +18,13 @@ from regarde.training.start import compose
 
 TABLE = "".join(f"{n:02}\t{n:02}\n" for n in range(40))
 GIVEN = {"steps": 3, "rate": 0.25, "batch": 7, "hidden": 8, "dropout": 0.5, "seed": 5}
+KEYS = {
+    "steps": "training.steps",
+    "rate": "training.optimizer.rate",
+    "batch": "training.batch_pairs",
+    "dropout": "model.dropout",
+    "seed": "training.seed",
+}
 
 
 @pytest.fixture(autouse=True)
@@ -32,11 +39,18 @@ def value(tables: config.Table, key: str) -> object:
     return tables
 
 
-@pytest.mark.parametrize(("preset", "hidden"), [("rnnsearch-50", "model.hidden"), ("transformer-small", "model.size")])
+@pytest.mark.parametrize(
+    ("preset", "hidden"),
+    [
+        *[("rnnsearch-50", "model.hidden"), ("transformer-small", "model.size")],
+        *[("lstm-lm-small", "model.hidden"), ("transformer-lm-small", "model.size")],
+    ],
+)
 def test_each_common_option_sets_its_key(cli, preset: str, hidden: str) -> None:
     options = [word for name, value in GIVEN.items() for word in (f"--{name}", value)]
-    tables = tomllib.loads(cli("train", "my.tsv", "--preset", preset, *options, "--print-config").out.decode())
-    keys = COMMON | {"hidden": hidden}
+    data = "diary" if "-lm-" in preset else "my.tsv"
+    tables = tomllib.loads(cli("train", data, "--preset", preset, *options, "--print-config").out.decode())
+    keys = KEYS | {"hidden": hidden}
     assert {name: value(tables, keys[name]) for name in GIVEN} == GIVEN
 
 
@@ -101,7 +115,7 @@ def test_config_takes_a_table_or_a_last_word_or_nothing(cli) -> None:
 
 def test_a_printed_configuration_has_its_comments_and_is_read_as_the_same() -> None:
     text = manual.commented(Recipe())
-    assert config.parse(Recipe, config.read_text("printed", text)) == Recipe()
+    assert config.read_text("printed", text) == config.as_table(Recipe())
     lines = text.splitlines()
     for number, line in enumerate(lines):
         assert " = " not in line or line.startswith("#") or lines[number - 1].startswith("#"), line
@@ -161,14 +175,20 @@ NO_RUN = [
     *(["align", "nope", "--data", "my.tsv"], ["evaluate", "nope", "--data", "my.tsv"]),
     *(["compare", "nope", "no", "--data", "my.tsv"], ["inspect", "nope", "--data", "my.tsv"], ["quantize", "nope"]),
     *(["shortlist", "nope", "--data", "my.tsv"], ["average", "nope", "no", "--out", "x"], ["serve", "nope"]),
-    *(["studio", "nope"], ["train", "--resume", "nope"], ["train", "--resume", "--out", "nope"]),
+    *(["studio", "nope"], ["predict", "nope"], ["generate", "nope"], ["score", "nope"]),
+    *(["calibrate", "nope", "--data", "my.tsv"], ["train", "--resume", "nope"], ["train", "--resume", "--out", "nope"]),
 ]
 
 
 @pytest.mark.parametrize("arguments", NO_RUN, ids=" ".join)
 def test_a_missing_run_is_exit_code_4(cli, regarde, arguments: list[str]) -> None:
-    line = (regarde if arguments[0] == "translate" else cli)(*arguments).fails(4)
-    assert "nope: no" in line or "my.tsv: a file, not" in line
+    line = (regarde if arguments[0] in ("translate", "predict", "score") else cli)(*arguments).fails(4)
+    assert "nope: no such" in line or "my.tsv: a file, not" in line
+
+
+@pytest.mark.parametrize("command", ["translate", "predict"])
+def test_a_file_in_the_place_of_a_run_gets_the_option_for_it(cli, command: str) -> None:
+    assert "regarde predict RUN --input my.tsv" in cli(command, "my.tsv").fails(4)
 
 
 def test_to_resume_a_run_that_is_missing_says_so(cli) -> None:
@@ -223,6 +243,6 @@ def test_a_shell_completes_presets_data_sets_and_runs(words: str, found: list[st
     assert not {"torch", "numpy"} & {line.rpartition("|")[2].strip() for line in imported.splitlines()}
 
 
-@pytest.mark.parametrize("command", ["translate", "compare", "serve", "studio"])
+@pytest.mark.parametrize("command", ["translate", "predict", "compare", "serve", "studio"])
 def test_usage_shows_that_several_runs_are_taken(cli, command: str) -> None:
     assert "RUN..." in cli(command, "--help").out.decode().splitlines()[1]

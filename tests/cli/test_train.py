@@ -30,7 +30,7 @@ def test_in_a_pipe_it_prints_what_it_inferred_each_validation_and_the_result(reg
     assert said[:7] == [
         "regarde: model: rnnsearch-small, with dropout 0.3 for pairs of your own",
         "regarde: data: 40 pairs kept",
-        "regarde: validation: 2 pairs held out, 38 left to learn from",
+        "regarde: validation: 2 pairs held out, 38 left for training",
         "regarde: source: characters: short strings, 2.0 characters on average",
         "regarde: target: characters: short strings, 2.0 characters on average",
         "regarde: training: 2 steps, 2.0 epochs of 1 batch",
@@ -101,7 +101,7 @@ def test_a_run_folder_that_cannot_be_made_is_exit_code_5(cli, tmp_path: Path) ->
     Path("my.tsv").write_bytes(TABLE)
     done = cli("train", "my.tsv", *SMALL, "--out", "my.tsv/x")
     assert done.code == 5
-    assert done.error.splitlines()[-1] == "regarde: my.tsv/x: cannot be made (Not a directory). Give another --out."
+    assert done.error.splitlines()[-1] == "regarde: my.tsv/x: cannot be created (Not a directory). Give another --out."
 
 
 # The configuration

@@ -81,7 +81,7 @@ def test_a_state_that_is_none_of_ours_is_passed_over(run: Path, content: bytes) 
     with pytest.raises(FolderError, match=r"training\.json: not the state of a training"):
         read(vouched(run, "training.json", content))
     regarde.train(run, resume=True)
-    assert "going on from step 2" in (run / "train.log").read_text()
+    assert "resuming from step 2" in (run / "train.log").read_text()
 
 
 class Bomb:

@@ -81,7 +81,7 @@ def test_two_processes_go_on_bit_for_bit_where_they_were(lab) -> None:
         file = f"checkpoints/step-30/{name}"
         assert Path("cut", file).read_bytes() == (whole / file).read_bytes()
     alone = lab.train(Path("cut"), "rnn", *SETTINGS, "training.steps=30", table=Path("my.tsv"))
-    assert "warning: going on, but not bit for bit: processes was 2, is 1" in alone.error
+    assert "warning: resumed, but not bit for bit: processes was 2, is 1" in alone.error
 
 
 def test_a_stop_that_one_process_hears_of_is_the_stop_of_all(lab) -> None:
@@ -99,7 +99,7 @@ def test_processes_that_read_other_data_do_not_train_together(lab) -> None:
     Path("my-1.tsv").write_text(TABLE.replace("79\t79", "79\t97"))
     done = lab.train(Path("run"), "rnn", *SETTINGS, table=Path("my-{rank}.tsv"), processes=2)
     assert done.code == 1
-    assert "Data and vocabularies must be the same everywhere: rank 1 has " in done.error
+    assert "Data and vocabularies must be the same in all processes: rank 1 has " in done.error
     assert not Path("run").exists()
 
 
@@ -145,7 +145,7 @@ def recoveries(lab, kills: int, seed: int) -> list[float]:
     last = f"checkpoints/step-{each * (kills + 1)}"
     for name in ("weights.safetensors", f"{last}/weights.safetensors", f"{last}/optimizer.safetensors"):
         assert Path("run", name).read_bytes() == (expected / name).read_bytes()
-    assert Path("run/train.log").read_text().count("going on from step") == kills
+    assert Path("run/train.log").read_text().count("resuming from step") == kills
     return seconds
 
 

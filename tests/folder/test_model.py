@@ -146,7 +146,7 @@ def test_a_folder_in_place_of_a_file_is_noticed(model: Path) -> None:
 def test_something_else_than_a_model_folder_is_said_plainly(tmp_path: Path, model: Path) -> None:
     assert "no such folder" in refusal(tmp_path / "none")
     assert "a file, not a folder" in refusal(model / "config.toml")
-    assert "no manifest.json, so this is no model folder" in refusal(model / "checkpoints")
+    assert "no manifest.json: not a model folder" in refusal(model / "checkpoints")
 
 
 # Hostile, with a manifest that vouches for it

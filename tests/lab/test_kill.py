@@ -98,7 +98,7 @@ def test_terminated_it_saves_and_says_how_to_go_on(start, made, tmp_path: Path) 
     folder = tmp_path / "out"
     run = folder / "runs" / "sutskever-small"
     error = stop(start, made, folder, (run / "checkpoints" / "step-5").exists, signal.SIGTERM)
-    assert error == "regarde: stopped by SIGTERM, and saved. The same command goes on from there.\n"
+    assert error == "regarde: stopped by SIGTERM, and saved. The same command resumes.\n"
     assert "stopped by SIGTERM" in (run / "train.log").read_text()
 
 

@@ -75,8 +75,8 @@ def changed(arguments: list[object], old: object, new: object) -> list[object]:
 @pytest.mark.parametrize(
     ("old", "new", "message"),
     [
-        (2000, 3000, "tokens is 3000, but it was started with 2000. A lab keeps its settings"),
-        (2, 3, "beam is 3, but it was started with 2"),
+        (2000, 3000, "tokens is 3000, but the run was started with 2000. A lab keeps its settings"),
+        (2, 3, "beam is 3, but the run was started with 2"),
         ("training.batch_pairs=8", "training.batch_pairs=9", "training.batch_pairs of"),
         ("model.hidden=6", "model.hidden=7", "model.hidden of"),
     ],

@@ -86,7 +86,7 @@ def test_ids_the_model_does_not_have_are_refused(model: Translator) -> None:
     for given in ({"prefix": [len(model.text.target)]}, {"target": [-1]}):
         with pytest.raises(UsageError, match="the vocabulary has 0 to"):
             model.trace("abcd", **given)
-    with pytest.raises(UsageError, match="controls and unknown words cannot be said"):
+    with pytest.raises(UsageError, match="control tokens and unknown words cannot be generated"):
         model.trace("abcd", prefix=[1])
     with pytest.raises(DataError, match="1001 tokens are given: expected at most 1000"):
         model.trace("abcd", prefix=[4] * 1001)

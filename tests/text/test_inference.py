@@ -63,5 +63,5 @@ def test_the_reason_is_one_short_phrase() -> None:
 
 
 def test_no_text_is_said_plainly() -> None:
-    with pytest.raises(DataError, match="No text"):
+    with pytest.raises(DataError, match="There is no text"):
         infer([])

@@ -62,7 +62,7 @@ def test_a_run_of_minutes_cannot_go_on_exactly(tmp_path: Path) -> None:
     settings = [*SMALL, "training.minutes=0.01"]
     run = regarde.train("copy", settings=settings, out=tmp_path / "run")
     regarde.train("copy", settings=settings, out=run.folder, resume=True)
-    with pytest.raises(regarde.errors.UsageError, match=r"training\.minutes allow depends on the machine"):
+    with pytest.raises(regarde.errors.UsageError, match=r"steps in training\.minutes depends on the machine"):
         regarde.train("copy", settings=settings, out=run.folder, resume=True, exact=True)
 
 

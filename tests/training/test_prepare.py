@@ -37,7 +37,7 @@ def test_everything_inferred_is_noted(data: Table) -> None:
     prepared = prepare(tables(data))
     assert prepared.notes[:4] == [
         "data: 100 pairs kept",
-        "validation: 5 pairs held out, 95 left to learn from",
+        "validation: 5 pairs held out, 95 left for training",
         "source: characters: short strings, 3.0 characters on average",
         "target: characters: short strings, 3.0 characters on average",
     ]
@@ -58,7 +58,7 @@ def test_the_same_data_is_prepared_the_same_way(data: Table) -> None:
 
 def test_an_embedded_data_set_brings_its_own_validation() -> None:
     prepared = prepare(tables({"name": "copy"}))
-    assert prepared.notes[:2] == ["data: copy, 20,000 pairs", "validation: 500 pairs of their own"]
+    assert prepared.notes[:2] == ["data: copy, 20,000 pairs", "validation: 500 pairs, the valid split of copy"]
 
 
 def test_a_validation_set_that_is_given_is_used_even_with_embedded_data(tmp_path: Path) -> None:

@@ -153,18 +153,18 @@ def test_lines_can_be_asked_for() -> None:
 
 @pytest.mark.parametrize("setting", ["training.truncate=4", "training.sampling=0.5", "data.max_target=9"])
 def test_what_is_for_lines_is_refused(setting: str) -> None:
-    with pytest.raises(ConfigError, match=r"is for texts that begin and end, task.context = 16 for running text"):
+    with pytest.raises(ConfigError, match=r"is for separate texts, but task.context = 16 is for running text"):
         prepared("lstm-lm-small", setting)
 
 
 def test_several_processes_are_refused_where_state_is_carried() -> None:
-    with pytest.raises(ConfigError, match="2 processes, but the state is carried"):
+    with pytest.raises(ConfigError, match="2 processes, but each batch starts from the state"):
         Trainer(prepared("lstm-lm-small"), world=World(rank=0, size=2))
 
 
 def test_one_line_without_a_validation_set_is_refused() -> None:
     Path("one.txt").write_text("x y z " * 900)
-    with pytest.raises(DataError, match="no end can be held out"):
+    with pytest.raises(DataError, match="too short to hold out its end"):
         prepared("lstm-lm-small", name="one.txt")
 
 
@@ -181,7 +181,7 @@ def test_the_state_of_another_model_is_refused() -> None:
 
     encoding = NoSource()(collate_source([[], []]))
     state = one.start(encoding)
-    with pytest.raises(ValueError, match="other tensors"):
+    with pytest.raises(ValueError, match="tensors of another number, type or shape"):
         state.filled(other.start(encoding).tensors()[:2])
 
 

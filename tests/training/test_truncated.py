@@ -145,5 +145,5 @@ def test_chunks_of_one_word_are_refused() -> None:
 def test_one_dropout_mask_for_a_sentence_needs_the_sentence_whole(training: dict[str, float]) -> None:
     model = {"kind": "luong", "variational": True}
     recipe.parse({"model": model})
-    with pytest.raises(ConfigError, match=r"wants one mask for a sentence\. Switch one of them off\."):
+    with pytest.raises(ConfigError, match=r"needs one mask for a whole sentence\. Switch one of them off\."):
         recipe.parse({"model": model, "training": training})

@@ -145,7 +145,7 @@ def test_a_signal_is_granted_and_says_how_to_go_on(data: Path) -> None:
         os.kill(os.getpid(), signal.SIGTERM)
 
     longer = planned(data, "training.steps=60", "training.valid_every=30", "training.patience=0")
-    with pytest.raises(Stopped, match=r"stopped in trial 1, and saved\. The same command goes on\.") as raised:
+    with pytest.raises(Stopped, match=r"stopped in trial 1, and saved\. The same command resumes\.") as raised:
         search(longer, Path("out"), 1, Quiet("progressed", 1, stop))
     assert raised.value.exit_code == 128 + signal.SIGTERM
     assert len(search(longer, Path("out"), 1, Quiet()).findings) == 1

@@ -60,7 +60,7 @@ def test_a_beginning_may_be_all_that_is_said(studio: Running, tiny: Path) -> Non
         ({"prefix": [-1]}, "prefix: expected a list of at most 1,000 token ids."),
         ({"prefix": [4] * 1001}, "prefix: expected a list of at most 1,000 token ids."),
         ({"prefix": [9999]}, "Token 9999: the vocabulary has 0 to"),
-        ({"prefix": [1]}, "A prefix of ids [1]: controls and unknown words cannot be said."),
+        ({"prefix": [1]}, "A prefix of ids [1]: control tokens and unknown words cannot be generated."),
         ({"interventions": {}}, "interventions: expected a list of at most 256 interventions."),
         ({"interventions": [{}] * 257}, "interventions: expected a list of at most 256 interventions."),
         ({"interventions": [7]}, 'interventions: expected objects whose kind is "mask" or "pin".'),
