@@ -47,7 +47,7 @@ from regarde.native.settings import flattened
 from regarde.search import Beam, Greedy, Hypothesis, Rules, Sampling, Search
 from regarde.search.settings import NO_PREFIX, Prefix
 from regarde.search.trace import SearchStep
-from regarde.tasks import OF_MODEL, TRANSLATION
+from regarde.tasks import OF_MODEL, TASKS, TRANSLATION, Task
 from regarde.text import BOS, EOS, UNK, TextConfig
 from regarde.text.tokenizers import LabelsConfig
 from regarde.training.loss import word_loss
@@ -484,3 +484,11 @@ def test_products_in_bytes_say_what_torch_says_of_the_same_weights(
     by_bytes = NativeEngine(settings, stored).forced(sources, ended)
     for one, other in zip(by_bytes, TorchEngine(rounded).forced(sources, ended), strict=True):
         np.testing.assert_allclose(one.token_scores, other.token_scores, atol=0.2)
+
+
+@pytest.mark.parametrize(("verb", "declared"), [("annotated", "parts"), ("probe", "parts"), ("settings", "models")])
+def test_what_a_task_says_of_its_answers_is_asked_for(verb: str, declared: str) -> None:
+    """A task that declares no parts of its answers, or no models, is not asked what it would add to them."""
+    own = [task for task in TASKS.values() if getattr(type(task), verb) is not getattr(Task, verb)]
+    assert own
+    assert all(any(getattr(task, declared)) for task in own)

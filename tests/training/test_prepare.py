@@ -265,7 +265,7 @@ def test_a_language_model_has_one_text_and_one_vocabulary(tmp_path: Path) -> Non
     (tmp_path / "my.txt").write_text("".join(f"This is sentence {n} of a short list.\n" for n in range(50)), "utf-8")
     data = {"name": str(tmp_path / "my.txt")}
     notes = prepare(tables(data)).notes
-    assert notes[:2] == ["data: 50 texts kept", "validation: 2 texts held out, 48 left to learn from"]
+    assert notes[:2] == ["data: 50 texts kept", "validation: 2 texts held out, 48 left for training"]
     assert [note for note in notes if note.startswith(("source", "target", "vocabularies"))] == []
     for side in ("source", "target"):  # what is said of one side holds for the other
         text = prepare(tables(data, f"text.{side}.kind=characters")).recipe.text
