@@ -12,9 +12,12 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 
+import hypothesis
 import pytest
 import torch
 
+hypothesis.settings.register_profile("shared", deadline=None)  # the machine may be busy: no test fails for its time
+hypothesis.settings.load_profile("shared")
 torch.set_num_threads(1)  # the machine may have few cores, and results depend on the number
 signal.signal(signal.SIGINT, signal.default_int_handler)  # started in the background, this process would ignore it
 
