@@ -53,6 +53,7 @@ class Branch:
     weights: Weights  # (L, N, S)
     context_norms: Weights | None  # (L,) Euclidean, of what attention brought back
     candidates: tuple[Candidate, ...]  # the likeliest words, best first, of those that may be said
+    p_gen: float | None = None  # probability that the next word is one of the vocabulary, and not copied
 
     def __repr__(self) -> str:
         return f"<Branch {self.id}, score {self.score:.4f}, {counted(len(self.candidates), 'candidate')}>"
@@ -143,6 +144,7 @@ class Trace:
             "energies": _lists(branch.energies),
             "weights": _lists(branch.weights),
             "context_norms": _lists(branch.context_norms),
+            **({} if branch.p_gen is None else {"p_gen": _number(branch.p_gen)}),
             "candidates": [
                 {"id": c.id, "token": self.tokens[c.id], "log_probability": _number(c.log_probability)}
                 for c in branch.candidates
