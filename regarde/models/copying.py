@@ -233,7 +233,7 @@ def known(ids: Tensor, vocabulary: int) -> Tensor:
 def target_columns(ids: Tensor, same: Tensor, vocabulary: int) -> Tensor:
     """The target id of each source position, as `regarde.text.extended` defines it.  (B, S), (Vs,) -> (B, S)"""
     S = len(same)
-    listed = same.round().long().clamp(0, vocabulary)[known(ids, S)]
+    listed = same.clamp(0, vocabulary).round().long()[known(ids, S)]
     columns = torch.where(ids < S, listed, (ids - S).clamp_max(vocabulary))
     first = first_places(ids)
     place = torch.arange(ids.shape[1], device=ids.device)

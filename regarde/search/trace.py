@@ -94,6 +94,7 @@ class Trace:
     texts: tuple[str, ...]  # of each hypothesis
     words: tuple[tuple[int, ...], ...]  # of each hypothesis: the word of each token, -1 for none
     tokens: Mapping[int, str]  # every id in here, as text
+    copied: tuple[tuple[int | None, ...] | None, ...] = ()  # of each hypothesis: where tokens were copied from
     interventions: tuple[Intervention, ...] = ()  # in what attention looks at
     looks_back: bool = False  # weights are over BOS and the words of a branch; source tokens are those of the best
 
@@ -131,7 +132,10 @@ class Trace:
                 for step in self.steps
             ],
             "hypotheses": [
-                self._hypothesis(*found) for found in zip(self.hypotheses, self.texts, self.words, strict=True)
+                self._hypothesis(hypothesis, text, words) | ({} if places is None else {"copied": list(places)})
+                for hypothesis, text, words, places in zip(
+                    self.hypotheses, self.texts, self.words, self.copied or [None] * len(self.texts), strict=True
+                )
             ],
         }
 
