@@ -23,9 +23,8 @@ from __future__ import annotations
 
 import math
 from abc import abstractmethod
-from collections.abc import Mapping
 from dataclasses import dataclass, replace
-from typing import Annotated, Any, ClassVar, Literal
+from typing import Annotated, Any, Literal
 
 import torch
 from torch import Tensor, nn
@@ -93,10 +92,6 @@ class CopyingDecoder(Decoder[CopyState, CopyMemory]):
     """A decoder and a gate; its subclasses say what is copied."""
 
     mixes = True
-    formulas: ClassVar[Mapping[str, str]] = {
-        "p_gen": "p_gen = σ(w_h · h*_t + w_s · s_t + w_x · x_t + b)",
-        "mixture": "P(w) = p_gen P_vocab(w) + (1 − p_gen) Σ_{j: x_j = w} a_tj",
-    }
 
     def __init__(self, inner: LayeredDecoder[Any, Any], states: int, vocabulary: int, where: AttentionPlace) -> None:
         super().__init__()
