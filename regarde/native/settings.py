@@ -36,9 +36,30 @@ def parse(table: Table) -> Any:
 def offset(model: Any) -> int:
     """Row t of the attention explains token t - offset: 1 for a Luong model with footnote 14 of its paper.
 
-    The footnote is about content scores; a location score reads no source states.
+    The footnote is about content scores; a location score reads no source states. What a model copies at step t is
+    token t.
     """
-    return int(model.kind == "luong" and model.footnote_14 and model.attention.score.kind != "location")
+    late = model.kind == "luong" and model.footnote_14 and model.attention.score.kind != "location"
+    return int(late and copying(model) == "none")
+
+
+def copying(model: Any) -> str:
+    """How a model copies, by its settings or their table; "none" of one that cannot."""
+    return flattened({"model": model}).get("model.copying.kind", "none")
+
+
+def copying_place(model: Any) -> tuple[int, int] | None:
+    """Layer and head whose attention copies, counted from 1; head 0: all. None of a model that copies nothing."""
+    flat = flattened({"model": model})
+    if copying(model) == "none":
+        return None
+    layers = flat.get("model.decoder_layers") or flat["model.layers"] if flat["model.kind"] == "transformer" else "1"
+    return int(flat["model.copying.layer"]) or int(layers), int(flat["model.copying.head"])
+
+
+def copies(model: Any) -> bool:
+    """Whether sentences of a model have ids of their own (regarde.text.extended)."""
+    return copying(model) == "pointer"
 
 
 def formulas(flat: Mapping[str, str]) -> dict[str, str]:

@@ -113,7 +113,8 @@ class Paired(Plain):
         pair = scribe.task.pair(text)
         if pair is None:
             raise DataError("not a pair")
-        return scribe.tokens(pair[0]), scribe.target_tokens(pair[1])
+        given = scribe.tokens(pair[0])
+        return given, scribe.target_tokens(pair[1], given)
 
 
 class Json:

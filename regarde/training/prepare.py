@@ -24,6 +24,7 @@ from regarde.data.stream import EncodedStream
 from regarde.errors import ConfigError, DataError, UsageError, counted
 from regarde.evaluation.labels import never_seen
 from regarde.models.interface import Decoder
+from regarde.native.settings import copies
 from regarde.tasks import TaskConfig
 from regarde.text import UNK, Text
 from regarde.text.inference import Inference
@@ -90,7 +91,7 @@ def prepare(tables: Table, *, text: Text | None = None, processes: int = 1) -> P
     data = recipe.data
     pairs, train_pairs, valid_pairs = read(data, recipe.task, recipe.training.seed, notes)
     recipe = _infer(recipe, tables, train_pairs, notes)
-    text = text or recipe.text.train(train_pairs)
+    text = replace(text or recipe.text.train(train_pairs), copies=copies(recipe.model))
     train = _encode(train_pairs, text, recipe, "training", notes)
     valid = _encode(valid_pairs, text, recipe, "validation", notes)
     _unseen(valid_pairs, valid, text, notes)

@@ -6,16 +6,18 @@ All processes share the work, and each gets the same result.
 from __future__ import annotations
 
 import math
+from dataclasses import replace
 
 import torch
 
+from regarde.data.batch import Batch
 from regarde.engines.reference import TorchEngine
 from regarde.evaluation.metrics import measure
 from regarde.models.interface import Model, State
 from regarde.search import Greedy
 from regarde.text import PAD, UNK
 from regarde.training.distributed import World
-from regarde.training.loss import word_loss
+from regarde.training.loss import batch_loss, word_loss
 from regarde.training.prepare import Prepared
 from regarde.translate import Translator
 
@@ -29,16 +31,22 @@ def validation_loss(prepared: Prepared, model: Model, device: torch.device | str
     state: State | None = None
     batches = valid.in_order(pairs=256, tokens=8192)
     for rows in batches[world.rank :: world.size]:
-        batch = valid.batch(rows).to(device)
+        batch = _seen(valid.batch(rows), closed).to(device)
         if valid.carries:
             logits, state = model.carry(batch, None if batch.starts else state)
+            total += float(word_loss(logits, batch.target_ids))
         else:
-            logits = model.logits(batch)
-        unseen = (batch.target_ids == UNK).any(dim=1, keepdim=True) & closed  # (B, 1)
-        total += float(word_loss(logits, batch.target_ids.masked_fill(unseen, PAD)))
-        tokens += int((batch.target_mask & ~unseen).sum())
+            total += float(batch_loss(model, batch))
+        tokens += int(batch.target_mask.sum())
     shares = world.gather([total, tokens])
     return float(sum(loss for loss, _ in shares) / sum(count for _, count in shares))
+
+
+def _seen(batch: Batch, closed: bool) -> Batch:
+    """The batch without rows that hold a label never seen in training, if its targets are labels."""
+    unseen = (batch.target_ids == UNK).any(dim=1, keepdim=True) & closed  # (B, 1)
+    target_ids = batch.target_ids.masked_fill(unseen, PAD)
+    return replace(batch, target_ids=target_ids, target_mask=target_ids.ne(PAD))
 
 
 def validation_metric(prepared: Prepared, model: Model, world: World, loss: float) -> float:
