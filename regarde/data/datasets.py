@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from typing import Literal, get_args
 
 from regarde.config import did_you_mean
-from regarde.data import dateparts, dates, diary, languages, toys
+from regarde.data import dateparts, dates, diary, languages, toys, waves
 from regarde.data.dates import Example, Split
 from regarde.errors import DataError, UsageError
 
@@ -32,7 +32,7 @@ class Dataset:
     digests: Mapping[Split, str]
     generate: Callable[[Split], Iterator[Example]]
     remedy: str = "Please report it."  # what to do if the data differs from its digests
-    task: Literal["translation", "classification", "tagging", "modeling"] = "translation"
+    task: Literal["translation", "classification", "tagging", "modeling", "forecasting"] = "translation"
 
     def split(self, name: str) -> Iterator[Example]:
         """The examples of a split, in an order that is always the same."""
@@ -174,5 +174,14 @@ DATASETS: dict[str, Dataset] = {
         generate=diary.examples,
         remedy=_BABEL,
         task="modeling",
+    ),
+    "waves": Dataset(
+        name="waves",
+        summary="hourly series with days and weeks of their own -> the next two days",
+        sample=Example("", '{"id": "wave-1", "start": "2024-01-01T00:00:00", "freq": "h", "target": [93.4, 101.2, …]}'),
+        sizes=waves.SIZES,
+        digests={"train": "", "valid": "", "test": ""},
+        generate=waves.examples,
+        task="forecasting",
     ),
 }

@@ -19,8 +19,8 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
-from regarde.data.batch import Batch
-from regarde.models.interface import Model
+from regarde.data.batch import Batch, Batched
+from regarde.models.interface import Model, Trainable
 from regarde.training.guided import Guide
 from regarde.training.loss import truncated_backward, word_loss
 
@@ -36,11 +36,13 @@ class Objective:
     guide: Guide | None = None  # links that attention learns from
     truncate: int = 0  # target tokens that gradients flow back through; 0: all
 
-    def backward(self, model: Model, batch: Batch, *, tokens: int, gold: Tensor | None = None) -> Tensor:
+    def backward(self, model: Trainable, batch: Batched, *, tokens: int, gold: Tensor | None = None) -> Tensor:
         """Add the gradients of the loss per token to the parameters'; returns that loss.
 
         `tokens` are those of the whole update, `gold` (B, T, S) where attention should look, if it is guided.
         """
+        assert isinstance(model, Model), "tokens are predicted by models of texts"
+        assert isinstance(batch, Batch)
         if self.truncate:
             return truncated_backward(
                 model, batch, words=self.truncate, tokens=tokens, smoothing=self.smoothing, weights=self.weights

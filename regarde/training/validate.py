@@ -6,24 +6,27 @@ All processes share the work, and each gets the same result.
 from __future__ import annotations
 
 import math
+from typing import TYPE_CHECKING
 
 import torch
 
+from regarde.data.batch import EncodedPairs
 from regarde.engines.reference import TorchEngine
 from regarde.evaluation.metrics import measure
 from regarde.models.interface import Model, State
 from regarde.search import Greedy
 from regarde.training.distributed import World
 from regarde.training.loss import word_loss
-from regarde.training.prepare import Prepared
 from regarde.translate import Translator
+
+if TYPE_CHECKING:
+    from regarde.training.prepare import PreparedTexts
 
 
 @torch.no_grad()
-def validation_loss(prepared: Prepared, model: Model, device: torch.device | str, world: World) -> float:
+def validation_loss(valid: EncodedPairs, model: Model, device: torch.device | str, world: World) -> float:
     """Per target token, without smoothing."""
     model.eval()
-    valid = prepared.valid
     total, tokens = 0.0, 0
     state: State | None = None
     batches = valid.in_order(pairs=256, tokens=8192)
@@ -39,7 +42,7 @@ def validation_loss(prepared: Prepared, model: Model, device: torch.device | str
     return float(sum(loss for loss, _ in shares) / sum(count for _, count in shares))
 
 
-def validation_metric(prepared: Prepared, model: Model, world: World, loss: float) -> float:
+def validation_metric(prepared: PreparedTexts, model: Model, world: World, loss: float) -> float:
     """The run's metric: of greedy answers, or of the loss alone."""
     recipe, text = prepared.recipe, prepared.text
     if recipe.training.metric == "perplexity":
