@@ -28,6 +28,7 @@ ORDER = [
     "tasks",
     "scribe",
     "translate",
+    "forecast",
     "folder",
     "evaluation",
     "visualize",

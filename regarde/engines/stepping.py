@@ -283,7 +283,39 @@ def _beside(inputs: Floats, embedded: Floats) -> Floats:
     return np.concatenate((inputs, np.broadcast_to(embedded[:, None], shape)), axis=2)
 
 
-ENGINES = {"deepar": DeepAREngine, "forecaster": AttentiveEngine}  # by kind of model
+def shapes_of(settings: Any, series: int, inputs: int) -> dict[str, tuple[int, ...]]:
+    """The tensors that a model of these settings has; Unfit if it has a part that is not implemented here."""
+    if settings.kind not in ENGINES:
+        raise Unfit(f"the model {settings.kind}")
+    H, E = settings.hidden, settings.embedding
+    found: dict[str, tuple[int, ...]] = {"embedding.vectors.weight": (series, E)} if E else {}
+    for stack in ("stack",) if settings.kind == "deepar" else ("encoder", "decoder"):
+        for layer in range(settings.layers):
+            found |= _cell_shapes(f"{stack}.layers.{layer}", settings.cell, H, H if layer else inputs + E)
+    if settings.kind == "forecaster":
+        score, D = settings.attention.score, H + inputs
+        if score.kind == "general":
+            found["attention.score.W.weight"] = (H, D)
+        elif score.kind == "additive":
+            found["attention.score.W.weight"], found["attention.score.U.weight"] = (score.size, H), (score.size, D)
+            found["attention.score.v"] = (score.size,)
+        else:
+            raise Unfit(f"the score {score.kind} of numbers")
+        found["W_c.weight"] = (H, D + H)
+    P = 3 if settings.likelihood == "student-t" else 2
+    return found | {"theta.weight": (P, H), "theta.bias": (P,)}
+
+
+def _cell_shapes(prefix: str, cell: str, H: int, inputs: int) -> dict[str, tuple[int, ...]]:
+    if cell not in _GATES:
+        raise Unfit(f"the cell {cell}")
+    G = _GATES[cell] * H
+    found = {f"{prefix}.W.0.weight": (G, inputs), f"{prefix}.W.0.bias": (G,)}
+    found[f"{prefix}.U.weight"] = (H if cell == "gru" else G, H)
+    return found | ({f"{prefix}.U_gates.weight": (2 * H, H)} if cell == "gru" else {})
+
+
+ENGINES: dict[str, type[NumpyEngine]] = {"deepar": DeepAREngine, "forecaster": AttentiveEngine}  # by kind of model
 
 
 def engine_of(settings: Any, weights: Weights) -> NumpyEngine:

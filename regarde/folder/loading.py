@@ -113,6 +113,7 @@ def load_scribe(folder: Path, offset: int) -> Scribe:
     def read(files: Mapping[str, Entry]) -> tuple[ScribeConfig, Text]:
         tables, _ = read_config(folder)
         known = config.parse(ScribeConfig, {key: tables[key] for key in tables.keys() & FIELDS})
+        refuse_numbers(folder, known)
         return known, load_text(known.text, folder)
 
     with manifest.at_one_moment(folder, read) as ((known, text), _):
@@ -127,6 +128,12 @@ def read_config(folder: Path) -> tuple[Table, Precision]:
     except ConfigError as error:
         raise FolderError(f"{error} Restore it, or train again.") from None
     return tables, stored
+
+
+def refuse_numbers(folder: Path, known: ScribeConfig) -> None:
+    """A UsageError for the folder of a forecaster, where texts are answered."""
+    if known.task.numbers:
+        raise UsageError(f"{folder}: {known.task.noun}, which reads no text. Use: regarde forecast {folder}")
 
 
 @dataclass(frozen=True)
@@ -166,6 +173,7 @@ def _read(folder: Path, files: Mapping[str, Entry]) -> _NativeModel:
         for key in tables.keys() - FIELDS:
             raise Unfit(f"the setting {key}")
         known = config.parse(ScribeConfig, tables)
+        refuse_numbers(folder, known)
         text = load_text(known.text, folder)
         sizes = {"source": len(text.source), "target": len(text.target)}
         stated = settings.parse(model)

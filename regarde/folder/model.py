@@ -27,10 +27,10 @@ from regarde import config
 from regarde.engines.reference import TorchEngine
 from regarde.errors import ConfigError, DiskError, FolderError, OutOfMemoryError, is_out_of_memory, unreadable
 from regarde.folder import manifest
-from regarde.folder.loading import read_config
+from regarde.folder.loading import read_config, refuse_numbers
 from regarde.folder.manifest import CARD, CONFIG, LARGEST_HEADER, WEIGHTS, Entry
 from regarde.folder.precision import LARGEST, SCALE, Precision, stored_kinds
-from regarde.models import AnyModelConfig, BahdanauConfig, Model, Trainable
+from regarde.models import AnyModelConfig, BahdanauConfig, ForecastModel, Model, Trainable
 from regarde.scribe import ScribeConfig
 from regarde.tasks import OF_MODEL, TRANSLATION, suits
 from regarde.text import Text, load_text
@@ -113,6 +113,7 @@ class _Texts:
     @classmethod
     def read(cls, folder: Path, files: Mapping[str, Entry]) -> Self:
         blueprint, stored = _read(folder)
+        refuse_numbers(folder, blueprint)
         return cls(files, blueprint, stored, load_text(blueprint.text, folder))
 
 
@@ -126,6 +127,20 @@ def load_weights(folder: Path, files: Mapping[str, Entry], model: Trainable) -> 
     _, stored = _read(folder)
     with (folder / WEIGHTS).open("rb") as weights:
         model.load_state_dict(_weights(weights, files[WEIGHTS], model, stored))
+
+
+def load_forecast_model(folder: Path, files: Mapping[str, Entry], series: int, inputs: int) -> ForecastModel:
+    """The model of a verified forecaster's folder."""
+    blueprint, stored = _read(folder)
+    try:
+        with torch.device("meta"):
+            model = blueprint.model.build(series, inputs)
+    except ConfigError as error:
+        raise FolderError(f"{folder / CONFIG}: {error} Restore it, or train again.") from None
+    assert isinstance(model, ForecastModel), "a task of numbers has models of numbers"
+    with (folder / WEIGHTS).open("rb") as weights:
+        model.load_state_dict(_weights(weights, files[WEIGHTS], model, stored), assign=True)
+    return model
 
 
 def _read(folder: Path) -> tuple[Blueprint, Precision]:

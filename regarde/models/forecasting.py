@@ -86,6 +86,7 @@ class ForecastModel(Trainable):
     """A network that gives the distribution of each value after those before it."""
 
     likelihood: LikelihoodName
+    embedding: SeriesEmbedding
     whole: bool  # whether the past is learned too, or only the horizon
 
     @abstractmethod
