@@ -6,8 +6,8 @@ Axes: N series, P paths, T horizon, S = C history, Q quantiles.
     found = model.forecast(horizon=48, quantiles=(0.1, 0.5, 0.9))       # one Forecast for each series of the folder
     found[0].mean, found[0].quantiles[0.9], found[0].attention
 
-A path draws each value from the model's distribution and reads it at the next step. Paths depend on (seed, series) alone,
-not on other series or on how many are computed together.
+A path draws each value from the model's distribution and reads it at the next step. Paths depend on (seed, series)
+alone, not on other series or on how many are computed together.
 """
 
 from __future__ import annotations
@@ -96,7 +96,9 @@ class Forecaster:
             told = f"The series are {given.frequency}, the model was trained on {ours.frequency} ones"
             raise DataError(f"{told}. Give series of that frequency, or train a model on these.")
         if given.covariates != ours.covariates:
-            told = f"covariates {', '.join(given.covariates) or 'none'}, expected {', '.join(ours.covariates) or 'none'}"
+            told = (
+                f"covariates {', '.join(given.covariates) or 'none'}, expected {', '.join(ours.covariates) or 'none'}"
+            )
             raise DataError(f"{told}, as the model was trained. Give a file with the same columns.")
         if self.embeds:
             unknown = [one for one in given.ids if one not in set(self.ids)]
@@ -149,8 +151,10 @@ class Forecaster:
             try:
                 windows = SeriesWindows(some, shape, extra=horizon)
             except IndexError as error:
-                told = f"series {short(str(error))}: covariates ({', '.join(given.covariates)}) of the future are not known"
-                raise DataError(f"{told}. Give --data with {horizon} rows after the last value, the value blank.") from None
+                told = f"series {short(str(error))}: future {', '.join(given.covariates)} not known"
+                raise DataError(
+                    f"{told}. Give --data with {horizon} rows after the last value, the value blank."
+                ) from None
             cut = windows.cut(windows.last())
             own = np.array([rows.get(one.id, 0) for one in some.series], dtype=np.int64)
             noise = draws.Noise(seed, some.ids, paths, horizon)
@@ -178,7 +182,7 @@ class Forecaster:
             found = walk.step(inputs)
             drawn[:, step] = draws.draw(self.engine.likelihood, found.given, noise, step, scale)
             looked.append(found.weights.reshape(N, paths, -1).mean(axis=1))
-        values = drawn * scale[:, None]
+        values = drawn * scale[:, None] + np.repeat(windows.location, paths)[:, None]
         if not np.isfinite(values).all():
             raise FolderError("The paths of this model are not finite. Train anew, with a lower rate.")
         return values.reshape(N, paths, horizon), np.stack(looked, axis=1)
@@ -194,7 +198,7 @@ class Forecaster:
             mean=paths.mean(axis=0),
             quantiles=dict(zip(quantiles, values, strict=True)),
             paths=paths,
-            attention=attention[:, attention.shape[1] - read :].astype(np.float64) if attention.size else attention,
+            attention=attention[:, max(0, attention.shape[1] - read) :].astype(np.float64),
             past_times=among.times(one, read, len(one) - read),
             past=one.values[len(one) - read :],
         )

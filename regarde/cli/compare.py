@@ -11,8 +11,8 @@ from regarde.cli import completion, options
 from regarde.cli.evaluate import about, chosen_metrics, named, notes, read_for
 from regarde.cli.judging import Judging, are_forecasters, compare_forecasters
 from regarde.cli.options import argument, open_run, option
-from regarde.engines.devices import choose
 from regarde.display.tables import json_line, table
+from regarde.engines.devices import choose
 from regarde.errors import UsageError, counted
 from regarde.streaming.streams import tell, warn, write
 

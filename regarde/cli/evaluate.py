@@ -82,8 +82,8 @@ def evaluate(
     from regarde.evaluation.testset import Origin
     from regarde.search import adjusted
 
-    refused = {"--metrics": metrics, "--beam": beam, "--hypotheses": hypotheses, "--source": source, "--columns": columns}
-    if are_forecasters([run], given=refused):
+    refused = {"--metrics": metrics, "--beam": beam, "--source": source, "--columns": columns}
+    if are_forecasters([run], given={**refused, "--hypotheses": hypotheses}):
         evaluate_forecaster(run, Judging(data, samples, seed, choose(device), engine, as_json))
         return
     origin = Origin(data, source, tuple(target or ()), columns, several, header, quotes, on_error)

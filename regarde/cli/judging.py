@@ -38,7 +38,9 @@ def are_forecasters(runs: Sequence[Path], *, given: Mapping[str, object]) -> boo
 
     found = [(run / "config.toml").is_file() and forecasts(run) for run in runs]
     if any(found) and not all(found):
-        raise UsageError(f"{runs[found.index(True)]} forecasts, {runs[found.index(False)]} does not. Compare models of one task.")
+        raise UsageError(
+            f"{runs[found.index(True)]} forecasts, {runs[found.index(False)]} does not. Compare models of one task."
+        )
     for option, value in given.items() if any(found) else ():
         if value:
             raise UsageError(f"{option}: not for forecasters, whose answers are numbers. Leave it out.")
@@ -63,7 +65,9 @@ def evaluate_forecaster(run: Path, judging: Judging) -> None:
         steps = [{"steps": label, **_values(own), NAIVE: _values(beside)} for label, own, beside in by]
         about = {"run": str(run), "task": model.task.kind, "data": judging.data or "the end of the model's histories"}
         sizes = {"series": len(outcomes.actual), "horizon": outcomes.horizon, "season": outcomes.histories.season}
-        write([json_line({**about, **sizes, "engine": model.engine.name, "metrics": records, "by": {"horizon": steps}})])
+        write(
+            [json_line({**about, **sizes, "engine": model.engine.name, "metrics": records, "by": {"horizon": steps}})]
+        )
         return
     told = f"{counted(len(outcomes.actual), 'series', 'series')}, horizon {outcomes.horizon}"
     tell([f"{told}, season {outcomes.histories.season}, {model.engine.name} engine\n\n"])
@@ -81,7 +85,9 @@ def compare_forecasters(runs: Sequence[Path], judging: Judging) -> None:
     outcomes = found[0][1]
     for run, (_, own, _) in zip(runs, found, strict=True):
         if own.histories.ids != outcomes.histories.ids or own.horizon != outcomes.horizon:
-            raise UsageError(f"{run}: other series or another horizon than {runs[0]}. Compare models of the same series.")
+            raise UsageError(
+                f"{run}: other series or another horizon than {runs[0]}. Compare models of the same series."
+            )
     names = [*(run.name or str(run) for run in runs), NAIVE]
     all_counts = [counts(predicted, outcomes) for _, _, predicted in found]
     all_counts.append(counts(seasonal_naive(outcomes), outcomes))
@@ -123,7 +129,9 @@ def _outcomes(model: Forecaster, data: str) -> Outcomes:
     given: SeriesSet
     if data in DATASETS:
         if DATASETS[data].task != model.task.kind:
-            raise UsageError(f"{data}: data for {DATASETS[data].task}, but the model is {model.task.noun}. Give other --data.")
+            raise UsageError(
+                f"{data}: data for {DATASETS[data].task}, but the model is {model.task.noun}. Give other --data."
+            )
         lines = [example.target for example in DATASETS[data].split("test")]
         given = model.known(series_of_lines(lines, data, frequency=model.task.frequency, season=model.task.season))
     elif not data:
@@ -133,7 +141,9 @@ def _outcomes(model: Forecaster, data: str) -> Outcomes:
         for note in given.notes:
             warn(note)
     if max(len(one) for one in given.series) <= model.task.horizon:
-        warn(f"no series is longer than the horizon of {model.task.horizon}: read as what follows the model's histories")
+        warn(
+            f"no series is longer than the horizon of {model.task.horizon}: read as what follows the model's histories"
+        )
         return following(model.histories, given)
     short = [one.id for one in given.series if len(one) <= model.task.horizon]
     if short:

@@ -52,7 +52,7 @@ def app(names: tuple[str, ...] = COMMANDS) -> typer.Typer:
     """The app with these commands, or with a list of all. A docstring ends with the example of its command."""
     made = typer.Typer(
         name="regarde",
-        help="Train models with attention, translate, classify, tag, write and forecast with them, and see what they attend to.",
+        help="Train models with attention, translate, tag, write and forecast with them, and see what they attend to.",
         epilog="First steps: regarde demo. Complete commands, presets, data sets and runs: --install-completion",
         pretty_exceptions_enable=False,
         context_settings={"help_option_names": ["-h", "--help"]},

@@ -180,7 +180,11 @@ DATASETS: dict[str, Dataset] = {
         summary="hourly series with days and weeks of their own -> the next two days",
         sample=Example("", '{"id": "wave-1", "start": "2024-01-01T00:00:00", "freq": "h", "target": [93.4, 101.2, …]}'),
         sizes=waves.SIZES,
-        digests={"train": "", "valid": "", "test": ""},
+        digests={
+            "train": "d35acb2b5237f9945e12fc84eb821b71c481109e69289689773dce969c5a2438",
+            "valid": "ed9806d73fb4f024f853a15698a009113a7a0cbb19c7acd1dad062d301f78966",
+            "test": "20d63ba50aad5d770639ab78191cdd1470ce7098ca2ae108c1825ada37499b28",
+        },
         generate=waves.examples,
         task="forecasting",
     ),

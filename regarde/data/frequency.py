@@ -53,7 +53,9 @@ class Frequency:
         match = _CODE.fullmatch(_WORDS.get(code.lower(), code))
         unit = match[2].lower() if match else ""
         if not match or unit not in _SECONDS.keys() | _MONTHS.keys():
-            raise DataError(f"frequency {short(code)}: expected one of s, min, h, D, W, M, Q, Y, or 15min, for example.")
+            raise DataError(
+                f"frequency {short(code)}: expected one of s, min, h, D, W, M, Q, Y, or 15min, for example."
+            )
         count = int(match[1] or 1)
         if not count:
             raise DataError(f"frequency {short(code)}: expected at least 1 of its unit.")
@@ -107,7 +109,8 @@ class Frequency:
             last = (months + 1).astype("datetime64[s]") - np.timedelta64(1, "s")
             found: Times = np.minimum(months.astype("datetime64[s]") + inside, last)
             return found
-        return start.astype("datetime64[s]") + steps * np.timedelta64(self.seconds, "s")
+        equal: Times = start.astype("datetime64[s]") + steps * np.timedelta64(self.seconds, "s")
+        return equal
 
     def cycles(self, times: Times) -> Mapping[str, Numbers]:
         """Where each time is in the cycles that are longer than a step."""
@@ -134,7 +137,8 @@ class Frequency:
 
 def _of_year(times: Times) -> Numbers:
     days = times.astype("datetime64[D]") - times.astype("datetime64[Y]").astype("datetime64[D]")
-    return days.astype(np.int64) / _DAYS_OF_YEAR
+    share: Numbers = days.astype(np.int64) / _DAYS_OF_YEAR
+    return share
 
 
 def infer(times: Times, name: str) -> tuple[Frequency, NDArray[np.int64]]:

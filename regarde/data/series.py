@@ -75,7 +75,8 @@ class SeriesSet:
         times = self.frequency.times(one.start, count, one.age + first)
         whole_days = self.frequency.months or self.frequency.seconds % 86_400 == 0
         midnight = not (one.start - one.start.astype("datetime64[D]")).astype(int)
-        return np.datetime_as_string(times, unit="D" if whole_days and midnight else "s").tolist()
+        shown: list[str] = np.datetime_as_string(times, unit="D" if whole_days and midnight else "s").tolist()
+        return shown
 
     def as_lines(self) -> list[str]:
         """JSON lines that `read_series` reads; numbers are exact."""
@@ -163,7 +164,9 @@ def collected(
             notes.constant += bool(np.all(observed == observed[0]))
             kept.append(series)
     if not kept:
-        raise DataError(f"{name}: no series with a value. Give a file of time series: regarde train --help shows forms.")
+        raise DataError(
+            f"{name}: no series with a value. Give a file of time series: regarde train --help shows forms."
+        )
     _refuse_repeated([one.id for one in kept], name)
     season = season or (known.season if known.timed else season_of([one.values for one in kept]))
     return SeriesSet(tuple(kept), known, season, covariates, tuple(notes.told()))

@@ -15,7 +15,17 @@ import numpy as np
 
 from regarde.data.frequency import Frequency
 from regarde.data.lines import File, lines_of, name_of
-from regarde.data.series import Series, SeriesNotes, SeriesSet, TimedValues, collected, is_time, number, regular, times_of
+from regarde.data.series import (
+    Series,
+    SeriesNotes,
+    SeriesSet,
+    TimedValues,
+    collected,
+    is_time,
+    number,
+    regular,
+    times_of,
+)
 from regarde.errors import DataError, counted, short
 
 TIME = ("time", "date", "datetime", "timestamp", "ds")  # names of columns, in small letters
@@ -219,7 +229,9 @@ def _times(cells: list[tuple[int, str]], name: str) -> Any:
     except ValueError:
         line, bad = next((line, cell) for line, cell in cells if not is_time(cell))
         given = f"{name}, line {line:,}: {short(bad)} is no time stamp"
-        raise DataError(f"{given}, expected ISO 8601, for example 2024-03-01 or 2024-03-01T14:00. Correct it.") from None
+        raise DataError(
+            f"{given}, expected ISO 8601, for example 2024-03-01 or 2024-03-01T14:00. Correct it."
+        ) from None
 
 
 def _number(cell: str, name: str, line: int) -> float:
@@ -230,13 +242,16 @@ def _number(cell: str, name: str, line: int) -> float:
         raise DataError(f"{given}. Correct it, or leave it blank if it is missing.") from None
     if math.isinf(value) or abs(value) > LARGEST_VALUE:
         what = "infinite" if math.isinf(value) else f"beyond {LARGEST_VALUE:g}"
-        raise DataError(f"{name}, line {line:,}: {cell.strip()} is {what}. Correct it, or leave it blank if it is missing.")
+        raise DataError(
+            f"{name}, line {line:,}: {cell.strip()} is {what}. Correct it, or leave it blank if it is missing."
+        )
     return value
 
 
 def series_of_lines(lines: Iterable[str], name: str, *, frequency: str = "", season: int = 0) -> SeriesSet:
     """The series of JSON lines."""
-    found, covariates = [], ()
+    found: list[tuple[Series, Frequency]] = []
+    covariates: tuple[str, ...] = ()
     notes = SeriesNotes(name)
     for line, text in enumerate(lines, start=1):
         if not text.strip():

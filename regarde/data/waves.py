@@ -2,9 +2,9 @@
 
     z_t = level (1 + size d[hour] + rest [weekend]) + noise
 
-Each series draws its level, the shape d of its day (three waves of random size and phase), how much its weekends differ,
-and the noise. Nothing else is in it, so a forecaster can only repeat what was at the same hour of earlier days, weekdays
-for weekdays and weekends for weekends; `matters` says which hours these are. Noise has a standard deviation of `NOISE`
+Each series draws its level, the shape d of its day (three waves of random phase), how much its weekends differ, and the
+noise. Nothing else is in it, so a forecaster can only repeat what was at the same hour of earlier days, weekdays for
+weekdays and weekends for weekends; `matters` says which hours these are. Noise has a standard deviation of `NOISE`
 times the level, so no forecast can have a smaller error.
 
 The splits are one set of series seen at three times: `train` ends after four weeks, `valid` two days later, `test`
@@ -46,9 +46,7 @@ def _values(number: int) -> list[float]:
     random = Random(f"waves {number}")
     level = math.exp(random.uniform(math.log(20), math.log(2000)))
     size, rest = random.uniform(0.2, 0.5), random.uniform(-0.4, 0.4)
-    waves = [(1 / n, random.random()) for n in (1, 2, 3)]
-    day = [sum(a * math.cos(2 * math.pi * (n * h / DAY - phase)) for n, (a, phase) in enumerate(waves, 1)) / 2 for h in range(DAY)]
+    waves = [(n, random.random()) for n in (1, 2, 3)]
+    day = [sum(math.cos(2 * math.pi * (n * h / DAY - phase)) / n for n, phase in waves) / 2 for h in range(DAY)]
     noise = [random.gauss(0, NOISE) for _ in range(HOURS["test"])]
-    return [
-        round(level * (1 + size * day[h % DAY] + rest * _weekend(h) + noise[h]), 2) for h in range(HOURS["test"])
-    ]
+    return [round(level * (1 + size * day[h % DAY] + rest * _weekend(h) + noise[h]), 2) for h in range(HOURS["test"])]

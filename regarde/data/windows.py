@@ -2,12 +2,15 @@
 
 Axes: B windows, C history (steps of the past), T horizon, I inputs of a step, K lags, F covariates.
 
-What a model reads at step t, everything divided by the scale nu of its window:
+What a model reads at step t, every z divided by the scale nu of its window:
 
     z_{t-1}   whether z_{t-1} was observed   log10 nu   z_{t-lag} for each lag   covariates x_t
 
-Salinas et al. 2020, section 3.3: nu = 1 + mean |z| over the past of the window; here also mean |z| alone, which suits
-series of small numbers. Windows are drawn in proportion to the scale of their series (section 3.4), or evenly. Covariates
+    paper      nu = 1 + mean |z| over the past of the window: Salinas et al. 2020, section 3.3
+    mean       nu = mean |z| alone, which suits series of small numbers
+    standard   the mean of z is subtracted too, and nu is the standard deviation: for series that change little
+
+Windows are drawn in proportion to the scale of their series (section 3.4), or evenly. Covariates
 (section 3.5): the age of the series, where t is in the day, the week and the year, and those of the file.
 
 A series that is shorter than the history is padded in front. A missing value is the last one before it where it is
@@ -29,8 +32,9 @@ from regarde.data.series import Series, SeriesSet
 Floats = NDArray[np.float32]
 Flags = NDArray[np.bool_]
 Rows = NDArray[np.int64]
-Scaling = Literal["mean", "paper", "none"]
+Scaling = Literal["standard", "mean", "paper", "none"]
 
+LEAST = 1e-6  # of a standard deviation, as a share of the mean: a constant past has none
 VALUE, OBSERVED, SCALE, LAGS = 0, 1, 2, 3  # columns of the inputs; covariates follow the lags
 
 
@@ -59,7 +63,8 @@ class WindowArrays:
     observed: Flags  # (B, C + T) values that can be learned and measured
     inside: Flags  # (B, C + T) steps that belong to the series; the others are padding
     series: Rows  # (B,)
-    scale: Floats  # (B,)
+    scale: Floats  # (B,) nu
+    location: Numbers  # (B,) what was subtracted before; 0 unless the scaling is standard
 
 
 class SeriesWindows:
@@ -95,31 +100,44 @@ class SeriesWindows:
         begins = self.bases[rows[:, 0]] + rows[:, 1]  # (B,)
         places = begins[:, None] + np.arange(-shape.history, shape.horizon)  # (B, C + T)
         values, observed = self._filled[places], self._observed[places]
-        scale = self._scale(values[:, : shape.history], observed[:, : shape.history])  # (B,)
+        location, scale = self._scale(values[:, : shape.history], observed[:, : shape.history])  # (B,), (B,)
+
+        def scaled(z: Numbers) -> Numbers:
+            return (z - location[:, None]) / scale[:, None]
+
         inputs = np.empty((*places.shape, self.inputs), dtype=np.float32)
-        inputs[..., VALUE] = self._filled[places - 1] / scale[:, None]
+        inputs[..., VALUE] = scaled(self._filled[places - 1])
         inputs[..., OBSERVED] = self._observed[places - 1]
         inputs[..., SCALE] = np.log10(scale)[:, None]
         for column, lag in enumerate(shape.lags, start=LAGS):
-            inputs[..., column] = self._filled[places - lag] / scale[:, None]
+            inputs[..., column] = scaled(self._filled[places - lag])
         inputs[..., LAGS + len(shape.lags) :] = self._covariates[places]
         inside = self._inside[places]
         inputs *= inside[..., None]
-        scaled = (values / scale[:, None]).astype(np.float32)
-        return WindowArrays(inputs, scaled, observed, inside, rows[:, 0].copy(), scale.astype(np.float32))
+        single = scale.astype(np.float32)
+        return WindowArrays(
+            inputs, scaled(values).astype(np.float32), observed, inside, rows[:, 0].copy(), single, location
+        )
 
     def observed(self, rows: Rows) -> Flags:
         """Which values of windows can be learned.  (B, 2) -> (B, C + T)"""
         begins = self.bases[rows[:, 0]] + rows[:, 1]
-        return self._observed[begins[:, None] + np.arange(-self.shape.history, self.shape.horizon)]
+        found: Flags = self._observed[begins[:, None] + np.arange(-self.shape.history, self.shape.horizon)]
+        return found
 
-    def _scale(self, values: Numbers, observed: Flags) -> Numbers:
+    def _scale(self, values: Numbers, observed: Flags) -> tuple[Numbers, Numbers]:
+        """Location and scale of each window by its past.  (B, C) -> (B,), (B,)"""
+        count, zero = np.maximum(1, observed.sum(axis=1)), np.zeros(len(values))
         if self.shape.scaling == "none":
-            return np.ones(len(values))
-        mean = np.abs(values * observed).sum(axis=1) / np.maximum(1, observed.sum(axis=1))
+            return zero, np.ones(len(values))
+        if self.shape.scaling == "standard":
+            mean = (values * observed).sum(axis=1) / count
+            spread = np.sqrt((np.square(values - mean[:, None]) * observed).sum(axis=1) / count)
+            return mean, np.where(spread > LEAST * np.abs(mean), spread, np.maximum(LEAST * np.abs(mean), LEAST))
+        mean = np.abs(values * observed).sum(axis=1) / count
         if self.shape.scaling == "paper":
-            return 1 + mean
-        return np.where(mean > 0, mean, 1.0)
+            return zero, 1 + mean
+        return zero, np.where(mean > 0, mean, 1.0)
 
     def scales(self) -> Numbers:
         """nu of each series as a whole, in proportion to which windows are drawn."""

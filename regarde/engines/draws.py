@@ -15,6 +15,7 @@ from __future__ import annotations
 
 import zlib
 from collections.abc import Sequence
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -47,15 +48,14 @@ def softplus(x: Numbers) -> Numbers:
     return np.logaddexp(0.0, x)
 
 
-def parameters(name: str, raw: Numbers) -> Numbers:
+def parameters(name: str, raw: NDArray[np.floating[Any]]) -> Numbers:
     """What a linear layer says -> parameters of z / nu.  (R, P) -> (R, P)"""
-    raw = raw.astype(np.float64)
-    given = raw.copy()
-    given[:, 1] = softplus(raw[:, 1]) + SMALLEST
+    given = raw.astype(np.float64)
+    given[:, 1] = softplus(given[:, 1]) + SMALLEST
     if name == "negative-binomial":
-        given[:, 0] = softplus(raw[:, 0]) + SMALLEST
+        given[:, 0] = softplus(given[:, 0]) + SMALLEST
     elif name == "student-t":
-        given[:, 2] = 2 + softplus(raw[:, 2])
+        given[:, 2] = 2 + softplus(given[:, 2])
     return given
 
 
@@ -66,6 +66,8 @@ def draw(name: str, given: Numbers, noise: Noise, step: int, scale: Numbers) -> 
     radius = np.maximum(1.0 - noise.uniform[:, step, 0], 1e-300)  # W
     turned = np.cos(2 * np.pi * noise.uniform[:, step, 1])
     if name == "gaussian":
-        return given[:, 0] + given[:, 1] * np.sqrt(-2 * np.log(radius)) * turned
+        normal: Numbers = np.sqrt(-2 * np.log(radius)) * turned
+        return given[:, 0] + given[:, 1] * normal
     free = given[:, 2]
-    return given[:, 0] + given[:, 1] * np.sqrt(free * np.expm1(-2 / free * np.log(radius))) * turned
+    drawn: Numbers = given[:, 0] + given[:, 1] * np.sqrt(free * np.expm1(-2 / free * np.log(radius))) * turned
+    return drawn

@@ -66,7 +66,7 @@ class NumpyCell:
 
     @property
     def state_size(self) -> int:
-        return self.hidden * (2 if self.kind == "lstm" else 1)
+        return int(self.hidden) * (2 if self.kind == "lstm" else 1)
 
     def run(self, x: Floats, mask: NDArray[np.bool_] | None, state: Floats) -> tuple[Floats, Floats]:
         """(B, T, I), (B, T), (B, K) -> outputs (B, T, H), the last state (B, K)"""
@@ -99,12 +99,13 @@ class NumpyCell:
     def _step(self, shares: Floats, state: Floats) -> Floats:
         H = self.hidden
         if self.kind == "simple":
-            return np.tanh(shares + state @ self.U.T)
+            found: Floats = np.tanh(shares + state @ self.U.T)
+            return found
         if self.kind == "gru":
             assert self.U_gates is not None
             gates = _sigmoid(shares[:, : 2 * H] + state @ self.U_gates.T)
-            candidate = np.tanh(shares[:, 2 * H :] + (gates[:, :H] * state) @ self.U.T)
-            return state + gates[:, H:] * (candidate - state)
+            candidate: Floats = np.tanh(shares[:, 2 * H :] + (gates[:, :H] * state) @ self.U.T)
+            return (state + gates[:, H:] * (candidate - state)).astype(np.float32)
         total = shares + state[:, :H] @ self.U.T
         gates = _sigmoid(total[:, : 3 * H])
         c = gates[:, H : 2 * H] * state[:, H:] + gates[:, :H] * np.tanh(total[:, 3 * H :])
@@ -116,7 +117,7 @@ def _pointer(array: NDArray[Any] | None) -> int | None:
 
 
 def _sigmoid(x: Floats) -> Floats:
-    return 1 / (1 + np.exp(-x))
+    return (1 / (1 + np.exp(-x))).astype(np.float32)
 
 
 class NumpyStack:
@@ -146,14 +147,15 @@ class NumpyEngine:
 
     def __init__(self, settings: Any, weights: Weights) -> None:
         self.likelihood: str = settings.likelihood
-        self.weights = weights
+        self.weights, self.skip = weights, settings.skip
         self.embedding = weights["embedding.vectors.weight"] if settings.embedding else None
 
     def embedded(self, series: NDArray[np.int64]) -> Floats:
         """(N,) -> (N, E)"""
         return np.zeros((len(series), 0), np.float32) if self.embedding is None else self.embedding[series]
 
-    def theta(self, top: Floats) -> NDArray[np.float64]:
+    def theta(self, top: Floats, inputs: Floats) -> NDArray[np.float64]:
+        top = np.concatenate((top, inputs), axis=1) if self.skip else top
         return draws.parameters(self.likelihood, top @ self.weights["theta.weight"].T + self.weights["theta.bias"])
 
     @abstractmethod
@@ -183,7 +185,17 @@ class _DeepARWalk:
     def step(self, inputs: Floats) -> NextValue:
         x = _beside(inputs[:, None], self.embedded)
         top, self.states = self.engine.stack.run(x, None, self.states)
-        return NextValue(self.engine.theta(top[:, 0]), np.zeros((len(inputs), 0), np.float32))
+        return NextValue(self.engine.theta(top[:, 0], inputs), np.zeros((len(inputs), 0), np.float32))
+
+
+class Scores(Protocol):
+    """How well the state of each path matches each step of the past."""
+
+    def __init__(self, weights: Weights) -> None: ...
+
+    def keys(self, memory: Floats) -> Floats: ...
+
+    def scores(self, queries: Floats, keys: Floats) -> Floats: ...
 
 
 class GeneralScores:
@@ -214,7 +226,7 @@ class AdditiveScores:
         return np.stack([np.tanh(asked[:, p, None] + keys) @ self.v for p in range(asked.shape[1])], axis=1)
 
 
-SCORES = {"general": GeneralScores, "additive": AdditiveScores}
+SCORES: dict[str, type[Scores]] = {"general": GeneralScores, "additive": AdditiveScores}
 
 
 class AttentiveEngine(NumpyEngine):
@@ -272,7 +284,7 @@ class _AttentiveWalk:
         weights /= weights.sum(axis=2, keepdims=True)
         context = (weights @ self.memory).reshape(len(inputs), -1)  # (R, D)
         said = np.tanh(np.concatenate((context, top[:, 0]), axis=1) @ engine.weights["W_c.weight"].T)
-        return NextValue(engine.theta(said), weights.reshape(len(inputs), -1))
+        return NextValue(engine.theta(said, inputs), weights.reshape(len(inputs), -1))
 
 
 def _beside(inputs: Floats, embedded: Floats) -> Floats:
@@ -303,7 +315,7 @@ def shapes_of(settings: Any, series: int, inputs: int) -> dict[str, tuple[int, .
             raise Unfit(f"the score {score.kind} of numbers")
         found["W_c.weight"] = (H, D + H)
     P = 3 if settings.likelihood == "student-t" else 2
-    return found | {"theta.weight": (P, H), "theta.bias": (P,)}
+    return found | {"theta.weight": (P, H + settings.skip * inputs), "theta.bias": (P,)}
 
 
 def _cell_shapes(prefix: str, cell: str, H: int, inputs: int) -> dict[str, tuple[int, ...]]:

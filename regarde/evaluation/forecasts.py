@@ -4,12 +4,12 @@ Axes: N series, T horizon, Q quantiles.
 
     crps       sum over q, t of 2 rho_q(z_t, z^q_t) / (Q sum_t |z_t|), q = 0.1 … 0.9: the weighted quantile loss, which
                approximates the continuous ranked probability score; rho_q(z, f) = (z - f) (q - [z < f])
-    mase       mean |z_t - f_t| divided by the mean |z_t - z_{t-s}| of the past (Hyndman and Koehler 2006), mean of series
+    mase       mean |z_t - f_t| over the mean |z_t - z_{t-s}| of the past (Hyndman and Koehler 2006), mean of series
     smape      mean of 200 |z_t - f_t| / (|z_t| + |f_t|) of a series, mean of series: as in the M4 competition
     coverage   the share of values inside the interval that should contain 80 % of them
 
-f is the median of the paths. Missing values count nowhere. What each series adds up to is kept, so that samples of series
-can be measured again (bootstrap.py).
+f is the median of the paths. Missing values count nowhere. What each series adds up to is kept, so that samples of
+series can be measured again (bootstrap.py).
 """
 
 from __future__ import annotations
@@ -43,7 +43,7 @@ class Outcomes:
 
     @property
     def horizon(self) -> int:
-        return self.actual.shape[1]
+        return int(self.actual.shape[1])
 
 
 @dataclass(frozen=True, eq=False)
@@ -101,7 +101,9 @@ def following(histories: SeriesSet, came: SeriesSet) -> Outcomes:
     known = {one.id: one for one in histories.series}
     for one in came.series:
         if one.id not in known:
-            raise DataError(f"series {short(one.id)} is not among those of the model. Leave it out, or give its past too.")
+            raise DataError(
+                f"series {short(one.id)} is not among those of the model. Leave it out, or give its past too."
+            )
     horizon = max(len(one) for one in came.series)
     actual = np.full((len(came), horizon), np.nan)
     for row, one in zip(actual, came.series, strict=True):

@@ -101,7 +101,7 @@ FORECASTS: dict[ForecastMetricName, Metric] = {
     "coverage": Metric("coverage", "coverage of 80%", True, percent=True),
 }  # of forecasts (forecasts.py)
 JudgingName = Literal[MetricName, "perplexity", ForecastMetricName]
-JUDGING: dict[JudgingName, Metric] = {**METRICS, "perplexity": PERPLEXITY, **FORECASTS}
+JUDGING: dict[str, Metric] = {metric.name: metric for metric in (*METRICS.values(), PERPLEXITY, *FORECASTS.values())}
 """The metrics that can choose the best model of a run."""
 
 CALIBRATION = Metric("calibration_error", "expected calibration error", False, percent=True)  # of probabilities

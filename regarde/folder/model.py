@@ -62,7 +62,7 @@ class Blueprint(ScribeConfig):
 class Kept(Protocol):
     """What a folder contains beside the weights: tokenizers of a text model, histories of a forecaster."""
 
-    def save(self, folder: Path) -> None: ...
+    def save(self, folder: Path) -> object: ...
 
 
 def save(folder: Path, tables: config.Table, kept: Kept, model: Trainable, card: str) -> None:

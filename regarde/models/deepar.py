@@ -7,8 +7,8 @@ Axes: B windows, C history, T horizon, I inputs, E embedding, H hidden, L layers
     (2)   z_t ~ likelihood(theta(h_t))                   likelihoods.py
           loss: - sum_t log p(z_t | theta(h_t))          over past and horizon (section 3.2)
 
-A forecast draws paths: z~_t ~ likelihood(theta(h_t)) enters the next step in the place of z_t. Values of a season ago are
-inputs too, if the task has lags: the paper leaves that to the cells.
+A forecast draws paths: z~_t ~ likelihood(theta(h_t)) enters the next step in the place of z_t. Values of a season ago
+are inputs too, if the task has lags: the paper leaves that to the cells.
 """
 
 from __future__ import annotations
@@ -45,7 +45,8 @@ class DeepAR(ForecastModel):
         self.likelihood = config.likelihood
         self.embedding = SeriesEmbedding(series, config.embedding)
         self.stack = Stack.of(shape, [inputs + config.embedding])
-        self.theta = nn.Linear(config.hidden, PARAMETERS[config.likelihood])
+        self.skip = config.skip
+        self.theta = nn.Linear(config.hidden + config.skip * inputs, PARAMETERS[config.likelihood])
 
     def forward(self, window: Window) -> Forecasted:
         past, future = window.past, window.future
@@ -54,7 +55,7 @@ class DeepAR(ForecastModel):
         x = beside(inputs, self.embedding(window.series))
         top, _ = self.stack(x, inside, self.stack.rest(x))
         return Forecasted(
-            given=parameters(self.likelihood, self.theta(self.stack.dropout(top))),
+            given=parameters(self.likelihood, self.theta(self.read(self.stack.dropout(top), inputs))),
             values=torch.cat((past.values, future.values), dim=1),
             observed=torch.cat((past.observed, future.observed), dim=1),
             attention=top.new_zeros(*top.shape[:2], 0),
@@ -69,7 +70,7 @@ class DeepAR(ForecastModel):
     def step(self, inputs: Tensor, state: ForecastState) -> ForecastStep:
         x = beside(inputs.unsqueeze(1), state.embedded).squeeze(1)
         top, cells = self.stack.step(self.stack.cells[0].share(0, x), state.cells, self.stack.noise(x))
-        given = parameters(self.likelihood, self.theta(top))
+        given = parameters(self.likelihood, self.theta(self.read(top, inputs)))
         return ForecastStep(given, ForecastState(cells, state.embedded), top.new_zeros(len(top), 0))
 
 
@@ -83,6 +84,7 @@ class DeepARConfig:
     cell: CellName = "lstm"
     embedding: Count = 20  # Size of the vector of each series; 0: none, and any series can be forecast.
     likelihood: LikelihoodName = "gaussian"  # Distribution of a value: gaussian, student-t or negative-binomial.
+    skip: bool = False  # Give the inputs of a step to the output layer too, past the cells.
     dropout: Share = 0.0
 
     def build(self, series: int, inputs: int) -> DeepAR:

@@ -52,7 +52,8 @@ class AttentiveForecaster(ForecastModel):
         self.decoder = Stack.of(shape, [inputs + config.embedding])
         self.attention = config.attention.build(query=H, state=H + inputs)
         self.W_c = nn.Linear(H + inputs + H, H, bias=False)
-        self.theta = nn.Linear(H, PARAMETERS[config.likelihood])
+        self.skip = config.skip
+        self.theta = nn.Linear(H + config.skip * inputs, PARAMETERS[config.likelihood])
 
     def forward(self, window: Window) -> Forecasted:
         state = self.start(window.past, window.series)
@@ -60,7 +61,7 @@ class AttentiveForecaster(ForecastModel):
         top, _ = self.decoder(x, window.future.inside, state.cells)  # (B, T, H)
         said, weights = self.attend(top, state.memory[0])
         return Forecasted(
-            given=parameters(self.likelihood, self.theta(self.decoder.dropout(said))),
+            given=parameters(self.likelihood, self.theta(self.read(self.decoder.dropout(said), window.future.inputs))),
             values=window.future.values,
             observed=window.future.observed,
             attention=weights,
@@ -68,7 +69,9 @@ class AttentiveForecaster(ForecastModel):
 
     def start(self, past: Steps, series: Tensor) -> ForecastState:
         embedded = self.embedding(series)
-        seen = torch.stack((past.values, past.observed.to(past.values)), dim=-1)  # (B, C, 2) instead of the value before
+        seen = torch.stack(
+            (past.values, past.observed.to(past.values)), dim=-1
+        )  # (B, C, 2) instead of the value before
         read = torch.cat((seen, past.inputs[..., 2:]), dim=-1)
         x = beside(read, embedded)
         states, cells = self.encoder(x, past.inside, self.encoder.rest(x))
@@ -80,7 +83,7 @@ class AttentiveForecaster(ForecastModel):
         bottom = self.decoder.cells[0]
         top, cells = self.decoder.step(bottom.share(0, x), state.cells, self.decoder.noise(x))
         said, weights = self.attend(top.unsqueeze(1), state.memory[0])
-        given = parameters(self.likelihood, self.theta(said.squeeze(1)))
+        given = parameters(self.likelihood, self.theta(self.read(said.squeeze(1), inputs)))
         return ForecastStep(given, ForecastState(cells, state.embedded, state.memory), weights.squeeze(1))
 
     def attend(self, top: Tensor, memory: Memory) -> tuple[Tensor, Tensor]:
@@ -107,6 +110,7 @@ class ForecasterConfig:
     embedding: Count = 0  # Size of the vector of each series; 0: none, and any series can be forecast.
     likelihood: LikelihoodName = "student-t"
     attention: AttentionConfig = field(default_factory=lambda: GlobalConfig(score=GeneralConfig()))
+    skip: bool = True  # Give the inputs of a step to the output layer too, past the cells.
     dropout: Share = 0.0
 
     def build(self, series: int, inputs: int) -> AttentiveForecaster:

@@ -54,7 +54,6 @@ class Window(Batched):
         return cls(past, future, torch.from_numpy(arrays.series), torch.from_numpy(arrays.scale))
 
 
-
 @dataclass(frozen=True, eq=False)
 class Forecasted(Batched):
     """Distributions of values that are known, and which of them count."""
@@ -87,6 +86,7 @@ class ForecastModel(Trainable):
 
     likelihood: LikelihoodName
     embedding: SeriesEmbedding
+    skip: bool  # whether the output layer reads the inputs of a step too
     whole: bool  # whether the past is learned too, or only the horizon
 
     @abstractmethod
@@ -98,6 +98,10 @@ class ForecastModel(Trainable):
     @abstractmethod
     def step(self, inputs: Tensor, state: ForecastState) -> ForecastStep:
         """(B, I) -> parameters (B, P)"""
+
+    def read(self, top: Tensor, inputs: Tensor) -> Tensor:
+        """What the output layer reads: the top of the network, and the inputs if they skip it.  (…, H) -> (…, H + I)"""
+        return torch.cat((top, inputs), dim=-1) if self.skip else top
 
     def loss(self, window: Window) -> Tensor:
         """The sum of - log p(z) over all observed values."""

@@ -5,7 +5,7 @@ Axes: B batch, T steps, P parameters of a distribution, H hidden.
 z is the value, nu the scale of its window. What the network says holds for z / nu (Salinas et al. 2020, sections 3.1
 and 3.3).
 
-    gaussian            mu = w . h + b        sigma = softplus(w' . h + b')                     z ~ N(nu mu, (nu sigma)^2)
+    gaussian            mu = w . h + b        sigma = softplus(w' . h + b')                   z ~ N(nu mu, (nu sigma)^2)
     student-t           the same, and 2 + softplus(w'' . h + b'') degrees of freedom (Alexandrov et al. 2020)
     negative-binomial   mu = softplus(w . h + b), alpha = softplus(w' . h + b'); of counts z with mean nu mu and
                         shape alpha / sqrt(nu): variance mu + mu^2 alpha

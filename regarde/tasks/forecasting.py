@@ -35,7 +35,7 @@ class ForecastingTask(Task):
     frequency: str = ""  # Distance of two values: h, 15min, D, W, M; not set: by the time stamps.
     season: Count = 0  # Values after which a series repeats; 0: by the frequency.
     lags: tuple[Lag, ...] = ()  # How long ago the values are that each step also reads; not set: by the season.
-    scaling: Scaling = "mean"  # What a window is divided by: mean of |z|, paper (1 + mean), or none.
+    scaling: Scaling = "standard"  # How a window is scaled: standard, mean of |z|, paper (1 + mean), or none.
     weighted: bool = True  # Draw windows in proportion to the scale of their series, as the paper does; or evenly.
 
     def __post_init__(self) -> None:

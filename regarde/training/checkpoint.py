@@ -31,8 +31,8 @@ from regarde.data.batch import collate_source
 from regarde.errors import ConfigError, DiskError, FolderError, RegardeError, unreadable
 from regarde.folder import manifest
 from regarde.folder import model as folder
-from regarde.folder.model import Kept
 from regarde.folder.manifest import BULKY, CARRIED, CHECKPOINTS, CONFIG, OPTIMISER, OPTIMIZER, STATE, Entry
+from regarde.folder.model import Kept
 from regarde.models.interface import Model, State, Trainable
 from regarde.text import Text
 from regarde.training.distributed import World

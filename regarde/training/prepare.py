@@ -24,6 +24,7 @@ from regarde.data.lines import File
 from regarde.data.stream import EncodedStream
 from regarde.engines.native import NativeEngine, TensorKind, Unfit
 from regarde.errors import ConfigError, DataError, UsageError, counted
+from regarde.evaluation.metrics import FORECASTS
 from regarde.folder.loading import slower
 from regarde.folder.model import text_model
 from regarde.models.interface import Decoder, Model, Trainable
@@ -283,6 +284,8 @@ def _infer(recipe: Recipe, tables: Table, pairs: Sequence[Pair], notes: list[str
         text = replace(text, shared=text.shared or sides.shared, **{s: guess.config for s, guess in chosen.items()})
     follow = cast(Any, task.settings(text.source, pairs[:SAMPLE]))
     recipe = replace(recipe, text=text, model=replace(recipe.model, **follow))
+    if recipe.training.metric in FORECASTS:
+        raise ConfigError(f"training.metric = {recipe.training.metric}: of forecasts, not of texts. Leave it out.")
     if not stated(tables, "training", "metric"):
         metric = cast(Any, task.metric(recipe.text.target, pairs[:SAMPLE]))
         recipe = replace(recipe, training=replace(recipe.training, metric=metric))

@@ -32,7 +32,7 @@ from regarde.models.interface import Trainable
 from regarde.native import library
 from regarde.training.checkpoint import Checkpoints, Circumstances, Snapshot, TrainingState, is_whole, remedy
 from regarde.training.prepared import Prepared
-from regarde.training.recipe import Recipe, length
+from regarde.training.recipe import length
 
 Record = dict[str, float | int | str]
 METRICS_FILE = "metrics.jsonl"

@@ -29,7 +29,7 @@ from regarde.engines.stepping import ForecastEngine, engine_of
 from regarde.engines.stepwise import TorchForecastEngine
 from regarde.errors import ConfigError, DataError, UsageError, counted
 from regarde.evaluation.forecasts import Outcomes, Predicted, counts, seasonal_error, split_end
-from regarde.evaluation.metrics import judging
+from regarde.evaluation.metrics import FORECASTS, judging
 from regarde.folder.histories import Histories
 from regarde.folder.loading import slower
 from regarde.forecast import Forecaster
@@ -232,7 +232,7 @@ def prepare_series(recipe: Recipe, tables: Table, *, processes: int = 1) -> Prep
     notes += among.notes
     task = _inferred(task, tables, among, notes)
     among, later = replace(among, season=max(1, task.season)), replace(later, season=max(1, task.season))
-    _refuse_no_counts(recipe, among)
+    _refuse_no_counts(recipe, task, among)
     train_set = among if later is not among else _without_end(among, task.horizon)
     notes += _short(train_set, task)
     train = WindowCorpus(SeriesWindows(train_set, task.shape), weighted=task.weighted, whole=_whole(recipe))
@@ -263,7 +263,12 @@ def _refuse_texts(recipe: Recipe, tables: Table) -> None:
             raise ConfigError(f"training.{name}: it is for texts, and a forecaster reads numbers. Leave it out.")
     data = recipe.data
     if data.source or data.target or data.columns:
-        raise UsageError("A forecaster reads one file of series. Give it as DATA, without --source, --target, --columns.")
+        raise UsageError(
+            "A forecaster reads one file of series. Give it as DATA, without --source, --target, --columns."
+        )
+    if stated(tables, "training", "metric") and judging(recipe.training.metric) not in FORECASTS.values():
+        known = "crps, mase, smape"
+        raise ConfigError(f"training.metric = {recipe.training.metric}: not of forecasts. Use one of {known}.")
     if judging(recipe.training.metric).name == "coverage":
         raise ConfigError("training.metric = coverage: wide intervals always win. Use crps.")
 
@@ -288,7 +293,9 @@ def _read(recipe: Recipe, task: ForecastingTask) -> tuple[SeriesSet, SeriesSet, 
         raise UsageError(f"--valid: expected one file of series, got {len(recipe.data.valid)}.")
     later = read_series(Path(recipe.data.valid[0]), frequency=frequency, season=season)
     if later.ids != among.ids or later.covariates != among.covariates:
-        raise DataError("--valid: expected the series of the data in the same order, with what came later. Give such a file.")
+        raise DataError(
+            "--valid: expected the series of the data in the same order, with what came later. Give such a file."
+        )
     return among, later, notes
 
 
@@ -319,16 +326,21 @@ def _short(train: SeriesSet, task: ForecastingTask) -> list[str]:
     padded = int(((lengths > task.horizon) & (lengths < task.history + task.horizon)).sum())
     notes = []
     if few:
-        notes.append(f"warning: {counted(few, 'series', 'series')} too short to learn from, for a horizon of {task.horizon}")
+        notes.append(
+            f"warning: {counted(few, 'series', 'series')} too short to learn from, for a horizon of {task.horizon}"
+        )
     if padded:
         told = f"{counted(padded, 'series', 'series')} shorter than history and horizon"
         notes.append(f"windows: {told}: padded. For shorter windows: --set task.history=…")
     return notes
 
 
-def _refuse_no_counts(recipe: Recipe, among: SeriesSet) -> None:
+def _refuse_no_counts(recipe: Recipe, task: ForecastingTask, among: SeriesSet) -> None:
     if config.as_table(recipe.model)["likelihood"] != "negative-binomial":
         return
+    if task.scaling == "standard":
+        given = "task.scaling = standard subtracts the mean, and model.likelihood = negative-binomial is for counts"
+        raise ConfigError(f"{given}. Set task.scaling=paper.")
     for one in among.series:
         values = one.values[~np.isnan(one.values)]
         if (values < 0).any() or (values != np.rint(values)).any():
@@ -338,4 +350,3 @@ def _refuse_no_counts(recipe: Recipe, among: SeriesSet) -> None:
 
 def _whole(recipe: Recipe) -> bool:
     return recipe.model.kind == "deepar"
-

@@ -6,13 +6,13 @@ All processes share the work, and each gets the same result.
 from __future__ import annotations
 
 import math
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, cast
 
 import torch
 
 from regarde.data.batch import EncodedPairs
 from regarde.engines.reference import TorchEngine
-from regarde.evaluation.metrics import measure
+from regarde.evaluation.metrics import MetricName, measure
 from regarde.models.interface import Model, State
 from regarde.search import Greedy
 from regarde.training.distributed import World
@@ -60,4 +60,4 @@ def validation_metric(prepared: PreparedTexts, model: Model, world: World, loss:
     shares = world.gather([found.text for found in translator.translate([pair.source for pair in mine])])
     texts = [shares[i % world.size][i // world.size] for i in range(len(chosen))]
     references = [text.prepare(pair.target) for pair in chosen]
-    return measure(recipe.training.metric, texts, references, several_labels=text.target.several)
+    return measure(cast(MetricName, recipe.training.metric), texts, references, several_labels=text.target.several)

@@ -1,7 +1,7 @@
 """A fan: the past of a series, the median of what is to come, and bands between quantiles around it.
 
-As text for a terminal, as SVG without other packages, and as PNG or PDF with matplotlib. Below the SVG's curve, the hours
-of the past are shaded by the attention that the whole horizon has paid to them, if the model has attention.
+As text for a terminal, as SVG without other packages, and as PNG or PDF with matplotlib. Below the curve of an SVG, the
+hours of the past are shaded by the attention that the whole horizon has paid to them, if the model has attention.
 """
 
 from __future__ import annotations
@@ -106,14 +106,14 @@ def _fan(found: Forecast, top: float) -> str:
         return " ".join(f"{x(first + t):.1f},{y(v):.1f}" for t, v in enumerate(values.tolist()) if v == v)
 
     parts = [f'<text x="{_PAD:.0f}" y="{top + 10:.0f}" font-weight="600">{clean(found.series)}</text>']
-    for value in (low, (low + high) / 2, high):
-        parts.append(f'<text class="faint" x="{_LEFT - 6:.0f}" y="{y(value) + 4:.1f}" text-anchor="end">{value:.4g}</text>')
+    edge = f'class="faint" x="{_LEFT - 6:.0f}" text-anchor="end"'
+    marks = (low, (low + high) / 2, high)
+    parts += [f'<text {edge} y="{y(value) + 4:.1f}">{value:.4g}</text>' for value in marks]
     for under, over in bands(found):
         there, back = line(found.quantiles[over], len(past)), line(found.quantiles[under], len(past)).split()
-        label = f"{over - under:.0%} of the paths"
-        parts.append(
-            f'<polygon points="{there} {" ".join(reversed(back))}" fill="{color}" opacity="0.25"><title>{label}</title></polygon>'
-        )
+        title = f"<title>{over - under:.0%} of the paths</title>"
+        outline = f"{there} {' '.join(reversed(back))}"
+        parts.append(f'<polygon points="{outline}" fill="{color}" opacity="0.25">{title}</polygon>')
     parts.append(f'<polyline points="{line(past, 0)}" fill="none" stroke="{LIGHT.faint}" stroke-width="1.2"/>')
     parts.append(f'<polyline points="{line(found.median, len(past))}" fill="none" stroke="{color}" stroke-width="2"/>')
     parts += _strip(found, len(past), top, x)
