@@ -167,25 +167,32 @@ class Forecaster:
     ) -> tuple[Numbers, NDArray[np.float32]]:
         """Paths of z, and the attention of each step, its mean over paths.  -> (N, P, T), (N, T, S)"""
         N, history = len(windows.series), self.task.history
+        copies = 1 if self.task.direct else paths  # of what does not depend on the values drawn
         walk = self.engine.start(windows, history)
-        walk.repeat(paths)
+        walk.repeat(copies)
         scale = np.repeat(windows.scale.astype(np.float64), paths)
         drawn = np.zeros((N * paths, horizon))
         looked = []
         for step in range(horizon):
-            inputs = np.repeat(windows.inputs[:, history + step], paths, axis=0)  # (R, I)
-            if step:
-                inputs[:, VALUE], inputs[:, OBSERVED] = drawn[:, step - 1], 1.0
-            for column, lag in enumerate(self.task.lags, start=LAGS):
-                if step >= lag:
-                    inputs[:, column] = drawn[:, step - lag]
+            inputs = np.repeat(windows.inputs[:, history + step], copies, axis=0)  # (R, I)
+            if not self.task.direct:
+                self._feed(inputs, drawn, step)
             found = walk.step(inputs)
-            drawn[:, step] = draws.draw(self.engine.likelihood, found.given, noise, step, scale)
-            looked.append(found.weights.reshape(N, paths, -1).mean(axis=1))
+            given = np.repeat(found.given, paths // copies, axis=0)
+            drawn[:, step] = draws.draw(self.engine.likelihood, given, noise, step, scale)
+            looked.append(found.weights.reshape(N, copies, -1).mean(axis=1))
         values = drawn * scale[:, None] + np.repeat(windows.location, paths)[:, None]
         if not np.isfinite(values).all():
             raise FolderError("The paths of this model are not finite. Train anew, with a lower rate.")
         return values.reshape(N, paths, horizon), np.stack(looked, axis=1)
+
+    def _feed(self, inputs: NDArray[np.float32], drawn: Numbers, step: int) -> None:
+        """What was drawn before a step, in the places where it reads the past.  (R, I), (R, T)"""
+        if step:
+            inputs[:, VALUE], inputs[:, OBSERVED] = drawn[:, step - 1], 1.0
+        for column, lag in enumerate(self.task.lags, start=LAGS):
+            if step >= lag:
+                inputs[:, column] = drawn[:, step - lag]
 
     def _forecast(
         self, one: Series, among: SeriesSet, paths: Numbers, attention: NDArray[np.float32], quantiles: Sequence[float]

@@ -30,14 +30,15 @@ from regarde.errors import DataError, counted, short
 
 TIME = ("time", "date", "datetime", "timestamp", "ds")  # names of columns, in small letters
 SERIES = ("series", "id", "item_id", "unique_id", "series_id", "item")
-VALUE = ("value", "target", "y")
+VALUE = ("value", "target")
+PROPHET = "ds", "y"  # time and value, as one family of programs names them
 LOOKED_AT = 200  # rows that a form is judged by
 LARGEST_VALUE = 1e30  # beyond it, squares and sums of single precision overflow
 Cells = list[list[str]]
 
 
 @dataclass(frozen=True)
-class Form:
+class TableForm:
     """Where a table has what; columns are counted from 0."""
 
     kind: str  # in words, for the reason of a guess
@@ -56,7 +57,7 @@ class Form:
         return self.time < 0
 
 
-def form_of(rows: Cells) -> Form | None:
+def form_of(rows: Cells) -> TableForm | None:
     """The form of a table of time series, by its first rows; None if it is none."""
     rows = [row for row in rows if any(cell.strip() for cell in row)]
     if not rows or max(map(len, rows)) < 2:
@@ -69,18 +70,19 @@ def form_of(rows: Cells) -> Form | None:
     width = max(map(len, body))
     columns = [[row[i].strip() for row in body if i < len(row)] for i in range(width)]
     times = [i for i, cells in enumerate(columns) if any(cells) and all(is_time(cell) for cell in cells)]
-    numbers = [i for i, cells in enumerate(columns) if all(map(_is_number, cells)) and any(map(_is_filled, cells))]
+    numbers = [i for i, cells in enumerate(columns) if all(map(_is_number, cells))]
     if not times:
         others = [i for i in range(1, width) if i not in numbers and any(columns[i])]
         if others or len(numbers) < 2:
             return None
-        return Form("one series a row", header, series=-1 if 0 in numbers and not header else 0)
+        return TableForm("one series a row", header, series=-1 if 0 in numbers and not header else 0)
     return _of_times(head if header else [], times[0], columns, numbers)
 
 
-def _of_times(head: list[str], time: int, columns: Cells, numbers: list[int]) -> Form | None:
+def _of_times(head: list[str], time: int, columns: Cells, numbers: list[int]) -> TableForm | None:
     named = {name: i for i, name in enumerate(head)}
-    value = next((named[name] for name in VALUE if name in named), -1)
+    names = (*VALUE, *(PROPHET[1:] if head and head[time] == PROPHET[0] else ()))
+    value = next((named[name] for name in names if name in named), -1)
     series = next((named[name] for name in SERIES if name in named), -1)
     words = [i for i in range(len(columns)) if i not in numbers and i != time and any(columns[i])]
     if series < 0 and len(words) == 1:
@@ -93,8 +95,8 @@ def _of_times(head: list[str], time: int, columns: Cells, numbers: list[int]) ->
     if series >= 0 or value >= 0:
         value = value if value >= 0 else values[0]
         extra = tuple(i for i in values if i != value)
-        return Form("a row for each time and series", bool(head), time, series, value, extra)
-    return Form("a time column, and a column for each series", bool(head), time)
+        return TableForm("a row for each time and series", bool(head), time, series, value, extra)
+    return TableForm("a time column, and a column for each series", bool(head), time)
 
 
 def _is_number(cell: str) -> bool:
@@ -103,10 +105,6 @@ def _is_number(cell: str) -> bool:
     except ValueError:
         return False
     return True
-
-
-def _is_filled(cell: str) -> bool:
-    return not math.isnan(number(cell))
 
 
 def cells_of(lines: Iterable[str]) -> Cells:
@@ -177,7 +175,7 @@ def _of_table(rows: Cells, notes: SeriesNotes, frequency: str, season: int) -> S
     return collected(found, notes, names, frequency, season)
 
 
-def _rows(body: list[tuple[int, list[str]]], form: Form, notes: SeriesNotes) -> list[tuple[Series, Frequency]]:
+def _rows(body: list[tuple[int, list[str]]], form: TableForm, notes: SeriesNotes) -> list[tuple[Series, Frequency]]:
     """One series a row; blanks after its last value are no values."""
     found = []
     for count, (line, row) in enumerate(body, start=1):
@@ -189,7 +187,7 @@ def _rows(body: list[tuple[int, list[str]]], form: Form, notes: SeriesNotes) -> 
     return found
 
 
-def _wide(body: list[tuple[int, list[str]]], form: Form, head: list[str], name: str) -> list[TimedValues]:
+def _wide(body: list[tuple[int, list[str]]], form: TableForm, head: list[str], name: str) -> list[TimedValues]:
     """A column for each series."""
     times = _times([(line, row[form.time]) for line, row in body], name)
     width = max(len(row) for _, row in body)
@@ -205,7 +203,7 @@ def _wide(body: list[tuple[int, list[str]]], form: Form, head: list[str], name: 
     return found
 
 
-def _long(body: list[tuple[int, list[str]]], form: Form, head: list[str], name: str) -> list[TimedValues]:
+def _long(body: list[tuple[int, list[str]]], form: TableForm, head: list[str], name: str) -> list[TimedValues]:
     """A row for each value."""
     rows: dict[str, list[tuple[int, list[str]]]] = defaultdict(list)
     needed = max(form.time, form.series, form.value, *form.covariates)

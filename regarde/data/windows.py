@@ -13,6 +13,9 @@ What a model reads at step t, every z divided by the scale nu of its window:
 Windows are drawn in proportion to the scale of their series (section 3.4), or evenly. Covariates
 (section 3.5): the age of the series, where t is in the day, the week and the year, and those of the file.
 
+With `direct`, what a step of the horizon would read of the horizon itself is read a lag earlier, or, of the value before
+it, at the end of the past: no step then depends on another, and none on what was drawn.
+
 A series that is shorter than the history is padded in front. A missing value is the last one before it where it is
 read, with a mark, and nothing where it would be learned or measured.
 """
@@ -47,6 +50,7 @@ class WindowShape:
     lags: tuple[int, ...] = ()
     scaling: Scaling = "mean"
     season: int = 1
+    direct: bool = False  # every step of the horizon reads values of the past alone
 
     @property
     def reach(self) -> int:
@@ -106,11 +110,11 @@ class SeriesWindows:
             return (z - location[:, None]) / scale[:, None]
 
         inputs = np.empty((*places.shape, self.inputs), dtype=np.float32)
-        inputs[..., VALUE] = scaled(self._filled[places - 1])
-        inputs[..., OBSERVED] = self._observed[places - 1]
+        before = self._known(places, begins, 1)
+        inputs[..., VALUE], inputs[..., OBSERVED] = scaled(self._filled[before]), self._observed[before]
         inputs[..., SCALE] = np.log10(scale)[:, None]
         for column, lag in enumerate(shape.lags, start=LAGS):
-            inputs[..., column] = scaled(self._filled[places - lag])
+            inputs[..., column] = scaled(self._filled[self._known(places, begins, lag)])
         inputs[..., LAGS + len(shape.lags) :] = self._covariates[places]
         inside = self._inside[places]
         inputs *= inside[..., None]
@@ -118,6 +122,14 @@ class SeriesWindows:
         return WindowArrays(
             inputs, scaled(values).astype(np.float32), observed, inside, rows[:, 0].copy(), single, location
         )
+
+    def _known(self, places: Rows, begins: Rows, lag: int) -> Rows:
+        """Where a lag is read.  (B, C + T), (B,) -> (B, C + T)"""
+        found: Rows = places - lag
+        if self.shape.direct:
+            beyond = np.maximum(0, found - begins[:, None] + 1)  # steps into the horizon, from 1
+            found = found - -(-beyond // lag) * lag
+        return found
 
     def observed(self, rows: Rows) -> Flags:
         """Which values of windows can be learned.  (B, 2) -> (B, C + T)"""

@@ -35,7 +35,7 @@ class NextValue:
     weights: Floats  # (R, S); S = 0 without attention
 
 
-class Walk(Protocol):
+class PathWalk(Protocol):
     """All paths of some series, going on step by step."""
 
     def repeat(self, paths: int) -> None:
@@ -51,7 +51,7 @@ class ForecastEngine(Protocol):
     name: str
     likelihood: str
 
-    def start(self, windows: WindowArrays, history: int) -> Walk: ...
+    def start(self, windows: WindowArrays, history: int) -> PathWalk: ...
 
 
 class NumpyCell:
@@ -159,7 +159,7 @@ class NumpyEngine:
         return draws.parameters(self.likelihood, top @ self.weights["theta.weight"].T + self.weights["theta.bias"])
 
     @abstractmethod
-    def start(self, windows: WindowArrays, history: int) -> Walk: ...
+    def start(self, windows: WindowArrays, history: int) -> PathWalk: ...
 
 
 class DeepAREngine(NumpyEngine):
@@ -167,7 +167,7 @@ class DeepAREngine(NumpyEngine):
         super().__init__(settings, weights)
         self.stack = NumpyStack(weights, "stack", settings)
 
-    def start(self, windows: WindowArrays, history: int) -> Walk:
+    def start(self, windows: WindowArrays, history: int) -> PathWalk:
         embedded = self.embedded(windows.series)
         x = _beside(windows.inputs[:, :history], embedded)
         _, states = self.stack.run(x, windows.inside[:, :history], self.stack.rest(len(x)))
@@ -244,7 +244,7 @@ class AttentiveEngine(NumpyEngine):
         self.encoder = NumpyStack(weights, "encoder", settings)
         self.decoder = NumpyStack(weights, "decoder", settings)
 
-    def start(self, windows: WindowArrays, history: int) -> Walk:
+    def start(self, windows: WindowArrays, history: int) -> PathWalk:
         embedded, inside = self.embedded(windows.series), windows.inside[:, :history].copy()
         read = windows.inputs[:, :history].copy()
         read[..., 0], read[..., 1] = windows.values[:, :history], windows.observed[:, :history]

@@ -6,7 +6,7 @@ import numpy as np
 import torch
 
 from regarde.data.windows import Floats, WindowArrays
-from regarde.engines.stepping import NextValue, Walk
+from regarde.engines.stepping import NextValue, PathWalk
 from regarde.models.forecasting import ForecastModel, Window
 
 
@@ -19,7 +19,7 @@ class TorchForecastEngine:
         self.device = device
 
     @torch.no_grad()
-    def start(self, windows: WindowArrays, history: int) -> Walk:
+    def start(self, windows: WindowArrays, history: int) -> PathWalk:
         window = Window.of(windows, history).to(self.device)
         return _TorchWalk(self, window)
 

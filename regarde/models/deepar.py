@@ -27,7 +27,7 @@ from regarde.models.forecasting import (
     ForecastState,
     ForecastStep,
     SeriesEmbedding,
-    Steps,
+    SeriesSteps,
     Window,
     beside,
 )
@@ -61,7 +61,7 @@ class DeepAR(ForecastModel):
             attention=top.new_zeros(*top.shape[:2], 0),
         )
 
-    def start(self, past: Steps, series: Tensor) -> ForecastState:
+    def start(self, past: SeriesSteps, series: Tensor) -> ForecastState:
         embedded = self.embedding(series)
         x = beside(past.inputs, embedded)
         _, cells = self.stack(x, past.inside, self.stack.rest(x))

@@ -30,7 +30,7 @@ from regarde.models.forecasting import (
     ForecastState,
     ForecastStep,
     SeriesEmbedding,
-    Steps,
+    SeriesSteps,
     Window,
     beside,
 )
@@ -67,7 +67,7 @@ class AttentiveForecaster(ForecastModel):
             attention=weights,
         )
 
-    def start(self, past: Steps, series: Tensor) -> ForecastState:
+    def start(self, past: SeriesSteps, series: Tensor) -> ForecastState:
         embedded = self.embedding(series)
         seen = torch.stack(
             (past.values, past.observed.to(past.values)), dim=-1
@@ -92,7 +92,7 @@ class AttentiveForecaster(ForecastModel):
         return torch.tanh(self.W_c(torch.cat((context, top), dim=-1))), weights.mean(dim=1)
 
 
-def attended(past: Steps) -> Tensor:
+def attended(past: SeriesSteps) -> Tensor:
     """Where attention may look: inside the series; a past that is all padding is looked at where it ends.  (B, C)"""
     last = torch.zeros_like(past.inside)
     last[:, -1] = True

@@ -26,7 +26,7 @@ from regarde.models.likelihoods import LikelihoodName, log_likelihood
 
 
 @dataclass(frozen=True, eq=False)
-class Steps(Batched):
+class SeriesSteps(Batched):
     """Consecutive steps of series."""
 
     inputs: Tensor  # (B, T, I)
@@ -39,8 +39,8 @@ class Steps(Batched):
 class Window(Batched):
     """A past and the horizon after it."""
 
-    past: Steps
-    future: Steps
+    past: SeriesSteps
+    future: SeriesSteps
     series: Tensor  # (B,)
     scale: Tensor  # (B,)
 
@@ -48,7 +48,7 @@ class Window(Batched):
     def of(cls, arrays: WindowArrays, history: int) -> Window:
         steps = (arrays.inputs, arrays.values, arrays.observed, arrays.inside)
         past, future = (
-            Steps(*(torch.from_numpy(part[:, side].copy()) for part in steps))
+            SeriesSteps(*(torch.from_numpy(part[:, side].copy()) for part in steps))
             for side in (slice(history), slice(history, None))
         )
         return cls(past, future, torch.from_numpy(arrays.series), torch.from_numpy(arrays.scale))
@@ -93,7 +93,7 @@ class ForecastModel(Trainable):
     def forward(self, window: Window) -> Forecasted: ...
 
     @abstractmethod
-    def start(self, past: Steps, series: Tensor) -> ForecastState: ...
+    def start(self, past: SeriesSteps, series: Tensor) -> ForecastState: ...
 
     @abstractmethod
     def step(self, inputs: Tensor, state: ForecastState) -> ForecastStep:

@@ -36,6 +36,7 @@ class ForecastingTask(Task):
     season: Count = 0  # Values after which a series repeats; 0: by the frequency.
     lags: tuple[Lag, ...] = ()  # How long ago the values are that each step also reads; not set: by the season.
     scaling: Scaling = "standard"  # How a window is scaled: standard, mean of |z|, paper (1 + mean), or none.
+    direct: bool = False  # Forecast each step from the past alone, not from the values drawn before it.
     weighted: bool = True  # Draw windows in proportion to the scale of their series, as the paper does; or evenly.
 
     def __post_init__(self) -> None:
@@ -44,7 +45,7 @@ class ForecastingTask(Task):
 
     @property
     def shape(self) -> WindowShape:
-        return WindowShape(self.history, self.horizon, self.lags, self.scaling, max(1, self.season))
+        return WindowShape(self.history, self.horizon, self.lags, self.scaling, max(1, self.season), self.direct)
 
     def metric(self, target: TokenizerConfig, pairs: Sequence[Pair]) -> str:
         return "crps"

@@ -116,7 +116,7 @@ def test_a_new_epoch_begins_anew() -> None:
 def test_validation_carries_state_too(preset: str) -> None:
     given = prepared(preset)
     model = given.recipe.model.build(len(given.text.source), len(given.text.target))
-    loss = validation_loss(given, model, "cpu", World())
+    loss = validation_loss(given.valid, model, "cpu", World())
     ids = given.valid.targets.ids.tolist()
     pieces = [ids] if given.valid.carries else [ids[i : i + 16] for i in range(0, len(ids), 16)]
     total = 0.0
