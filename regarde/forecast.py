@@ -87,7 +87,7 @@ class Forecaster:
 
     def read(self, file: str | Path) -> SeriesSet:
         """The series of a newer file, in the order of the file."""
-        return self.known(read_series(_file(file), frequency=self.task.frequency, season=self.task.season))
+        return self.known(read_series(_file(file), season=self.task.season))
 
     def known(self, given: SeriesSet) -> SeriesSet:
         """The same series, if this model can forecast them."""

@@ -133,7 +133,7 @@ def _outcomes(model: Forecaster, data: str) -> Outcomes:
                 f"{data}: data for {DATASETS[data].task}, but the model is {model.task.noun}. Give other --data."
             )
         lines = [example.target for example in DATASETS[data].split("test")]
-        given = model.known(series_of_lines(lines, data, frequency=model.task.frequency, season=model.task.season))
+        given = model.known(series_of_lines(lines, data, season=model.task.season))
     elif not data:
         raise UsageError("Expected --data: series whose last values are forecast, or the values after the model's own.")
     else:

@@ -13,8 +13,8 @@ What a model reads at step t, every z divided by the scale nu of its window:
 Windows are drawn in proportion to the scale of their series (section 3.4), or evenly. Covariates
 (section 3.5): the age of the series, where t is in the day, the week and the year, and those of the file.
 
-With `direct`, what a step of the horizon would read of the horizon itself is read a lag earlier, or, of the value before
-it, at the end of the past: no step then depends on another, and none on what was drawn.
+With `direct`, what a step of the horizon would read of the horizon itself is read a lag earlier, or, of the value
+before it, at the end of the past: no step then depends on another, and none on what was drawn.
 
 A series that is shorter than the history is padded in front. A missing value is the last one before it where it is
 read, with a mark, and nothing where it would be learned or measured.

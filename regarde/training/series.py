@@ -229,11 +229,13 @@ def prepare_series(recipe: Recipe, tables: Table, *, processes: int = 1) -> Prep
     task = recipe.task
     assert isinstance(task, ForecastingTask)
     among, later, notes = _read(recipe, task)
+    held_out = later is None
+    later = later or among
     notes += among.notes
     task = _inferred(task, tables, among, notes)
     among, later = replace(among, season=max(1, task.season)), replace(later, season=max(1, task.season))
     _refuse_no_counts(recipe, task, among)
-    train_set = among if later is not among else _without_end(among, task.horizon)
+    train_set = _without_end(among, task.horizon) if held_out else among
     notes += _short(train_set, task)
     train = WindowCorpus(SeriesWindows(train_set, task.shape), weighted=task.weighted, whole=_whole(recipe))
     valid = WindowCorpus(SeriesWindows(later, task.shape), weighted=False, whole=_whole(recipe))
@@ -273,8 +275,8 @@ def _refuse_texts(recipe: Recipe, tables: Table) -> None:
         raise ConfigError("training.metric = coverage: wide intervals always win. Use crps.")
 
 
-def _read(recipe: Recipe, task: ForecastingTask) -> tuple[SeriesSet, SeriesSet, list[str]]:
-    """The series to learn from, the same with what came later (the same object if the end is held out), and notes."""
+def _read(recipe: Recipe, task: ForecastingTask) -> tuple[SeriesSet, SeriesSet | None, list[str]]:
+    """The series to learn from, the same with what came later (None: their end is to be held out), and notes."""
     name, frequency, season = recipe.data.name, task.frequency, task.season
     if name in DATASETS:
         splits = [[one.target for one in DATASETS[name].split(split)] for split in ("train", "valid")]
@@ -288,7 +290,7 @@ def _read(recipe: Recipe, task: ForecastingTask) -> tuple[SeriesSet, SeriesSet, 
     values = sum(len(one) for one in among.series)
     notes = [f"data: {counted(len(among), 'series', 'series')}, {counted(values, 'value')}"]
     if not recipe.data.valid:
-        return among, among, notes
+        return among, None, notes
     if len(recipe.data.valid) > 1:
         raise UsageError(f"--valid: expected one file of series, got {len(recipe.data.valid)}.")
     later = read_series(Path(recipe.data.valid[0]), frequency=frequency, season=season)

@@ -172,7 +172,7 @@ def test_every_parameter_is_used(config: DeepARConfig | ForecasterConfig) -> Non
 
 
 def test_drawn_numbers_have_the_distribution_that_is_asked_for() -> None:
-    """200,000 draws: quantiles of the normal (0.674490, 1.281552) and of Student-t with 3 degrees (0.764892, 1.637744)."""
+    """200,000 draws: quantiles of the normal (0.674490, 1.281552) and Student-t with 3 degrees (0.764892, 1.637744)."""
     from regarde.engines.draws import Noise, draw
 
     noise = Noise(1, ["a"], 200_000, 1)
