@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 import subprocess
 import sys
-from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
 
@@ -54,10 +53,10 @@ def series_file(path: Path, *, more: int = 0) -> Path:
 
 
 @pytest.fixture(scope="module", params=MODELS)
-def run(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
+def run(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Path:
     home = tmp_path_factory.mktemp(request.param)
     data = series_file(home / "data.csv")
-    yield train(data, settings=[*MODELS[request.param], *WINDOWS, *SIZES], out=home / "run", threads=1).folder
+    return train(data, settings=[*MODELS[request.param], *WINDOWS, *SIZES], out=home / "run", threads=1).folder
 
 
 def paths(model: Forecaster, **given: object) -> dict[str, np.ndarray]:
@@ -153,7 +152,7 @@ def test_series_that_a_model_cannot_forecast_are_one_line(run: Path, tmp_path: P
 def test_texts_are_refused_in_one_line(run: Path) -> None:
     from regarde.folder.loading import load
 
-    with pytest.raises(UsageError, match="reads no text. Use: regarde forecast"):
+    with pytest.raises(UsageError, match=r"reads no text\. Use: regarde forecast"):
         load(run)
 
 
@@ -164,12 +163,8 @@ def test_the_end_is_never_learned_from(tmp_path: Path) -> None:
         data = series_file(tmp_path / f"{change}.csv")
         lines = data.read_text().splitlines()
         last = {line.split(",")[1]: n for n, line in enumerate(lines)}
-        lines = [
-            f"{line}{'' if not change or n not in range(last[line.split(',')[1]] - 3, last[line.split(',')[1]] + 1) else 9}"
-            if n
-            else line
-            for n, line in enumerate(lines)
-        ]
+        ends = {n - back for n in last.values() for back in range(4)} if change else set()
+        lines = [f"{line}9" if n and n in ends else line for n, line in enumerate(lines)]
         data.write_text("\n".join(lines) + "\n")
         settings = [*MODELS["deepar"], *WINDOWS, *SIZES]
         found = train(data, settings=settings, out=tmp_path / f"run-{change}", threads=1)
