@@ -14,17 +14,20 @@ if TYPE_CHECKING:
     from typing import Any
 
     from regarde.errors import RegardeError
-    from regarde.folder.loading import load
+    from regarde.folder.opening import load
+    from regarde.forecast import Forecast, Forecaster
     from regarde.training.start import Run, train
     from regarde.translate import Translator
     from regarde.translation import Translation
 
 __version__ = "0.1.0"
-__all__ = ["RegardeError", "Run", "Translation", "Translator", "load", "train"]
+__all__ = ["Forecast", "Forecaster", "RegardeError", "Run", "Translation", "Translator", "load", "train"]
 
 _HOME = {
     "RegardeError": "regarde.errors",
-    "load": "regarde.folder.loading",
+    "load": "regarde.folder.opening",
+    "Forecaster": "regarde.forecast",
+    "Forecast": "regarde.forecast",
     "train": "regarde.training.start",
     "Run": "regarde.training.start",
     "Translator": "regarde.translate",

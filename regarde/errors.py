@@ -127,6 +127,7 @@ EXTRAS = {
     "starlette": "serve",
     "uvicorn": "serve",
     "httptools": "serve",
+    "pyarrow": "parquet",
 }
 
 

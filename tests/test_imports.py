@@ -28,6 +28,7 @@ ORDER = [
     "tasks",
     "scribe",
     "translate",
+    "forecast",
     "folder",
     "evaluation",
     "visualize",
@@ -41,7 +42,7 @@ ORDER = [
     "cli",
 ]
 EXEMPT = {"__init__.py", "__main__.py"}  # the public names, which are imported lazily
-LAZY = {("translation", "visualize"), ("visualize", "visualize")}  # notebook rendering
+LAZY = {("translation", "visualize"), ("forecast", "visualize"), ("visualize", "visualize")}  # notebook rendering
 
 
 def part(path: Path) -> str:

@@ -9,8 +9,10 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 from regarde.cli import completion, options
 from regarde.cli.evaluate import about, chosen_metrics, named, notes, read_for
+from regarde.cli.judging import Judging, are_forecasters, compare_forecasters
 from regarde.cli.options import argument, open_run, option
 from regarde.display.tables import json_line, table
+from regarde.engines.devices import choose
 from regarde.errors import UsageError, counted
 from regarde.streaming.streams import tell, warn, write
 
@@ -66,6 +68,10 @@ def compare(
     from regarde.evaluation.testset import Origin
     from regarde.search import adjusted
 
+    refused = {"--metrics": metrics, "--beam": beam, "--source": source, "--columns": columns}
+    if are_forecasters(runs, given=refused):
+        compare_forecasters(runs, Judging(data, samples, seed, choose(device), engine, as_json))
+        return
     origin = Origin(data, source, tuple(target or ()), columns, several, header, quotes, on_error)
     chosen = named(metrics, tokenize)
     opened = [open_run(run, device=device, engine=engine, threads=threads) for run in runs]

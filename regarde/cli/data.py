@@ -86,7 +86,8 @@ def _write_all(chosen: Dataset, folder: Path, links: bool) -> None:
 
 
 def _file(chosen: Dataset, split: str) -> str:
-    return f"{split}.{'txt' if chosen.task == 'modeling' else 'tsv'}"
+    suffix = {"modeling": "txt", "forecasting": "jsonl"}.get(chosen.task, "tsv")
+    return f"{split}.{suffix}"
 
 
 def _write(chosen: Dataset, split: str, path: Path, links: bool) -> None:

@@ -8,8 +8,10 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 from regarde.cli import options
+from regarde.cli.judging import Judging, are_forecasters, evaluate_forecaster
 from regarde.cli.options import flag, open_run, option
 from regarde.display.tables import json_line, table
+from regarde.engines.devices import choose
 from regarde.errors import DiskError, UsageError, counted
 from regarde.streaming.streams import tell, warn, write
 
@@ -54,6 +56,10 @@ def evaluate(
     labels for a text, accuracy counts whole sets. Tags: accuracy of tokens, and precision, recall and F1 of spans. A
     language model: perplexity and nats per token of the model, and bits per character, the end of each text included.
 
+    A forecaster: CRPS (weighted quantile loss), MASE, sMAPE and coverage of the 80% interval, also by horizon, beside
+    the seasonal naive forecast. The last values of each series are forecast; series that are no longer than the horizon
+    are read as what follows the histories in the model folder.
+
     The expected calibration error of labels is how far their probabilities are from how often they are right: see
     regarde calibrate.
 
@@ -73,6 +79,10 @@ def evaluate(
     from regarde.evaluation.testset import Origin
     from regarde.search import adjusted
 
+    refused = {"--metrics": metrics, "--beam": beam, "--source": source, "--columns": columns}
+    if are_forecasters([run], given={**refused, "--hypotheses": hypotheses}):
+        evaluate_forecaster(run, Judging(data, samples, seed, choose(device), engine, as_json))
+        return
     origin = Origin(data, source, tuple(target or ()), columns, several, header, quotes, on_error)
     if hypotheses is not None and hypotheses.exists():
         raise UsageError(f"{hypotheses} exists and is not overwritten. Give another --hypotheses, or remove it.")

@@ -23,7 +23,7 @@ _DISK = {errno.ENOSPC, errno.EDQUOT, errno.EIO, errno.EROFS, errno.EFBIG}
 _Misuse: Any = typer.BadParameter.__mro__[1]  # click's UsageError, be it in click or in typer's own copy of click
 
 COMMANDS = (
-    *("demo", "train", "translate", "predict", "generate", "score", "show"),
+    *("demo", "train", "translate", "predict", "generate", "forecast", "score", "show"),
     *("align", "aer", "evaluate", "compare", "lab", "inspect"),
     *("models", "config", "data", "search-params", "average", "calibrate", "quantize", "shortlist"),
     *("serve", "studio", "doctor"),
@@ -52,7 +52,7 @@ def app(names: tuple[str, ...] = COMMANDS) -> typer.Typer:
     """The app with these commands, or with a list of all. A docstring ends with the example of its command."""
     made = typer.Typer(
         name="regarde",
-        help="Train models with attention, translate, classify, tag and write with them, and see what they attend to.",
+        help="Train models with attention, translate, tag, write and forecast with them, and see what they attend to.",
         epilog="First steps: regarde demo. Complete commands, presets, data sets and runs: --install-completion",
         pretty_exceptions_enable=False,
         context_settings={"help_option_names": ["-h", "--help"]},

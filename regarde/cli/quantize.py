@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Iterator, Mapping
 from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
@@ -43,6 +44,7 @@ def quantize(
     from regarde.data.formats import Pair
     from regarde.evaluation.metrics import METRICS, measure
     from regarde.evaluation.testset import Origin, first_pairs
+    from regarde.folder.forecasting import forecasts
     from regarde.folder.loading import load
     from regarde.folder.manifest import CONFIG, WEIGHTS
     from regarde.folder.quantize import quantize
@@ -59,6 +61,9 @@ def quantize(
     quantize(run, made)
     sizes = {folder: (folder / WEIGHTS).stat().st_size for folder in (run, made)}
     tables = config.read(run / CONFIG)
+    if forecasts(run):
+        tell(_forecasters_compared(sizes))
+        return
     pairs = _held_out(tables) if given is None else given
     if not pairs:
         tell([f"{folder}: {size:,} bytes of weights\n" for folder, size in sizes.items()])
@@ -92,6 +97,20 @@ def _likelihood(translator: Translator, pairs: list[Pair]) -> str:
     forced = answers(translator, testset, translator.search, said=False).forced
     assert forced is not None
     return PERPLEXITY.show(math.exp(forced[:, 0].sum() / forced[:, 1].sum()))
+
+
+def _forecasters_compared(sizes: Mapping[Path, int]) -> Iterator[str]:
+    """The sizes of both, and how far their forecasts from the same histories and noise are apart."""
+    import numpy as np
+
+    from regarde.folder.forecasting import load_forecaster
+
+    before, after = (load_forecaster(folder).forecast() for folder in sizes)
+    for folder, size in sizes.items():
+        yield f"{folder}: {size:,} bytes of weights\n"
+    apart = sum(float(np.abs(one.median - other.median).sum()) for one, other in zip(before, after, strict=True))
+    whole = sum(float(np.abs(one.median).sum()) for one in before)
+    yield f"medians of {counted(len(before), 'forecast')} differ by {apart / max(whole, 1e-300):.2%} of their size\n"
 
 
 def _held_out(tables: Table) -> list[Pair]:

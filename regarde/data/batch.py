@@ -11,7 +11,7 @@ import math
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field
 from itertools import chain
-from typing import Self
+from typing import Protocol, Self
 
 import numpy as np
 import torch
@@ -115,6 +115,29 @@ def collate(sources: Sequence[Sequence[int]], targets: Sequence[Sequence[int]], 
         target_ids=target_ids,
         target_mask=target_ids.ne(PAD),
     )
+
+
+class Corpus(Protocol):
+    """What a training is given: batches in an order that (seed, epoch) fixes."""
+
+    @property
+    def carries(self) -> bool:
+        """Whether texts continue from batch to batch within an epoch."""
+
+    def epoch(self, *, seed: int, epoch: int, pairs: int, tokens: int) -> Sequence[Rows]:
+        """The batches of one epoch, of at most `pairs` rows and `tokens` positions each; 0: no limit."""
+
+    def in_order(self, *, pairs: int, tokens: int) -> Sequence[Rows]:
+        """Batches that contain every row once, for validation."""
+
+    def count(self, rows: Rows) -> int:
+        """What the loss of a batch is a sum over: target tokens, or values."""
+
+    def positions(self, rows: Rows) -> int:
+        """Of a batch, with padding."""
+
+    def origin(self, rows: Rows) -> list[int]:
+        """The rows of the data that a batch is made of."""
 
 
 Bundle = Tensor | Batched | tuple["Bundle", ...] | None

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from typing import Literal, get_args
 
 from regarde.config import did_you_mean
-from regarde.data import dateparts, dates, diary, languages, toys
+from regarde.data import dateparts, dates, diary, languages, toys, waves
 from regarde.data.dates import Example, Split
 from regarde.errors import DataError, UsageError
 from regarde.text.inference import Inference
@@ -34,7 +34,7 @@ class Dataset:
     digests: Mapping[Split, str]
     generate: Callable[[Split], Iterator[Example]]
     remedy: str = "Please report it."  # what to do if the data differs from its digests
-    task: Literal["translation", "classification", "tagging", "modeling"] = "translation"
+    task: Literal["translation", "classification", "tagging", "modeling", "forecasting"] = "translation"
     text: Inference | None = None  # the tokenizer of both sides, if the examples do not tell it
 
     def split(self, name: str) -> Iterator[Example]:
@@ -178,5 +178,18 @@ DATASETS: dict[str, Dataset] = {
         generate=diary.examples,
         remedy=_BABEL,
         task="modeling",
+    ),
+    "waves": Dataset(
+        name="waves",
+        summary="hourly series with days and weeks of their own -> the next two days",
+        sample=Example("", '{"id": "wave-1", "start": "2024-01-01T00:00:00", "freq": "h", "target": [93.4, 101.2, …]}'),
+        sizes=waves.SIZES,
+        digests={
+            "train": "d35acb2b5237f9945e12fc84eb821b71c481109e69289689773dce969c5a2438",
+            "valid": "ed9806d73fb4f024f853a15698a009113a7a0cbb19c7acd1dad062d301f78966",
+            "test": "20d63ba50aad5d770639ab78191cdd1470ce7098ca2ae108c1825ada37499b28",
+        },
+        generate=waves.examples,
+        task="forecasting",
     ),
 }

@@ -4,6 +4,7 @@ tagging          a token and its columns on each line, blank lines between sente
 classification   two columns, one of them a small closed set of labels, in either order
 translation      two columns of text, or more columns
 modeling         one column: language modeling
+forecasting      a .csv table of numbers, with a time column or one series a row; JSON lists of numbers; .parquet
 
 A file is running text, not a list of lines, if blank lines divide it into paragraphs or each line is a paragraph.
 A set of labels is closed if it is small compared with the number of rows and each label has several texts.
@@ -23,9 +24,10 @@ from typing import Literal
 from regarde.data.conll import cells_of, is_boundary, is_comment
 from regarde.data.formats import BARS, Columns
 from regarde.data.lines import lines_of
+from regarde.data.tables import looks_like_series
 from regarde.errors import counted
 
-TaskKind = Literal["translation", "modeling", "classification", "tagging"]
+TaskKind = Literal["translation", "modeling", "classification", "tagging", "forecasting"]
 
 LOOKED_AT = 20_000  # lines at the start of a file
 FEWEST_ROWS = 10  # fewest rows of a table that may have a column of labels
@@ -50,13 +52,19 @@ class TaskGuess:
 
 
 def first_lines(file: Path) -> list[str]:
-    """The lines that a guess is based on."""
+    """The lines that a guess is based on; none of a table that is no text."""
+    if file.suffix.lower() == ".parquet":
+        return []
     return [line.body.decode("utf-8", errors="replace") for line in islice(lines_of(file), LOOKED_AT)]
 
 
 def infer_task(lines: Sequence[str], name: str, columns: Columns | None = None) -> TaskGuess:
     """The task of a file, judged by its name and first lines. `columns` are those that the user chose."""
     suffix = Path(name.removesuffix(".gz")).suffix.lower()
+    if suffix == ".parquet":
+        return TaskGuess("forecasting", "The name ends in .parquet.")
+    if reason := looks_like_series(lines, suffix):
+        return TaskGuess("forecasting", reason)
     if suffix == ".jsonl":
         return _of_records(lines)
     if guess := _tagging(lines, columns):

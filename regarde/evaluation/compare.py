@@ -92,7 +92,7 @@ def compare(
     counts = [metric_counts(model, testset, metrics, tokenize=tokenize) for model in models]
     per_token = {PERPLEXITY, LIKELIHOODS["nats_per_token"]}
     shared = [metric for metric in counts[0] if same_tokens or metric not in per_token]
-    return [_row(metric, [found[metric] for found in counts], bootstrap) for metric in shared]
+    return [against_first(metric, [found[metric] for found in counts], bootstrap) for metric in shared]
 
 
 def judging_rows(testset: TestSet) -> Metric:
@@ -132,7 +132,8 @@ def _rows(metric: Metric, model: Answers, testset: TestSet) -> MetricCounts:
     return count(cast(MetricName, metric.name), model.texts, testset.normalized_references)
 
 
-def _row(metric: Metric, counts: Sequence[MetricCounts], bootstrap: Bootstrap) -> MetricComparison:
+def against_first(metric: Metric, counts: Sequence[MetricCounts], bootstrap: Bootstrap) -> MetricComparison:
+    """What each model counts by one metric, compared with the first on the same samples."""
     values, samples = [one.value() for one in counts], bootstrap.values(counts)
     standings = []
     for i, value in enumerate(values):

@@ -93,12 +93,23 @@ LIKELIHOODS: dict[LikelihoodName, Metric] = {
 }  # of references by forced decoding
 
 
+ForecastMetricName = Literal["crps", "mase", "smape", "coverage"]
+FORECASTS: dict[ForecastMetricName, Metric] = {
+    "crps": Metric("crps", "CRPS", False, digits=4),
+    "mase": Metric("mase", "MASE", False, digits=3),
+    "smape": Metric("smape", "sMAPE", False, digits=2),
+    "coverage": Metric("coverage", "coverage of 80%", True, percent=True),
+}  # of forecasts (forecasts.py)
+JudgingName = Literal[MetricName, "perplexity", ForecastMetricName]
+JUDGING: dict[str, Metric] = {metric.name: metric for metric in (*METRICS.values(), PERPLEXITY, *FORECASTS.values())}
+"""The metrics that can choose the best model of a run."""
+
 CALIBRATION = Metric("calibration_error", "expected calibration error", False, percent=True)  # of probabilities
 
 
-def judging(name: Literal[MetricName, "perplexity"]) -> Metric:
-    """The metric of that name, or perplexity, which is no function of texts."""
-    return PERPLEXITY if name == "perplexity" else METRICS[name]
+def judging(name: JudgingName) -> Metric:
+    """The metric of that name, be it a function of texts or not."""
+    return JUDGING[name]
 
 
 PACKAGES: dict[MetricName, str] = {

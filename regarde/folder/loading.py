@@ -115,6 +115,7 @@ def load_scribe(folder: Path, offset: int) -> Scribe:
         tables, _ = read_config(folder)
         model = tables.get("model", {})
         known = config.parse(ScribeConfig, {key: tables[key] for key in tables.keys() & FIELDS})
+        refuse_numbers(folder, known)
         text = load_text(known.text, folder, copies=settings.copies(model))
         copying = CopyWeights.at(settings.copying_place(model))
         return Scribe(text=text, search=known.search, offset=offset, task=known.task, copying=copying)
@@ -131,6 +132,12 @@ def read_config(folder: Path) -> tuple[Table, Precision]:
     except ConfigError as error:
         raise FolderError(f"{error} Restore it, or train again.") from None
     return tables, stored
+
+
+def refuse_numbers(folder: Path, known: ScribeConfig) -> None:
+    """A UsageError for the folder of a forecaster, where texts are answered."""
+    if known.task.numbers:
+        raise UsageError(f"{folder}: {known.task.noun}, which reads no text. Use: regarde forecast {folder}")
 
 
 @dataclass(frozen=True)
@@ -176,6 +183,7 @@ def _read(folder: Path, files: Mapping[str, Entry]) -> _NativeModel:
         for key in tables.keys() - FIELDS:
             raise Unfit(f"the setting {key}")
         known = config.parse(ScribeConfig, tables)
+        refuse_numbers(folder, known)
         stated = settings.parse(model)
         text = load_text(known.text, folder, copies=settings.copies(stated))
         sizes = {"source": len(text.source), "target": len(text.target)}

@@ -36,12 +36,13 @@ CARRIED = "carried.safetensors"  # of a checkpoint whose next batch goes on with
 OPTIMISER = "optimiser.safetensors"  # the same, as version 0.1 named it
 CARD = "README.md"
 TOKENIZERS = ("source.vocab", "source.model", "target.vocab", "target.model")
+HISTORY = "history.jsonl"  # of a forecaster
 LOCK = ".lock"  # held by the process that changes a folder
 CHECKPOINTS = "checkpoints"  # a folder of a run
 BESIDE = (CHECKPOINTS, "metrics.jsonl", "train.log", "plots", "tensorboard")  # what a run keeps next to its model
 ADDED = ("shortlist.txt",)  # files that are added to a model later; used only if the manifest lists them
 FILES = frozenset(
-    {CONFIG, WEIGHTS, CARD, *TOKENIZERS, OPTIMIZER, OPTIMISER, STATE, CARRIED, *ADDED}
+    {CONFIG, WEIGHTS, CARD, *TOKENIZERS, HISTORY, OPTIMIZER, OPTIMISER, STATE, CARRIED, *ADDED}
 )  # all that a manifest may list
 BULKY = (WEIGHTS, OPTIMIZER, OPTIMISER, CARRIED)  # as large as the model; their content is checked when they are loaded
 LARGEST_TEXT = 256 << 20  # bytes of any other file

@@ -16,7 +16,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import BinaryIO, Self
+from typing import BinaryIO, Protocol, Self
 
 import safetensors
 import safetensors.torch
@@ -28,10 +28,10 @@ from regarde.alignment.copied import CopyWeights
 from regarde.engines.reference import TorchEngine
 from regarde.errors import ConfigError, DiskError, FolderError, OutOfMemoryError, is_out_of_memory, unreadable
 from regarde.folder import manifest
-from regarde.folder.loading import read_config
+from regarde.folder.loading import read_config, refuse_numbers
 from regarde.folder.manifest import CARD, CONFIG, LARGEST_HEADER, WEIGHTS, Entry
 from regarde.folder.precision import LARGEST, SCALE, Precision, stored_kinds
-from regarde.models import BahdanauConfig, Model, ModelConfig
+from regarde.models import AnyModelConfig, BahdanauConfig, ForecastModel, Model, Trainable
 from regarde.native.settings import copies, copying_place
 from regarde.scribe import ScribeConfig
 from regarde.tasks import OF_MODEL, TRANSLATION, suits
@@ -43,7 +43,7 @@ from regarde.translate import Translator
 class Blueprint(ScribeConfig):
     """The part of a configuration that says what a model is."""
 
-    model: ModelConfig = field(default_factory=BahdanauConfig)  # Architecture of the model.
+    model: AnyModelConfig = field(default_factory=BahdanauConfig)  # Architecture of the model.
 
     def __post_init__(self) -> None:
         answered = OF_MODEL.get(self.model.kind, TRANSLATION)
@@ -63,27 +63,33 @@ class Blueprint(ScribeConfig):
             raise ConfigError(f"{given}. Set model.spelling, or text.source.kind=words.")
 
 
-def save(folder: Path, tables: config.Table, text: Text, model: Model, card: str) -> None:
+class Kept(Protocol):
+    """What a folder contains beside the weights: tokenizers of a text model, histories of a forecaster."""
+
+    def save(self, folder: Path) -> object: ...
+
+
+def save(folder: Path, tables: config.Table, kept: Kept, model: Trainable, card: str) -> None:
     """Write a model into a folder, in the place of the one that may be there; a crash leaves one of the two."""
     staging = folder / ".model.new"
     try:
         folder.mkdir(parents=True, exist_ok=True)
         manifest.remove_unfinished(folder)
         staging.mkdir()
-        write(staging, tables, text, model, card)
+        write(staging, tables, kept, model, card)
         manifest.replace_files(folder, staging)
     except OSError as error:
         raise DiskError(f"{folder}: not written ({error.strerror}). Free some space or give another --out.") from None
 
 
-def write(folder: Path, tables: config.Table, text: Text, model: Model, card: str) -> None:
+def write(folder: Path, tables: config.Table, kept: Kept, model: Trainable, card: str) -> None:
     """The files of a model without a manifest: for a folder that is not published yet."""
     (folder / CONFIG).write_bytes(config.as_text(tables).encode())
     (folder / WEIGHTS).write_bytes(
         safetensors.torch.save({name: t.contiguous() for name, t in model.state_dict().items()})
     )
     (folder / CARD).write_bytes(card.encode())
-    text.save(folder)
+    kept.save(folder)
 
 
 def load(folder: str | Path, *, device: str = "cpu") -> Translator:
@@ -116,6 +122,7 @@ class _Texts:
     @classmethod
     def read(cls, folder: Path, files: Mapping[str, Entry]) -> Self:
         blueprint, stored = _read(folder)
+        refuse_numbers(folder, blueprint)
         text = load_text(blueprint.text, folder, copies=copies(blueprint.model))
         return cls(files, blueprint, stored, text)
 
@@ -126,11 +133,25 @@ def load_tokenizers(folder: Path) -> Text:
     return load_text(blueprint.text, folder, copies=copies(blueprint.model))
 
 
-def load_weights(folder: Path, files: Mapping[str, Entry], model: Model) -> None:
+def load_weights(folder: Path, files: Mapping[str, Entry], model: Trainable) -> None:
     """Give a model that is there already the weights of a verified folder."""
     _, stored = _read(folder)
     with (folder / WEIGHTS).open("rb") as weights:
         model.load_state_dict(_weights(weights, files[WEIGHTS], model, stored))
+
+
+def load_forecast_model(folder: Path, files: Mapping[str, Entry], series: int, inputs: int) -> ForecastModel:
+    """The model of a verified forecaster's folder."""
+    blueprint, stored = _read(folder)
+    try:
+        with torch.device("meta"):
+            model = blueprint.model.build(series, inputs)
+    except ConfigError as error:
+        raise FolderError(f"{folder / CONFIG}: {error} Restore it, or train again.") from None
+    assert isinstance(model, ForecastModel), "a task of numbers has models of numbers"
+    with (folder / WEIGHTS).open("rb") as weights:
+        model.load_state_dict(_weights(weights, files[WEIGHTS], model, stored), assign=True)
+    return model
 
 
 def _read(folder: Path) -> tuple[Blueprint, Precision]:
@@ -147,9 +168,16 @@ def _shapes(path: Path, blueprint: Blueprint, text: Text) -> Model:
     """The model without its weights: nothing is allocated before they have been held against it."""
     try:
         with torch.device("meta"):
-            return blueprint.model.build(len(text.source), len(text.target))
+            return text_model(blueprint.model, text)
     except ConfigError as error:
         raise FolderError(f"{path}: {error} Restore it, or train again.") from None
+
+
+def text_model(chosen: AnyModelConfig, text: Text) -> Model:
+    """A model of pairs of texts, built for their vocabularies."""
+    model = chosen.build(len(text.source), len(text.target))
+    assert isinstance(model, Model), "a task of texts has models of texts"
+    return model
 
 
 def read_tensors(file: BinaryIO, entry: Entry, least: int, most: int) -> dict[str, Tensor]:
@@ -171,7 +199,7 @@ def read_tensors(file: BinaryIO, entry: Entry, least: int, most: int) -> dict[st
     return tensors
 
 
-def _weights(file: BinaryIO, entry: Entry, model: Model, stored: Precision) -> dict[str, Tensor]:
+def _weights(file: BinaryIO, entry: Entry, model: Trainable, stored: Precision) -> dict[str, Tensor]:
     """The weights, of exactly the names, shapes and type the configuration asks for, and all of them finite."""
     path = Path(file.name)
     shapes = {name: tuple(tensor.shape) for name, tensor in model.state_dict().items()}

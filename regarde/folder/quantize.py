@@ -11,7 +11,7 @@ from regarde.engines.native import Unfit
 from regarde.errors import DiskError, FolderError, UsageError
 from regarde.folder import manifest
 from regarde.folder.loading import Weights, read_config
-from regarde.folder.manifest import ADDED, CARD, CONFIG, TOKENIZERS, WEIGHTS
+from regarde.folder.manifest import ADDED, CARD, CONFIG, HISTORY, TOKENIZERS, WEIGHTS
 from regarde.folder.precision import KEY, in_bytes
 
 
@@ -35,7 +35,7 @@ def quantize(folder: Path, out: Path) -> None:
             (new / CONFIG).write_bytes(config.as_text({KEY: "int8"} | tables).encode())
             (new / WEIGHTS).write_bytes(safetensors.numpy.save(in_bytes(weights.tensors())))
             for name in files:
-                if name in (CARD, *TOKENIZERS, *ADDED):
+                if name in (CARD, *TOKENIZERS, HISTORY, *ADDED):
                     (new / name).write_bytes((folder / name).read_bytes())
             with (new / CARD).open("a", encoding="utf-8") as card:
                 made = f"a model whose weights have the SHA-256 {files[WEIGHTS].sha256}"

@@ -115,7 +115,11 @@ def _task(request: LabRequest) -> tuple[TaskConfig, str]:
     if request.models:
         recipe, preset = _source_of(request.models[0])
     tables = compose(config.as_table(request.data), preset=preset, recipe=recipe, settings=request.settings)
-    return recipes.parse(tables).task, str(tables["data"].get("columns", ""))
+    task = recipes.parse(tables).task
+    if task.numbers:
+        given = f"regarde lab measures answers to texts, and {task.noun} says numbers"
+        raise UsageError(f"{given}. Train each model, then: regarde compare RUN RUN --data FILE")
+    return task, str(tables["data"].get("columns", ""))
 
 
 def _source_of(given: str) -> tuple[Path | None, str | None]:

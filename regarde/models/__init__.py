@@ -13,14 +13,19 @@ Models for other tasks than translation:
 classifier   Yang et al. 2016               a label for a text: a learned query attends to it
 tagger       Lample et al. 2016             a tag for each word, with a conditional random field
 language     Mikolov et al. 2010 and later  the next word of a text: recurrent, with attention to its past, Transformer
+deepar       Salinas et al. 2020            the next value of a series, as a distribution
+forecaster   Luong et al. 2015, of numbers  the same, with attention to the past
 """
 
 from regarde.models.bahdanau import BahdanauConfig
 from regarde.models.cho import ChoConfig
 from regarde.models.classifier import ClassifierConfig
 from regarde.models.conditional import ConditionalConfig
+from regarde.models.deepar import DeepARConfig
+from regarde.models.forecaster import ForecasterConfig
+from regarde.models.forecasting import ForecastModel
 from regarde.models.gnmt import GNMTConfig
-from regarde.models.interface import Decoded, Decoder, Encoder, Encoding, Model, State
+from regarde.models.interface import Decoded, Decoder, Encoder, Encoding, Model, State, Trainable
 from regarde.models.language import AttentiveLanguageConfig, RecurrentLanguageConfig, TransformerLanguageConfig
 from regarde.models.luong import LuongConfig
 from regarde.models.sutskever import SutskeverConfig
@@ -41,8 +46,11 @@ ModelConfig = (
     | AttentiveLanguageConfig
     | TransformerLanguageConfig
 )
+ForecastModelConfig = DeepARConfig | ForecasterConfig
+AnyModelConfig = ModelConfig | ForecastModelConfig
 
 __all__ = [
+    "AnyModelConfig",
     "AttentiveLanguageConfig",
     "BahdanauConfig",
     "ChoConfig",
@@ -50,8 +58,12 @@ __all__ = [
     "ConditionalConfig",
     "Decoded",
     "Decoder",
+    "DeepARConfig",
     "Encoder",
     "Encoding",
+    "ForecastModel",
+    "ForecastModelConfig",
+    "ForecasterConfig",
     "GNMTConfig",
     "LuongConfig",
     "Model",
@@ -60,6 +72,7 @@ __all__ = [
     "State",
     "SutskeverConfig",
     "TaggerConfig",
+    "Trainable",
     "TransformerConfig",
     "TransformerLanguageConfig",
 ]

@@ -200,7 +200,14 @@ class AttentionDecoder(Decoder[StateT, Memory]):
         return encoding.states.new_zeros(B, 1, self.attention.heads, 0, S)
 
 
-class Model(nn.Module):
+class Trainable(nn.Module):
+    """Any model that a training can save and report."""
+
+    def parameter_count(self) -> int:
+        return sum(parameter.numel() for parameter in self.parameters())
+
+
+class Model(Trainable):
     """An encoder and a decoder that share an `Encoding`."""
 
     def __init__(self, encoder: Encoder, decoder: Decoder[Any, Any]) -> None:
@@ -231,6 +238,3 @@ class Model(nn.Module):
         encoding, decoder = self.encode(batch.source), self.decoder
         before = decoder.start(encoding) if state is None else state
         return decoder.carry(batch.previous, before, decoder.remember(encoding))
-
-    def parameter_count(self) -> int:
-        return sum(parameter.numel() for parameter in self.parameters())

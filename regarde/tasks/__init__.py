@@ -6,18 +6,20 @@
     models       which kinds of models answer it, and `preset`, the one that is trained unless another is named
 
 A label is a text of one token, tags are as many words as there are tokens, and of a language model nothing is given: so
-training, search, evaluation and serving handle rows, tokens and answers, and never ask for the task.
+search, evaluation and serving handle rows, tokens and answers, and never ask for the task. Of forecasting, numbers are
+given and wanted: its rows are series, its answers forecasts; training handles both alike.
 """
 
 from typing import get_args
 
 from regarde.tasks.classification import ClassificationTask
+from regarde.tasks.forecasting import ForecastingTask
 from regarde.tasks.interface import Sides, Task
 from regarde.tasks.modeling import ModelingTask
 from regarde.tasks.tagging import TaggingTask
 from regarde.tasks.translation import TranslationTask
 
-TaskConfig = TranslationTask | ClassificationTask | TaggingTask | ModelingTask
+TaskConfig = TranslationTask | ClassificationTask | TaggingTask | ModelingTask | ForecastingTask
 TRANSLATION = TranslationTask()
 TASKS: dict[str, TaskConfig] = {task.kind: task() for task in get_args(TaskConfig)}
 
@@ -35,6 +37,7 @@ __all__ = [
     "TASKS",
     "TRANSLATION",
     "ClassificationTask",
+    "ForecastingTask",
     "ModelingTask",
     "Sides",
     "TaggingTask",

@@ -44,6 +44,7 @@ class Task(ABC):
     course: ClassVar[tuple[str, ...]]  # presets that a lab compares unless others are named
     parts: ClassVar[tuple[str, str]] = ("", "")  # what an answer consists of and what separates it; none: words
     suffix: ClassVar[str] = "jsonl"  # of a file that `written` writes
+    numbers: ClassVar[bool] = False  # rows are series of numbers (data/series.py); of all other tasks, pairs of texts
     calibrates: ClassVar[bool] = False  # answers are labels, whose probabilities a temperature can correct
     kind: str
     context: int = 0  # tokens of running text that are read at a time; 0: each row is a text of its own

@@ -6,10 +6,15 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from regarde.config import Table
+from regarde.engines.stepwise import TorchForecastEngine
 from regarde.errors import UsageError
 from regarde.folder import model as folder
+from regarde.folder.forecasting import forecasts, load_forecaster
+from regarde.folder.histories import Histories
 from regarde.folder.loading import read_config
 from regarde.folder.manifest import STATE, WEIGHTS, verify
+from regarde.models.interface import Trainable
+from regarde.text import Text
 from regarde.training.checkpoint import read
 from regarde.training.resume import differences
 from regarde.training.run import refuse_existing
@@ -25,33 +30,49 @@ def average(folders: Sequence[Path], out: Path) -> None:
             raise UsageError(f"{path}: a model before its first training step. Leave it out.")
     refuse_existing(out)
     first, *others = folders
-    translator = folder.load(first)
+    model, kept = _loaded(first)
     tables, stored = read_config(first)
     if stored == "int8":
         raise UsageError(f"{first}: its matrices are in bytes. Average models before quantizing them.")
-    sums = {
-        name: tensor.double() for name, tensor in translator.model.state_dict().items()
-    }  # sums in single precision would be rounded
+    sums = {name: tensor.double() for name, tensor in model.state_dict().items()}  # single precision would be rounded
     for path in others:
-        other = folder.load(path)
-        difference = _difference(tables, read_config(path)[0])
-        if difference := difference or first_difference(translator.text, other.text):
+        other, beside = _loaded(path)
+        if difference := _difference(tables, read_config(path)[0]) or _apart(kept, beside):
             raise UsageError(f"{path}: {difference} Average checkpoints of one run.")
-        for name, tensor in other.model.state_dict().items():
+        for name, tensor in other.state_dict().items():
             sums[name] += tensor
-    translator.model.load_state_dict({name: total / len(folders) for name, total in sums.items()})
-    folder.save(out, tables, translator.text, translator.model, _card(folders))
+    model.load_state_dict({name: total / len(folders) for name, total in sums.items()})
+    folder.save(out, tables, kept, model, _card(folders, "forecast" if forecasts(first) else "translate"))
+
+
+def _loaded(path: Path) -> tuple[Trainable, Text | Histories]:
+    """A model, and what its folder contains beside the weights."""
+    if forecasts(path):
+        forecaster = load_forecaster(path, engine="torch")
+        assert isinstance(forecaster.engine, TorchForecastEngine)
+        return forecaster.engine.model, Histories(forecaster.histories)
+    translator = folder.load(path)
+    return translator.model, translator.text
+
+
+def _apart(expected: Text | Histories, given: Text | Histories) -> str:
+    """The first difference of tokenizers or histories, as a sentence."""
+    if isinstance(expected, Text) and isinstance(given, Text):
+        return first_difference(expected, given)
+    assert isinstance(expected, Histories)
+    assert isinstance(given, Histories)
+    return "" if expected.series.ids == given.series.ids else "It has other series."
 
 
 def _difference(expected: Table, given: Table) -> str:
     """The first setting of model or text that two configurations do not share, as a sentence."""
     for found in differences(expected, given):
-        if found.key.startswith(("model.", "text.")):
+        if found.key.startswith(("model.", "text.", "task.")):
             return f"{found.key} is {found.given}, expected {found.expected}."
     return ""
 
 
-def _card(folders: Sequence[Path]) -> str:
+def _card(folders: Sequence[Path], command: str) -> str:
     """Markdown for the new folder's README.md; models are named by folder and by the SHA-256 of their weights."""
     rows = [f"| {path.resolve().name} | {verify(path)[WEIGHTS].sha256} |" for path in folders]
     table = "\n".join(["| model | SHA-256 of its weights |", "|---|---|", *rows])
@@ -61,5 +82,5 @@ Each weight is the mean of the same weight in these models; config.toml is that 
 
 {table}
 
-    regarde translate THIS_FOLDER < sentences.txt
+    regarde {command} THIS_FOLDER{" < sentences.txt" if command == "translate" else ""}
 """

@@ -32,7 +32,8 @@ from regarde.errors import ConfigError, DiskError, FolderError, RegardeError, un
 from regarde.folder import manifest
 from regarde.folder import model as folder
 from regarde.folder.manifest import BULKY, CARRIED, CHECKPOINTS, CONFIG, OPTIMISER, OPTIMIZER, STATE, Entry
-from regarde.models.interface import Model, State
+from regarde.folder.model import Kept
+from regarde.models.interface import Model, State, Trainable
 from regarde.text import Text
 from regarde.training.distributed import World
 
@@ -74,8 +75,8 @@ class Snapshot:
     """The content of a checkpoint to write."""
 
     tables: Table
-    text: Text
-    model: Model
+    kept: Kept  # beside the weights: tokenizers, histories
+    model: Trainable
     card: str
     optimizer: Optimizer
     state: TrainingState
@@ -101,7 +102,7 @@ class Checkpoint:
     def text(self) -> Text:
         return folder.load_tokenizers(self.path)
 
-    def restore(self, model: Model, optimizer: Optimizer, world: World) -> None:
+    def restore(self, model: Trainable, optimizer: Optimizer, world: World) -> None:
         """Restore the weights of a model and the tensors of its optimizer, in every process."""
         if world.writes:
             folder.load_weights(self.path, self.files, model)
@@ -109,10 +110,11 @@ class Checkpoint:
             _restore(self.path / name, self.files, model, optimizer)
         spread(model, optimizer, world)
 
-    def carried(self, model: Model, device: torch.device | str) -> State | None:
+    def carried(self, model: Trainable, device: torch.device | str) -> State | None:
         """The state of the decoder after the last batch, if the next one goes on with its texts."""
         if CARRIED not in self.files:
             return None
+        assert isinstance(model, Model), "only texts go on from batch to batch"
         path = self.path / CARRIED
         with path.open("rb") as file:
             tensors = folder.read_tensors(file, self.files[CARRIED], 0, self.files[CARRIED].bytes)
@@ -224,7 +226,7 @@ def verify(path: Path) -> Mapping[str, Entry]:
     return files
 
 
-def spread(model: Model, optimizer: Optimizer, world: World) -> None:
+def spread(model: Trainable, optimizer: Optimizer, world: World) -> None:
     """Copy weights and optimizer of rank 0 to every process."""
     if world.size == 1:
         return
@@ -239,7 +241,7 @@ def spread(model: Model, optimizer: Optimizer, world: World) -> None:
 
 
 def _write(inside: Path, snapshot: Snapshot) -> None:
-    folder.write(inside, snapshot.tables, snapshot.text, snapshot.model, snapshot.card)
+    folder.write(inside, snapshot.tables, snapshot.kept, snapshot.model, snapshot.card)
     tensors = {
         f"{name}/{what}": tensor.contiguous() for name, what, tensor in _memory(snapshot.model, snapshot.optimizer)
     }
@@ -251,14 +253,14 @@ def _write(inside: Path, snapshot: Snapshot) -> None:
     (inside / STATE).write_text(json.dumps(content, indent=2) + "\n", encoding="utf-8")
 
 
-def _memory(model: Model, optimizer: Optimizer) -> Iterator[tuple[str, str, Tensor]]:
+def _memory(model: Trainable, optimizer: Optimizer) -> Iterator[tuple[str, str, Tensor]]:
     for name, parameter in model.named_parameters():
         for what, value in optimizer.state.get(parameter, {}).items():
             if value is not None:  # SGD without momentum
                 yield name, what, value
 
 
-def _restore(path: Path, files: Mapping[str, Entry], model: Model, optimizer: Optimizer) -> None:
+def _restore(path: Path, files: Mapping[str, Entry], model: Trainable, optimizer: Optimizer) -> None:
     parameters: dict[str, Parameter] = dict(model.named_parameters())
     most = _MOST * sum(parameter.numel() * parameter.element_size() for parameter in parameters.values())
     if path.name not in files:

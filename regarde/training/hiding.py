@@ -29,7 +29,7 @@ class Hiding:
 
     @classmethod
     def of(cls, text: Text) -> Hiding:
-        return cls(torch.tensor(text.extended.same(), dtype=torch.float32), len(text.target))
+        return cls(torch.tensor(text.extended.same(), dtype=torch.float32, device="cpu"), len(text.target))
 
     def introduce(self, model: Model) -> None:
         """Give a new model the table of symbols that both vocabularies have."""

@@ -21,8 +21,8 @@ from numpy.typing import NDArray
 from torch import Tensor
 
 from regarde.config import NonNegative, Share
-from regarde.data.batch import Batch
-from regarde.models.interface import Model
+from regarde.data.batch import Batch, Batched
+from regarde.models.interface import Model, Trainable
 from regarde.training.guided import Guide
 from regarde.training.loss import batch_loss, likelihood_loss, truncated_backward, word_loss
 
@@ -53,13 +53,15 @@ class Objective:
     coverage: CoverageLoss = field(default_factory=CoverageLoss)
 
     def backward(
-        self, model: Model, batch: Batch, *, tokens: int, gold: Tensor | None = None, done: float = 1.0
+        self, model: Trainable, batch: Batched, *, tokens: int, gold: Tensor | None = None, done: float = 1.0
     ) -> Tensor:
         """Add the gradients of the loss per token to the parameters'; returns that loss.
 
         `tokens` are those of the whole update, `gold` (B, T, S) where attention should look, if it is guided, `done` is
         the share of the training that is over.
         """
+        assert isinstance(model, Model), "tokens are predicted by models of texts"
+        assert isinstance(batch, Batch)
         if self.truncate:
             return truncated_backward(
                 model, batch, words=self.truncate, tokens=tokens, smoothing=self.smoothing, weights=self.weights

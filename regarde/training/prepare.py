@@ -1,48 +1,60 @@
-"""Prepares a training: reads the data, infers settings that are not given, encodes pairs, orders batches."""
+"""Prepares a training on pairs of texts: reads the data, infers settings that are not given, encodes pairs."""
 
 from __future__ import annotations
 
 import hashlib
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
+from functools import cached_property
 from pathlib import Path
 from typing import Any, NamedTuple, cast
 
 import numpy as np
 import torch
 from numpy.typing import NDArray
+from torch import Tensor
 
 from regarde.config import Table
-from regarde.data.batch import EncodedPairs, Rows
+from regarde.data.batch import Batch, EncodedPairs, Rows
 from regarde.data.corpus import ReadOptions, Report, read_parallel
 from regarde.data.datasets import DATASETS, Split, no_such_data
 from regarde.data.formats import Pair
 from regarde.data.kinds import first_lines
 from regarde.data.lines import File
 from regarde.data.stream import EncodedStream
+from regarde.engines.native import NativeEngine, TensorKind, Unfit
 from regarde.errors import ConfigError, DataError, UsageError, counted
 from regarde.evaluation.labels import never_seen
-from regarde.models.interface import Decoder
-from regarde.native.settings import copies
+from regarde.evaluation.metrics import FORECASTS
+from regarde.folder.loading import slower
+from regarde.folder.model import text_model
+from regarde.models.interface import Decoder, Model, Trainable
+from regarde.native import library
+from regarde.native.settings import copies, flattened
 from regarde.tasks import TaskConfig
 from regarde.text import UNK, Text
 from regarde.text.inference import Inference
 from regarde.training import recipe as recipes
+from regarde.training.budget import settled_length, stated
+from regarde.training.checkpoint import Checkpoint
+from regarde.training.distributed import World
 from regarde.training.guided import Guide, digest, read_guide
+from regarde.training.hiding import Hiding
 from regarde.training.objective import Objective, balanced
-from regarde.training.recipe import DataConfig, Recipe, length
+from regarde.training.prepared import Judged, NumberedBatch, Prepared
+from regarde.training.recipe import DataConfig, Recipe
+from regarde.training.series import prepare_series
+from regarde.training.validate import validation_loss, validation_metric
 
 FEWEST_PAIRS = 2
-SHOWN = 5  # pairs of a batch in a message
 SAMPLE = 20_000  # pairs read to choose tokenizers
-FEWEST_STEPS, MOST_STEPS = 5_000, 20_000  # limits of a run whose length is not given
 LARGEST_RATIO = 1000.0  # the bound of search.rules.max_ratio: one odd pair must not make an unreadable configuration
 
 
 @dataclass(frozen=True)
-class Prepared:
-    """A resolved recipe, its tokens, and a note for each setting that was inferred."""
+class PreparedTexts(Prepared):
+    """Pairs of texts: a resolved recipe, its tokens, and a note for each setting that was inferred."""
 
     recipe: Recipe
     text: Text
@@ -53,7 +65,21 @@ class Prepared:
     notes: list[str]
     guide: Guide | None = None  # links that attention learns from
 
-    def tokens_digest(self) -> str:
+    @property
+    def corpus(self) -> EncodedPairs:
+        return self.train
+
+    @property
+    def kept(self) -> Text:
+        return self.text
+
+    def build(self) -> Model:
+        model = text_model(self.recipe.model, self.text)
+        if self.hiding:
+            self.hiding.introduce(model)
+        return model
+
+    def digest(self) -> str:
         """The SHA-256 of all tokens in their order."""
         sha = hashlib.sha256()
         for side in (self.train.sources, self.train.targets, self.valid.sources, self.valid.targets):
@@ -62,40 +88,98 @@ class Prepared:
             sha.update(self.guide.links.tobytes() + self.guide.starts.tobytes())
         return sha.hexdigest()
 
-    def named(self, batches: Sequence[Rows]) -> str:
-        """Rows as pairs of the data, for messages; pair n is line n, unless lines were skipped."""
-        data = self.recipe.data
-        rows = [row for batch in batches for row in self.train.origin(batch)]
-        shown = ", ".join(f"{self.numbers[row]:,}" for row in rows[:SHOWN])
-        more = f" and {len(rows) - SHOWN:,} more" if len(rows) > SHOWN else ""
-        return f"{_row(self.recipe.task)}s {shown}{more} of {data.name or f'{data.source} and {data.target}'}"
+    @property
+    def noun(self) -> str:
+        return f"{_row(self.recipe.task)}s"
+
+    def valid_digest(self) -> str:
+        return digest_of(self.valid_pairs)
+
+    def number_of(self, row: int) -> str:
+        """Row n is line n, unless lines were skipped."""
+        return f"{self.numbers[row]:,}"
 
     def objective(self, device: torch.device | str) -> Objective:
-        """What the training minimizes."""
         training, weights = self.recipe.training, None
         if training.class_weights == "balanced":
             weights = balanced(self.train.targets.ids, len(self.text.target)).to(device)
         return training.objective(weights, self.guide)
 
+    @cached_property
+    def once(self) -> Tensor:
+        """Whether each token of the source occurs exactly once."""
+        return torch.from_numpy(self.train.sources.once(len(self.text.source)))
+
+    @cached_property
+    def hiding(self) -> Hiding | None:
+        """Of a model that copies: hides symbols from it."""
+        return Hiding.of(self.text) if self.text.copies else None
+
+    def batch(self, number: int, rows: Rows, device: torch.device | str) -> NumberedBatch:
+        batch, training = self.train.batch(rows), self.recipe.training
+        if training.unknown or training.hide:
+            chance = np.random.default_rng((training.seed, number)).random(batch.source.ids.shape)
+            batch = self._unknown(batch, torch.from_numpy(chance))
+        batch = batch.to(device)
+        gold = self.guide.gold(self.train.origin(rows), batch) if self.guide else None
+        return NumberedBatch(batch, number, gold)
+
+    def _unknown(self, batch: Batch, chance: Tensor) -> Batch:
+        """The batch with some known source words made unknown.  (B, S) random numbers
+
+        Lample et al. 2016: words that occur once train the embedding of unknown words. A model that copies learns from
+        any of them to copy a word that it does not know.
+        """
+        training = self.recipe.training
+        rare = self.once[batch.source.ids] & (chance < training.unknown)
+        if self.hiding:
+            return self.hiding.hidden(batch, rare, chance < training.hide)
+        return replace(batch, source=replace(batch.source, ids=batch.source.ids.masked_fill(rare, UNK)))
+
+    def judge(self, model: Trainable, device: torch.device | str, world: World) -> Judged:
+        assert isinstance(model, Model), "texts have models of texts"
+        loss = validation_loss(self, model, device, world)
+        return Judged(loss, validation_metric(self, model, world, loss))
+
+    def facts(self) -> Mapping[str, str]:
+        recipe = self.recipe
+        return {
+            "languages": f"{recipe.source_language or 'not stated'} -> {recipe.target_language or 'not stated'}",
+            "source tokens": recipe.text.source.kind,
+            "target tokens": recipe.text.target.kind,
+        }
+
     @property
-    def parameters(self) -> int:
-        """How many the model has."""
-        with torch.device("meta"):  # counted, never allocated
-            return self.recipe.model.build(len(self.text.source), len(self.text.target)).parameter_count()
+    def examples(self) -> Sequence[str]:
+        return ("regarde translate THIS_FOLDER < sentences.txt", 'regarde show THIS_FOLDER "a sentence"')
+
+    def slower(self, model: Trainable) -> list[str]:
+        sizes = {"source": len(self.text.source), "target": len(self.text.target)}
+        settings = flattened({"model": self.recipe.model, "vocabulary": sizes})
+        kinds = {name: TensorKind(tuple(tensor.shape), in_bytes=False) for name, tensor in model.state_dict().items()}
+        try:
+            if library.available():
+                NativeEngine.check(settings, kinds)
+        except Unfit as reason:
+            return [slower(str(reason))]
+        return []
 
 
-def prepare(tables: Table, *, text: Text | None = None, processes: int = 1) -> Prepared:
-    """Read the data a recipe names and infer the settings it leaves open; tokenizers are trained unless given."""
+def prepare(tables: Table, *, begun: Checkpoint | None = None, processes: int = 1) -> Prepared:
+    """Read the data a recipe names and infer the settings it leaves open; tokenizers are those of a run that begun."""
     notes: list[str] = []
     recipe = _looked_at(recipes.parse(tables), tables, notes)  # mistakes are reported before any data is read
+    if recipe.task.numbers:
+        return prepare_series(recipe, tables, processes=processes)
     data = recipe.data
     pairs, train_pairs, valid_pairs = read(data, recipe.task, recipe.training.seed, notes)
     recipe = _infer(recipe, tables, train_pairs, notes)
-    text = replace(text or recipe.text.train(train_pairs), copies=copies(recipe.model))
+    text = replace(begun.text if begun else recipe.text.train(train_pairs), copies=copies(recipe.model))
     train = _encode(train_pairs, text, recipe, "training", notes)
     valid = _encode(valid_pairs, text, recipe, "validation", notes)
     _unseen(valid_pairs, valid, text, notes)
-    recipe = _lengths(recipe, tables, text, train, processes, notes)
+    recipe = _answers(recipe, tables, text, train)
+    recipe = settled_length(recipe, tables, train, processes, notes)
     if recipe.task.continues:
         notes.append(f"vocabulary: {counted(len(text.target), 'token')}")
     else:
@@ -108,13 +192,13 @@ def prepare(tables: Table, *, text: Text | None = None, processes: int = 1) -> P
     recipe = replace(recipe, data=data)
     numbers = _numbers(pairs, train_pairs)[train.kept]
     recipe, guide = _guided(recipe, pairs, numbers, text, notes)
-    return Prepared(recipe, text, train, valid, valid_pairs, numbers, notes, guide)
+    return PreparedTexts(recipe, text, train, valid, valid_pairs, numbers, notes, guide)
 
 
 def _looked_at(recipe: Recipe, tables: Table, notes: list[str]) -> Recipe:
     """The recipe with settings that its task infers from the first lines of the user's file, unless they are given."""
     data = recipe.data
-    if _has(tables, "task", "context") or data.name in ("", "-", *DATASETS) or not Path(data.name).is_file():
+    if stated(tables, "task", "context") or data.name in ("", "-", *DATASETS) or not Path(data.name).is_file():
         return recipe
     task, reason = recipe.task.looked_at(first_lines(Path(data.name)))
     notes += [reason] if reason else []
@@ -228,7 +312,7 @@ def _infer(recipe: Recipe, tables: Table, pairs: Sequence[Pair], notes: list[str
     if task.temperature:
         given = f"task.temperature = {task.temperature:g} marks a calibrated model"
         raise ConfigError(f"{given}. Leave it out, and calibrate after training: regarde calibrate")
-    open_ = [side for side in ("source", "target") if not _has(tables, "text", side)]
+    open_ = [side for side in ("source", "target") if not stated(tables, "text", side)]
     if open_:
         sides = task.tokenizers(pairs[:SAMPLE])
         if own := DATASETS[recipe.data.name].text if recipe.data.name in DATASETS else None:
@@ -244,26 +328,18 @@ def _infer(recipe: Recipe, tables: Table, pairs: Sequence[Pair], notes: list[str
         text = replace(text, shared=text.shared or sides.shared, **{s: guess.config for s, guess in chosen.items()})
     follow = cast(Any, task.settings(text.source, pairs[:SAMPLE]) if task.models else {})  # of models of its own
     recipe = replace(recipe, text=text, model=replace(recipe.model, **follow))
-    if not _has(tables, "training", "metric"):
+    if recipe.training.metric in FORECASTS:
+        raise ConfigError(f"training.metric = {recipe.training.metric}: of forecasts, not of texts. Leave it out.")
+    if not stated(tables, "training", "metric"):
         metric = cast(Any, task.metric(recipe.text.target, pairs[:SAMPLE]))
         recipe = replace(recipe, training=replace(recipe.training, metric=metric))
     return recipe
 
 
-def _has(tables: Table, *keys: str) -> bool:
-    """Whether the tables have that key, so that its default is not used."""
-    inner: Any = tables
-    for key in keys:
-        if key not in inner:
-            return False
-        inner = inner[key]
-    return True
-
-
 def _decoder(recipe: Recipe, text: Text) -> Decoder[Any, Any]:
     """The decoder of the model without allocated weights, to read its properties."""
     with torch.device("meta"):
-        return recipe.model.build(len(text.source), len(text.target)).decoder
+        return text_model(recipe.model, text).decoder
 
 
 def _encode(pairs: Sequence[Pair], text: Text, recipe: Recipe, purpose: str, notes: list[str]) -> EncodedPairs:
@@ -292,58 +368,14 @@ def _unseen(pairs: Sequence[Pair], valid: EncodedPairs, text: Text, notes: list[
         raise DataError(f"Validation: {never_seen(unseen)}. Give rows with labels that the training data has.")
 
 
-def _lengths(
-    recipe: Recipe, tables: Table, text: Text, train: EncodedPairs, processes: int, notes: list[str]
-) -> Recipe:
-    """Infer the length limits of answers and the length of training from the data."""
-    if recipe.task.continues and not _has(tables, "search", "rules", "context"):
+def _answers(recipe: Recipe, tables: Table, text: Text, train: EncodedPairs) -> Recipe:
+    """Infer the length limits of answers from the data."""
+    if recipe.task.continues and not stated(tables, "search", "rules", "context"):
         decoder = _decoder(recipe, text)
         read = recipe.task.context if recipe.task.context and not decoder.carries else decoder.longest
         rules = replace(recipe.search.rules, context=min(read, decoder.longest))
         recipe = replace(recipe, search=replace(recipe.search, rules=rules))
-    if not _has(tables, "search", "rules", "max_ratio"):
+    if not stated(tables, "search", "rules", "max_ratio"):
         rules = replace(recipe.search.rules, max_ratio=min(max(2.0, train.longest), LARGEST_RATIO))
         recipe = replace(recipe, search=replace(recipe.search, rules=rules))
-    training = recipe.training
-    batches = len(epoch_batches(recipe, train, 0))
-    at_once = training.accumulate * processes
-    if not training.steps and (training.tokens or training.minutes):
-        notes.append(f"training: {length(training)}, epochs of {counted(batches, 'batch', 'batches')}")
-        return recipe
-    if not training.steps:
-        steps = -(-training.epochs * batches // at_once)
-        if not _has(tables, "training", "epochs"):
-            steps = min(max(steps, FEWEST_STEPS), MOST_STEPS)
-        recipe = replace(recipe, training=replace(training, steps=max(1, steps)))
-    steps = recipe.training.steps
-    epochs = f"{steps * at_once / batches:.1f} epochs of {counted(batches, 'batch', 'batches')}"
-    notes.append(f"training: {length(recipe.training)}, {epochs}{f', {at_once:,} at a time' if at_once > 1 else ''}")
     return recipe
-
-
-class Order:
-    """Takes batches one after the other; `epoch` is that of the last one taken, `position` counts those taken of it."""
-
-    def __init__(self, recipe: Recipe, train: EncodedPairs, epoch: int = 0, position: int = 0) -> None:
-        self.recipe = recipe
-        self.train = train
-        self.epoch = epoch
-        self.position = position
-        self._batches = epoch_batches(recipe, train, epoch)
-
-    def take(self, count: int) -> list[Rows]:
-        """The rows of the next batches."""
-        return [self._next() for _ in range(count)]
-
-    def _next(self) -> Rows:
-        if self.position >= len(self._batches):
-            self.epoch, self.position = self.epoch + 1, 0
-            self._batches = epoch_batches(self.recipe, self.train, self.epoch)
-        self.position += 1
-        return self._batches[self.position - 1]
-
-
-def epoch_batches(recipe: Recipe, train: EncodedPairs, epoch: int) -> Sequence[Rows]:
-    """The batches of one epoch, as rows."""
-    training = recipe.training
-    return train.epoch(seed=training.seed, epoch=epoch, pairs=training.batch_pairs, tokens=training.batch_tokens)

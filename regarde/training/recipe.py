@@ -20,7 +20,7 @@ from regarde import config, manual
 from regarde.config import Bound, Count, NonNegative, Positive, Seed, Share, Size, Table, UnknownKeyError
 from regarde.data.corpus import OnError
 from regarde.errors import ConfigError, UsageError
-from regarde.evaluation.metrics import MetricName
+from regarde.evaluation.metrics import JudgingName
 from regarde.folder.model import Blueprint
 from regarde.native.settings import copies, copying
 from regarde.training.checkpoint import TrainingState
@@ -221,7 +221,7 @@ class TrainingConfig:
     valid_pairs: Size = 500  # Pairs translated at each validation; the loss is that of all.
     save_every: Count = 0  # Steps between checkpoints besides those of validations; 0: every ten minutes.
     patience: Count = 0  # Validations without improvement before training stops; 0: never.
-    metric: Literal[MetricName, "perplexity"] = "exact_match"  # Metric that chooses the best model.
+    metric: JudgingName = "exact_match"  # Metric that chooses the best model.
     keep: Annotated[int, Bound(2, 1000)] = 2  # Number of newest checkpoints to keep.
     tensorboard: bool = False  # Also write the metrics for TensorBoard.
 

@@ -28,11 +28,11 @@ from regarde.evaluation.metrics import Metric, judging
 from regarde.folder import model as folder
 from regarde.folder.calibrate import NOT_CALIBRATED
 from regarde.folder.manifest import CHECKPOINTS, LOCK, locked
-from regarde.models.interface import Model
+from regarde.models.interface import Trainable
 from regarde.native import library
 from regarde.training.checkpoint import Checkpoints, Circumstances, Snapshot, TrainingState, is_whole, remedy
-from regarde.training.prepare import Prepared, digest_of
-from regarde.training.recipe import Recipe, length
+from regarde.training.prepared import Prepared
+from regarde.training.recipe import length
 
 Record = dict[str, float | int | str]
 METRICS_FILE = "metrics.jsonl"
@@ -178,7 +178,7 @@ class RunFolder(RunWriter):
         self.checkpoints.save(snapshot, keep)
 
     def publish(self, snapshot: Snapshot) -> None:
-        folder.save(self.path, snapshot.tables, snapshot.text, snapshot.model, snapshot.card)
+        folder.save(self.path, snapshot.tables, snapshot.kept, snapshot.model, snapshot.card)
 
     def has_model(self) -> bool:
         return is_whole(self.path)
@@ -226,29 +226,28 @@ def _disk(path: Path) -> Iterator[None]:
         raise DiskError(f"{path}: not written ({error.strerror}). {remedy(path.parent)}") from None
 
 
-def model_card(recipe: Recipe, model: Model, state: TrainingState) -> str:
+def model_card(prepared: Prepared, model: Trainable, state: TrainingState) -> str:
     """Markdown for the folder's README.md."""
+    recipe = prepared.recipe
     data = recipe.data
     found = "none yet"
     if state.last:
         metric = judging(recipe.training.metric).show(state.last.value)
         found = f"loss {state.last.loss:.4f}, {metric}, after {counted(state.last.step, 'step')}"
     name = data.name or f"{data.source} and {data.target}"
-    languages = f"{recipe.source_language or 'not stated'} -> {recipe.target_language or 'not stated'}"
+    rows = "\n".join(f"| {key} | {value} |" for key, value in prepared.facts().items())
+    examples = "\n".join(f"    {example}" for example in prepared.examples)
     return f"""# A {recipe.model.kind} model trained with Regarde
 
 | | |
 |---|---|
 | model | {recipe.model.kind}, {model.parameter_count():,} parameters |
-| languages | {languages} |
-| source tokens | {recipe.text.source.kind} |
-| target tokens | {recipe.text.target.kind} |
-| data | {name} (SHA-256 of the training pairs {data.sha256[:16]}…) |
+{rows}
+| data | {name} (SHA-256 of the training {prepared.noun} {data.sha256[:16]}…) |
 | trained | {counted(state.step, "step")}, of {length(recipe.training)}; seed {recipe.training.seed} |
 | validation | {found} |
 {NOT_CALIBRATED if recipe.task.calibrates else ""}
-    regarde translate THIS_FOLDER < sentences.txt
-    regarde show THIS_FOLDER "a sentence"
+{examples}
 
 config.toml holds every setting; manifest.json the SHA-256 of each file.
 """
@@ -271,7 +270,7 @@ def circumstances(prepared: Prepared, device: torch.device | str, processes: int
         "processes": processes,
         "seed": recipe.training.seed,
         "data_sha256": recipe.data.sha256,
-        "valid_sha256": digest_of(prepared.valid_pairs),
+        "valid_sha256": prepared.valid_digest(),
     }
 
 

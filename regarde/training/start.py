@@ -16,21 +16,17 @@ from regarde.data.datasets import DATASETS
 from regarde.data.formats import parse_columns
 from regarde.data.kinds import TaskGuess, first_lines, infer_task
 from regarde.engines.devices import settled_threads
-from regarde.engines.native import NativeEngine, TensorKind, Unfit
 from regarde.errors import FolderError, RegardeWarning, UsageError
 from regarde.folder import model as folder
-from regarde.folder.loading import slower
 from regarde.folder.manifest import CHECKPOINTS
-from regarde.models import Model
-from regarde.native import library
-from regarde.native.settings import flattened
 from regarde.tasks import OF_MODEL, TASKS, TRANSLATION, TaskConfig
 from regarde.training import presets
 from regarde.training import recipe as recipes
 from regarde.training.board import Board, writer_class
 from regarde.training.checkpoint import Checkpoint
 from regarde.training.distributed import ALONE, World
-from regarde.training.prepare import Prepared, prepare
+from regarde.training.prepare import prepare
+from regarde.training.prepared import Prepared
 from regarde.training.resume import check, last_checkpoint
 from regarde.training.run import Outcome, Progress, RunFolder, RunWriter, TrainingObserver, Validation
 from regarde.training.trainer import Trainer
@@ -266,11 +262,11 @@ def ready(request: TrainingRequest, world: World = ALONE) -> Iterator[TrainingJo
         if again and world.writes and request.path and (request.path / CHECKPOINTS).is_dir():
             run = old = held.enter_context(RunFolder(request.path, old=True))
             found = last_checkpoint(old, notes)
-        text = found.text if found else None
+        begun = found
         message = world.share(found.as_message() if found else None)
         if message and not found:
             found = Checkpoint.from_message(message)
-        prepared = prepare(_tables(request, found), text=text, processes=world.size)
+        prepared = prepare(_tables(request, found), begun=begun, processes=world.size)
         if prepared.recipe.training.tensorboard:
             writer_class()  # fails before a folder is made
         threads = request.threads or (found.threads if found else 0)
@@ -282,7 +278,7 @@ def ready(request: TrainingRequest, world: World = ALONE) -> Iterator[TrainingJo
             data = prepared.recipe.data
             path = request.path or free_folder(named_folder(data.name or data.source))
             run = held.enter_context(RunFolder(path, old=again)) if world.writes else RunWriter(path)
-        slow = _unsupported(prepared, trainer.model)
+        slow = prepared.slower(trainer.model)
         yield TrainingJob(trainer, run, found, [*request.notes, *prepared.notes, *slow, *notes])
 
 
@@ -313,19 +309,6 @@ def _stated(data: Table) -> Table:
 def _is_default(data: Table, preset: str | None, recipe: Path | None) -> bool:
     """Whether the user gives pairs of their own and chooses no model."""
     return preset is None and recipe is None and data.get("name") not in DATASETS
-
-
-def _unsupported(prepared: Prepared, model: Model) -> list[str]:
-    """A note if the native engine does not support the model, before it is trained rather than after."""
-    sizes = {"source": len(prepared.text.source), "target": len(prepared.text.target)}
-    settings = flattened({"model": prepared.recipe.model, "vocabulary": sizes})
-    kinds = {name: TensorKind(tuple(tensor.shape), in_bytes=False) for name, tensor in model.state_dict().items()}
-    try:
-        if library.available():
-            NativeEngine.check(settings, kinds)
-    except Unfit as reason:
-        return [slower(str(reason))]
-    return []
 
 
 def _tables(request: TrainingRequest, found: Checkpoint | None) -> Table:

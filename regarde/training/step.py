@@ -10,30 +10,22 @@ from dataclasses import dataclass
 import torch
 from torch import Tensor
 
-from regarde.data.batch import Batch
+from regarde.data.batch import Batch, Batched
 from regarde.errors import RegardeError
-from regarde.models.interface import Model, State
+from regarde.models.interface import Model, State, Trainable
 from regarde.native.library import keep_memory
 from regarde.training.distributed import ALONE, World
 from regarde.training.objective import Objective
+from regarde.training.prepared import Minimized, NumberedBatch
 from regarde.training.recipe import TrainingConfig
 from regarde.training.scheduled import SampledDecoder
-
-
-@dataclass(frozen=True)
-class NumberedBatch:
-    """One of the batches of an update, and its number among all batches of the training."""
-
-    batch: Batch
-    number: int
-    gold: Tensor | None = None  # (B, T, S) where attention should look, if it is guided
 
 
 @dataclass(frozen=True)
 class StepResult:
     """The figures of one update."""
 
-    loss: float  # per target token, all terms of the objective included
+    loss: float  # per target token or value, all terms of the objective included
     tokens: int  # of the target, EOS included
     norm: float  # of the gradient before clipping
     rate: float
@@ -53,11 +45,11 @@ class Stepper:
 
     def __init__(
         self,
-        model: Model,
+        model: Trainable,
         config: TrainingConfig,
         total: int,
         world: World = ALONE,
-        objective: Objective | None = None,
+        objective: Minimized | None = None,
         *,
         carries: bool = False,
     ) -> None:
@@ -108,10 +100,14 @@ class Stepper:
         """Add the gradients of the loss per token to the parameters'; returns that loss."""
         model = self.model
         if probability := self.config.sampling * step / self.total:
+            assert isinstance(model, Model), "only words are sampled"
             model = Model(model.encoder, SampledDecoder(model.decoder, probability))
         if not self.carries:
             done = step / self.total
             return self.objective.backward(model, one.batch, tokens=tokens, gold=one.gold, done=done)
+        assert isinstance(model, Model), "only texts go on from batch to batch"
+        assert isinstance(one.batch, Batch)
+        assert isinstance(self.objective, Objective)
         logits, self.carried = model.carry(one.batch, None if one.batch.starts else self.carried)
         loss = self.objective.words(logits, one.batch, tokens)
         loss.backward()  # type: ignore[no-untyped-call]
@@ -129,10 +125,10 @@ class Stepper:
         self.world.add([shared, *(parameter.grad for parameter in self.parameters if parameter.grad is not None)])
         return shared[0].item(), shared[1].item() > 0
 
-    def _precision(self, batch: Batch) -> AbstractContextManager[object]:
+    def _precision(self, batch: Batched) -> AbstractContextManager[object]:
         if self.config.precision == "fp32":
             return nullcontext()
-        return torch.autocast(batch.target_ids.device.type, dtype=torch.bfloat16)
+        return torch.autocast(batch.tensors()[0].device.type, dtype=torch.bfloat16)
 
 
 @contextmanager

@@ -17,21 +17,17 @@ from dataclasses import replace
 from types import FrameType
 from typing import Any, Self
 
-import numpy as np
 import torch
-from torch import Tensor
 
 from regarde import config
-from regarde.data.batch import Batch, Rows
+from regarde.data.batch import Rows
 from regarde.errors import ConfigError, RegardeError, Stopped, counted, is_out_of_memory
 from regarde.evaluation.metrics import judging
 from regarde.folder.manifest import CHECKPOINTS
-from regarde.models.interface import Model
-from regarde.text import UNK
+from regarde.models.interface import Trainable
 from regarde.training.checkpoint import Checkpoint, Snapshot, TrainingState, ValidationResult, spread
 from regarde.training.distributed import ALONE, World
-from regarde.training.hiding import Hiding
-from regarde.training.prepare import Order, Prepared
+from regarde.training.prepared import Order, Prepared
 from regarde.training.recipe import Budget
 from regarde.training.run import (
     Outcome,
@@ -43,8 +39,7 @@ from regarde.training.run import (
     circumstances,
     model_card,
 )
-from regarde.training.step import NotFiniteError, NumberedBatch, Stepper, StepResult, seeded
-from regarde.training.validate import validation_loss, validation_metric
+from regarde.training.step import NotFiniteError, Stepper, StepResult, seeded
 
 RECORD_EVERY = 50  # steps
 SAVE_EVERY = 600.0  # seconds, if training.save_every is 0
@@ -60,17 +55,12 @@ class Trainer:
         self.world = world
         self.metric = judging(self.recipe.training.metric)
         with seeded(self.recipe.training.seed):
-            text = prepared.text
-            self.model: Model = self.recipe.model.build(len(text.source), len(text.target)).to(device)
-        self.hiding = Hiding.of(text) if text.copies else None
-        if self.hiding:
-            self.hiding.introduce(self.model)
-        self.once = torch.from_numpy(prepared.train.sources.once(len(text.source)))
+            self.model: Trainable = prepared.build().to(device)
         self.budget = Budget.of(self.recipe.training)
         if self.budget.minutes and world.size > 1:
             given = f"training.minutes = {self.budget.minutes:g} with {world.size} processes, whose clocks differ"
             raise ConfigError(f"{given}. Set training.steps or training.tokens instead.")
-        if prepared.train.carries and world.size > 1:
+        if prepared.corpus.carries and world.size > 1:
             given = f"{world.size} processes, but each batch starts from the state of the one before"
             raise ConfigError(f"{given}. Train in one process, on lines (task.context=0), or a transformer-lm.")
         self.stepper = Stepper(
@@ -79,11 +69,11 @@ class Trainer:
             self.budget.total(TrainingState()),
             world,
             prepared.objective(device),
-            carries=prepared.train.carries,
+            carries=prepared.corpus.carries,
         )
         self.circumstances = circumstances(prepared, device, world.size)
         if world.size > 1:
-            world.agree("Data and vocabularies", prepared.tokens_digest())
+            world.agree("Data and vocabularies", prepared.digest())
             settings = config.as_text(config.as_table(self.recipe))
             world.agree("Settings", hashlib.sha256(settings.encode()).hexdigest())
 
@@ -98,10 +88,10 @@ class Trainer:
 
     def snapshot(self, state: TrainingState) -> Snapshot:
         return Snapshot(
-            tables=config.as_table(self.recipe),
-            text=self.prepared.text,
+            tables=self.prepared.tables,
+            kept=self.prepared.kept,
             model=self.model,
-            card=model_card(self.recipe, self.model, state),
+            card=model_card(self.prepared, self.model, state),
             optimizer=self.stepper.optimizer,
             state=state,
             carried=self.stepper.carried,
@@ -151,7 +141,7 @@ class _Loop:
     def go_on(self, state: TrainingState) -> Outcome:
         self.began -= state.seconds
         prepared = self.trainer.prepared
-        order = Order(prepared.recipe, prepared.train, state.epoch, state.position)
+        order = Order(prepared.recipe, prepared.corpus, state.epoch, state.position)
         while not self._finished(state):
             began = time.perf_counter()
             self.trainer.stepper.total = self.budget.total(state)
@@ -193,12 +183,13 @@ class _Loop:
 
     def _update(self, taken: Sequence[Rows], step: int) -> StepResult:
         """An update on this process's share of the batches; an error names the batch."""
-        train, world = self.trainer.prepared.train, self.trainer.world
+        train, world = self.trainer.prepared.corpus, self.trainer.world
         first = step * self.at_once
         mine = [(first + i, rows) for i, rows in enumerate(taken) if i % world.size == world.rank]
         tokens = sum(train.count(rows) for rows in taken)
         try:
-            batches = [self._batch(number, rows) for number, rows in mine]
+            prepared, device = self.trainer.prepared, self.trainer.device
+            batches = [prepared.batch(number, rows, device) for number, rows in mine]
             return self.trainer.stepper.update(batches, step, tokens=tokens, stop=bool(self.signals.received))
         except NotFiniteError as error:
             bad = sorted(number for numbers in world.gather(error.numbers) for number in numbers)
@@ -208,27 +199,6 @@ class _Loop:
             if not is_out_of_memory(error):
                 raise
             raise RegardeError(self._out_of_memory(step, [rows for _, rows in mine])) from None
-
-    def _batch(self, number: int, rows: Rows) -> NumberedBatch:
-        prepared = self.trainer.prepared
-        batch = prepared.train.batch(rows)
-        if self.training.unknown or self.training.hide:
-            chance = np.random.default_rng((self.training.seed, number)).random(batch.source.ids.shape)
-            batch = self._unknown(batch, torch.from_numpy(chance))
-        batch = batch.to(self.trainer.device)
-        gold = prepared.guide.gold(prepared.train.origin(rows), batch) if prepared.guide else None
-        return NumberedBatch(batch, number, gold)
-
-    def _unknown(self, batch: Batch, chance: Tensor) -> Batch:
-        """The batch with some known source words made unknown.  (B, S) random numbers
-
-        Lample et al. 2016: words that occur once train the embedding of unknown words. A model that copies learns from
-        any of them to copy a word that it does not know.
-        """
-        rare = self.trainer.once[batch.source.ids] & (chance < self.training.unknown)
-        if self.trainer.hiding:
-            return self.trainer.hiding.hidden(batch, rare, chance < self.training.hide)
-        return replace(batch, source=replace(batch.source, ids=batch.source.ids.masked_fill(rare, UNK)))
 
     def _record(self, state: TrainingState, result: StepResult) -> TrainingState:
         now = time.perf_counter()
@@ -262,8 +232,8 @@ class _Loop:
         """Validate, save a checkpoint, and publish the model if it is the best so far."""
         paused = time.perf_counter()
         trainer, metric = self.trainer, self.trainer.metric
-        loss = validation_loss(trainer.prepared, trainer.model, trainer.device, trainer.world)
-        value = validation_metric(trainer.prepared, trainer.model, trainer.world, loss)
+        found = trainer.prepared.judge(trainer.model, trainer.device, trainer.world)
+        loss, value = found.loss, found.value
         judged = ValidationResult(state.step, loss, value, paused - self.began)
         better = state.best is None or (
             value > state.best.value if metric.higher_is_better else value < state.best.value
@@ -305,7 +275,7 @@ class _Loop:
 
     def _out_of_memory(self, step: int, batches: Sequence[Rows]) -> str:
         """Advise half of the positions that were too many."""
-        positions = max(self.trainer.prepared.train.positions(rows) for rows in batches)
+        positions = max(self.trainer.prepared.corpus.positions(rows) for rows in batches)
         given = f"Step {step + 1}: out of memory on a batch of {positions:,} positions"
         setting = f"--set training.batch_tokens={max(1, positions // 2)}"
         return f"{given}. Train anew with {setting}, and training.accumulate=2 for updates of the same size."

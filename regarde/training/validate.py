@@ -7,23 +7,26 @@ from __future__ import annotations
 
 import math
 from dataclasses import replace
+from typing import TYPE_CHECKING, cast
 
 import torch
 
 from regarde.data.batch import Batch
 from regarde.engines.reference import TorchEngine
-from regarde.evaluation.metrics import measure
+from regarde.evaluation.metrics import MetricName, measure
 from regarde.models.interface import Model, State
 from regarde.search import Greedy
 from regarde.text import PAD, UNK
 from regarde.training.distributed import World
 from regarde.training.loss import batch_loss, word_loss
-from regarde.training.prepare import Prepared
 from regarde.translate import Translator
+
+if TYPE_CHECKING:
+    from regarde.training.prepare import PreparedTexts
 
 
 @torch.no_grad()
-def validation_loss(prepared: Prepared, model: Model, device: torch.device | str, world: World) -> float:
+def validation_loss(prepared: PreparedTexts, model: Model, device: torch.device | str, world: World) -> float:
     """Per target token, without smoothing. Rows with a label never seen in training have no likelihood: left out."""
     model.eval()
     valid, closed = prepared.valid, not prepared.text.target.ends
@@ -49,7 +52,7 @@ def _seen(batch: Batch, closed: bool) -> Batch:
     return replace(batch, target_ids=target_ids, target_mask=target_ids.ne(PAD))
 
 
-def validation_metric(prepared: Prepared, model: Model, world: World, loss: float) -> float:
+def validation_metric(prepared: PreparedTexts, model: Model, world: World, loss: float) -> float:
     """The run's metric: of greedy answers, or of the loss alone."""
     recipe, text = prepared.recipe, prepared.text
     if recipe.training.metric == "perplexity":
@@ -67,4 +70,4 @@ def validation_metric(prepared: Prepared, model: Model, world: World, loss: floa
     shares = world.gather([found.text for found in translator.translate([pair.source for pair in mine])])
     texts = [shares[i % world.size][i // world.size] for i in range(len(chosen))]
     references = [text.prepare(pair.target) for pair in chosen]
-    return measure(recipe.training.metric, texts, references, several_labels=text.target.several)
+    return measure(cast(MetricName, recipe.training.metric), texts, references, several_labels=text.target.several)

@@ -19,7 +19,7 @@ from typing import Any, Protocol
 from regarde import config
 from regarde.config import Table
 from regarde.errors import ConfigError, DataError, DiskError, RegardeError, Stopped, UsageError
-from regarde.evaluation.metrics import METRICS, Metric
+from regarde.evaluation.metrics import JUDGING, Metric
 from regarde.folder.manifest import CHECKPOINTS, LOCK, alone, remove_folder, replace_file
 from regarde.training.prepare import prepare
 from regarde.training.resume import differences
@@ -101,7 +101,7 @@ class _Search:
         self.watcher = watcher
         self.plan = plan
         settings = self._settings()
-        self.metric = METRICS[settings["metric"]]
+        self.metric = JUDGING[settings["metric"]]
         self.sha256 = settings["sha256"]
         judged = {"training": {"metric": settings["metric"]}}  # the same for all trials
         self.tables = config.merge(plan.tables, judged)
@@ -131,7 +131,7 @@ class _Search:
             for found in differences(kept, asked):
                 told = f"{found.key} is {found.given}, but this search was started with {found.expected}"
                 raise UsageError(f"{self.folder}: {told}. Give the same settings, or another --out.")
-            if settings.get("metric") in METRICS and isinstance(settings.get("sha256"), str):
+            if settings.get("metric") in JUDGING and isinstance(settings.get("sha256"), str):
                 return settings
             raise ConfigError(f"{path}: not as it was written. Give another --out.")
         prepared = prepare(self.plan.tables)  # errors in the data are reported before the first trial

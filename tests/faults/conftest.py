@@ -14,7 +14,7 @@ from typing import Any
 
 import pytest
 
-from regarde.folder import model as folder
+from regarde.folder.opening import load
 from regarde.training.checkpoint import verify
 
 HERE = Path(__file__).parent
@@ -24,6 +24,7 @@ FILES = {
     "labels.tsv": "".join(f"{n:02}\t{'low' if n < 20 else 'high'}\n" for n in range(40)),
     "tags.conll": "".join(f"{n // 10}\tB-TEN\n{n % 10}\tI-TEN\n.\tO\n\n" for n in range(40)),
     "lines.txt": "".join(f"{n} and {n + 1} and so on\n" for n in range(40)),
+    "series.csv": "".join(f"s{n},{','.join(str(n + t % 4 + t * t % 7) for t in range(40))}\n" for n in range(9)),
 }
 OFTEN = [  # saving as often as it can
     *("training.steps=14", "training.valid_every=4", "training.valid_pairs=4", "training.save_every=3"),
@@ -44,8 +45,9 @@ MODELS = {  # of every task
     "classifier": ["model.embedding=5", "model.hidden=4", "model.size=6"],
     "tagger": ["model.embedding=5", "model.hidden=4"],
     "language": ["model.size=8", "model.layers=1", "model.heads=2", "model.feed_forward=10"],
+    "forecaster": ["model.hidden=4", "task.horizon=5", "task.history=9", "task.lags=[4]"],
 }
-GIVEN = {"classifier": "labels.tsv", "tagger": "tags.conll", "language": "lines.txt"}
+GIVEN = {"classifier": "labels.tsv", "tagger": "tags.conll", "language": "lines.txt", "forecaster": "series.csv"}
 
 
 @dataclass(frozen=True)
@@ -93,11 +95,11 @@ class Lab:
         names = self.whole(run)
         assert len(names) >= 2 or names in ([], ["step-0"])
         if (run / "manifest.json").exists():
-            folder.load(run)
+            load(run, engine="torch")
 
     def result(self, run: Path) -> dict[str, object]:
         """All that a finished run must share with one that nobody disturbed."""
-        folder.load(run)
+        load(run, engine="torch")
         checkpoints = [run / "checkpoints" / name for name in self.whole(run)]
         kept = [file.relative_to(run) for path in checkpoints for file in path.iterdir() if file.name not in TIMED]
         records = [json.loads(line) for line in (run / "metrics.jsonl").read_text().splitlines()]

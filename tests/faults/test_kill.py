@@ -34,7 +34,10 @@ def survive(lab, home: Path, model: str, kills: int, seed: int) -> int:
 
 @pytest.mark.parametrize(
     ("model", "kills"),
-    [("rnn", 8), ("transformer", 8), ("copying", 4), ("classifier", 4), ("tagger", 4), ("language", 4)],
+    [
+        *(("rnn", 8), ("transformer", 8), ("copying", 4), ("classifier", 4), ("tagger", 4), ("language", 4)),
+        ("forecaster", 4),
+    ],
 )
 def test_a_run_killed_at_random_moments_ends_bit_for_bit_as_if_it_had_not_been(
     lab, tmp_path: Path, model: str, kills: int
@@ -42,7 +45,7 @@ def test_a_run_killed_at_random_moments_ends_bit_for_bit_as_if_it_had_not_been(
     assert survive(lab, tmp_path, model, kills=kills, seed=3) >= 1
 
 
-@pytest.mark.parametrize("model", ["classifier", "tagger", "language"])
+@pytest.mark.parametrize("model", ["classifier", "tagger", "language", "forecaster"])
 def test_a_run_of_any_task_that_is_terminated_saves_and_goes_on_exactly(lab, tmp_path: Path, model: str) -> None:
     steps = "training.steps=60"
     reference = lab.train(tmp_path / "reference", model, steps)

@@ -16,7 +16,7 @@ from regarde.attention.mechanisms import AttentionConfig, GlobalConfig
 from regarde.attention.scores import GeneralConfig, ScoreConfig
 from regarde.engines.native import NativeEngine
 from regarde.engines.reference import TorchEngine
-from regarde.models import BahdanauConfig, ModelConfig
+from regarde.models import AnyModelConfig, BahdanauConfig
 from regarde.native import library, settings
 from regarde.native.settings import flattened
 from tests.contract.conftest import native_words
@@ -42,7 +42,7 @@ def test_the_file_without_torch_says_what_the_classes_say() -> None:
     Formulas are listed for all that the native engine knows: anything else is served by torch, which has the classes.
     """
     known = {what: {kind: f for kind, f in of.items() if kind in native_words()} for what, of in STATED.items()}
-    parts = {"settings": settings.described(ModelConfig), "formulas": known}
+    parts = {"settings": settings.described(AnyModelConfig), "formulas": known}
     if os.environ.get("UPDATE_DOCS"):
         settings.PATH.write_text(f"{{{','.join(starmap(one_row_each, parts.items()))}\n}}\n", encoding="utf-8")
     assert json.loads(settings.PATH.read_text(encoding="utf-8")) == parts

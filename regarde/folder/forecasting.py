@@ -1,0 +1,127 @@
+"""A model folder -> a forecaster. torch is imported only if a part of the model is not known without it."""
+
+from __future__ import annotations
+
+import importlib.util
+import warnings
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from regarde import config
+from regarde.config import UnknownWordError
+from regarde.data.series import SeriesSet
+from regarde.data.windows import LAGS, covariate_count
+from regarde.engines.native import TensorKind, Unfit
+from regarde.engines.stepping import ForecastEngine, engine_of, shapes_of
+from regarde.errors import ConfigError, FolderError, RegardeWarning, UsageError
+from regarde.folder import manifest
+from regarde.folder.histories import load_histories
+from regarde.folder.loading import EngineName, Weights, read_config, slower
+from regarde.folder.manifest import CONFIG, WEIGHTS, Entry
+from regarde.folder.precision import SCALE, Precision, stored_kinds
+from regarde.forecast import Forecaster
+from regarde.native import settings
+from regarde.tasks import TaskConfig
+from regarde.tasks.forecasting import ForecastingTask
+
+
+@dataclass(frozen=True)
+class _Read:
+    """All of a folder but its weights."""
+
+    files: Mapping[str, Entry]
+    stored: Precision
+    task: ForecastingTask
+    model: dict[str, Any]
+    histories: SeriesSet
+
+    @property
+    def inputs(self) -> int:
+        return LAGS + len(self.task.lags) + covariate_count(self.histories)
+
+
+def forecasts(folder: Path) -> bool:
+    """Whether a folder is a forecaster's."""
+    table = read_config(folder)[0].get("task")
+    return isinstance(table, dict) and table.get("kind") == ForecastingTask().kind
+
+
+def load_forecaster(folder: Path, *, device: str = "cpu", engine: EngineName = "auto") -> Forecaster:
+    """A forecaster from a model folder; each file is checked against the manifest."""
+    with manifest.at_one_moment(folder, lambda files: _read(folder, files)) as (read, file):
+        if engine == "torch" or device != "cpu":
+            return _with_torch(folder, read, device)
+        try:
+            weights = Weights(file, read.files[WEIGHTS], read.stored)
+            chosen = _parsed(folder, read.model)
+            _check(folder, weights.kinds, shapes_of(chosen, len(read.histories), read.inputs), read.stored)
+            found: ForecastEngine = engine_of(chosen, _floats(weights))
+        except Unfit as reason:
+            if engine == "native":
+                raise UsageError(f"{folder}: The native engine does not know {reason}. Use engine = torch.") from None
+            if importlib.util.find_spec("torch") is None:
+                remedy = "Restore the folder, or let torch look at it: pip install 'regarde[train]'"
+                raise FolderError(f"{folder}: {slower(str(reason))} {remedy}.") from None
+            warnings.warn(slower(str(reason)), RegardeWarning, stacklevel=2)
+            return _with_torch(folder, read, device)
+    return Forecaster(read.task, found, read.histories, bool(read.model.get("embedding", chosen.embedding)))
+
+
+def _read(folder: Path, files: Mapping[str, Entry]) -> _Read:
+    tables, stored = read_config(folder)
+    try:
+        task = config.typed(TaskConfig, tables.get("task", {}), "task")
+    except ConfigError as error:
+        raise FolderError(f"{folder / CONFIG}: {error} Train anew, or upgrade: pip install -U regarde.") from None
+    if not isinstance(task, ForecastingTask):
+        raise UsageError(f"{folder}: {task.noun} does not forecast. Give the folder of a forecaster.")
+    if not (task.horizon and task.history and isinstance(tables.get("model"), dict)):
+        raise FolderError(f"{folder / CONFIG}: not complete ([model], task.horizon, task.history). Restore it.")
+    return _Read(files, stored, task, tables["model"], load_histories(folder, task))
+
+
+def _parsed(folder: Path, model: dict[str, Any]) -> Any:
+    try:
+        return settings.parse(model)
+    except UnknownWordError as error:  # torch may know it: a choice that was added to the package
+        raise Unfit(str(error).partition(":")[0].replace("'", "")) from None
+    except ConfigError as error:
+        raise FolderError(f"{folder / CONFIG}: {error} Train anew, or upgrade: pip install -U regarde.") from None
+
+
+def _check(
+    folder: Path, found: Mapping[str, TensorKind], shapes: Mapping[str, tuple[int, ...]], stored: Precision
+) -> None:
+    """Hold the tensors of the file against the configuration, before anything of their size is read."""
+    expected = stored_kinds(shapes, stored)
+    for name in sorted(expected.keys() | found.keys()):
+        if expected.get(name) != found.get(name):
+            given = found[name].shape if name in found else "missing"
+            wanted = expected[name].shape if name in expected else "none"
+            told = f"tensor {name[:80]} is {given}, expected {wanted}"
+            raise FolderError(f"{folder / WEIGHTS}: {told}. Config and weights do not belong together.")
+
+
+def _floats(weights: Weights) -> dict[str, Any]:
+    """Tensors of a file as floats of their own; matrices in bytes are multiplied by their scales."""
+    stored = weights.tensors()
+    found = {}
+    for name, tensor in stored.items():
+        if name.endswith(SCALE):
+            continue
+        scale = stored.get(name + SCALE)
+        found[name] = np.array(tensor, np.float32) if scale is None else tensor.astype(np.float32) * scale[:, None]
+    return found
+
+
+def _with_torch(folder: Path, read: _Read, device: str) -> Forecaster:
+    from regarde.engines.stepwise import TorchForecastEngine
+    from regarde.folder.model import load_forecast_model
+
+    model = load_forecast_model(folder, read.files, len(read.histories), read.inputs)
+    engine = TorchForecastEngine(model.to(device), device)
+    return Forecaster(read.task, engine, read.histories, model.embedding.size > 0)

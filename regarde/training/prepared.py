@@ -1,0 +1,168 @@
+"""What a training works on: all that the loop asks of its data, whether these are texts or numbers.
+
+    prepare.py    pairs of texts: tokens, cross-entropy, answers that are compared with references
+    series.py     series of numbers: windows, likelihoods, forecasts that are compared with what came
+
+The loop, the step, checkpoints, resuming, several processes, budgets, hyperparameter search and the lab ask for nothing
+else, and never for the task.
+"""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Protocol
+
+import torch
+from torch import Tensor
+
+from regarde import config
+from regarde.config import Table
+from regarde.data.batch import Batched, Corpus, Rows
+from regarde.folder.model import Kept
+from regarde.models.interface import Trainable
+from regarde.training.distributed import World
+from regarde.training.recipe import Recipe
+
+SHOWN = 5  # rows of a batch in a message
+
+
+class Minimized(Protocol):
+    """The loss of a model on a batch."""
+
+    def backward(
+        self, model: Trainable, batch: Batched, *, tokens: int, gold: Tensor | None = None, done: float = 1.0
+    ) -> Tensor:
+        """Add the gradients of the loss per token or value to the parameters'; returns that loss.
+
+        `tokens` are those of the whole update, `gold` what attention should look at, if it is guided, `done` the
+        share of the training that is over.
+        """
+
+
+@dataclass(frozen=True)
+class NumberedBatch:
+    """One of the batches of an update, and its number among all batches of the training."""
+
+    batch: Batched
+    number: int
+    gold: Tensor | None = None  # (B, T, S) where attention should look, if it is guided
+
+
+@dataclass(frozen=True)
+class Judged:
+    """The figures of a validation."""
+
+    loss: float  # per target token or value
+    value: float  # of the run's metric
+
+
+class Prepared(ABC):
+    """A resolved recipe, its data, and a note for each setting that was inferred."""
+
+    recipe: Recipe
+    notes: list[str]
+
+    @property
+    @abstractmethod
+    def noun(self) -> str:
+        """What messages call the rows of the data."""
+
+    @property
+    @abstractmethod
+    def corpus(self) -> Corpus:
+        """The data to learn from."""
+
+    @property
+    @abstractmethod
+    def kept(self) -> Kept:
+        """What is saved beside the weights."""
+
+    @abstractmethod
+    def build(self) -> Trainable:
+        """The model, its weights drawn from torch's generator."""
+
+    @abstractmethod
+    def objective(self, device: torch.device | str) -> Minimized:
+        """What the training minimizes."""
+
+    @abstractmethod
+    def batch(self, number: int, rows: Rows, device: torch.device | str) -> NumberedBatch:
+        """A batch of the training; everything random in it is a function of (seed, number)."""
+
+    @abstractmethod
+    def judge(self, model: Trainable, device: torch.device | str, world: World) -> Judged:
+        """Validate: the loss over all, and the metric. All processes share the work, and each gets the same result."""
+
+    @abstractmethod
+    def digest(self) -> str:
+        """The SHA-256 of all data as the model reads them."""
+
+    @abstractmethod
+    def valid_digest(self) -> str:
+        """The SHA-256 of the data for validation."""
+
+    @abstractmethod
+    def number_of(self, row: int) -> str:
+        """What messages call a row of the data."""
+
+    @abstractmethod
+    def facts(self) -> Mapping[str, str]:
+        """Rows of the model card."""
+
+    @property
+    @abstractmethod
+    def examples(self) -> Sequence[str]:
+        """Commands for the model card."""
+
+    @abstractmethod
+    def slower(self, model: Trainable) -> list[str]:
+        """A note if the native engine does not support the model, before it is trained rather than after."""
+
+    @property
+    def tables(self) -> Table:
+        """The configuration that is saved."""
+        return config.as_table(self.recipe)
+
+    def named(self, batches: Sequence[Rows]) -> str:
+        """Rows of the data, for messages."""
+        data = self.recipe.data
+        rows = [row for batch in batches for row in self.corpus.origin(batch)]
+        shown = ", ".join(self.number_of(row) for row in rows[:SHOWN])
+        more = f" and {len(rows) - SHOWN:,} more" if len(rows) > SHOWN else ""
+        return f"{self.noun} {shown}{more} of {data.name or f'{data.source} and {data.target}'}"
+
+    @property
+    def parameters(self) -> int:
+        """How many the model has."""
+        with torch.device("meta"):  # counted, never allocated
+            return self.build().parameter_count()
+
+
+class Order:
+    """Takes batches one after the other; `epoch` is that of the last one taken, `position` counts those taken of it."""
+
+    def __init__(self, recipe: Recipe, train: Corpus, epoch: int = 0, position: int = 0) -> None:
+        self.recipe = recipe
+        self.train = train
+        self.epoch = epoch
+        self.position = position
+        self._batches = epoch_batches(recipe, train, epoch)
+
+    def take(self, count: int) -> list[Rows]:
+        """The rows of the next batches."""
+        return [self._next() for _ in range(count)]
+
+    def _next(self) -> Rows:
+        if self.position >= len(self._batches):
+            self.epoch, self.position = self.epoch + 1, 0
+            self._batches = epoch_batches(self.recipe, self.train, self.epoch)
+        self.position += 1
+        return self._batches[self.position - 1]
+
+
+def epoch_batches(recipe: Recipe, train: Corpus, epoch: int) -> Sequence[Rows]:
+    """The batches of one epoch, as rows."""
+    training = recipe.training
+    return train.epoch(seed=training.seed, epoch=epoch, pairs=training.batch_pairs, tokens=training.batch_tokens)

@@ -1,0 +1,176 @@
+"""A fan: the past of a series, the median of what is to come, and bands between quantiles around it.
+
+As text for a terminal, as SVG without other packages, and as PNG or PDF with matplotlib. Below the curve of an SVG, the
+hours of the past are shaded by the attention that the whole horizon has paid to them, if the model has attention.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from pathlib import Path
+
+import numpy as np
+from numpy.typing import NDArray
+
+from regarde.errors import DiskError, UsageError
+from regarde.forecast import Forecast
+from regarde.visualize.heatmap import Heatmap
+from regarde.visualize.style import LIGHT
+from regarde.visualize.svg import clean, opening
+
+Numbers = NDArray[np.float64]
+MOST = 12  # series in one picture
+_WIDTH, _HEIGHT, _PAD, _LEFT, _STRIP = 760.0, 220.0, 16.0, 70.0, 14.0
+_ROWS = 12  # lines of a fan in a terminal
+_PAST = 3  # times as much of the past as of the horizon is drawn
+
+
+def shown_past(found: Forecast) -> Numbers:
+    return found.past[-_PAST * len(found.mean) :]
+
+
+def bands(found: Forecast) -> list[tuple[float, float]]:
+    """Pairs of quantiles around the median, the widest first."""
+    levels = sorted(found.quantiles)
+    lower = [level for level in levels if level < 0.5]
+    upper = [level for level in reversed(levels) if level > 0.5]
+    return list(zip(lower, upper, strict=False))
+
+
+def attention_map(found: Forecast) -> Heatmap:
+    """Which past hours each future hour looked at."""
+    if not found.attention.size:
+        raise UsageError("This model has no attention, so there is nothing to draw. Train a forecaster-small.")
+    title = f"{found.series}: past looked at"
+    return Heatmap(tuple(found.past_times), tuple(found.times), found.attention, title, "past", "future")
+
+
+def terminal(found: Forecast, *, width: int) -> str:
+    """The fan in characters: past ·, median ━, inside the widest band ░, inside the others ▒."""
+    room = max(20, width - 12)
+    past = shown_past(found)
+    low, high = _range(found)
+    steps = len(past) + len(found.mean)
+    columns = np.minimum(np.arange(steps) * min(room, steps) // steps, room - 1)
+    grid = [[" "] * (int(columns[-1]) + 1) for _ in range(_ROWS)]
+
+    def row(value: float) -> int:
+        return _ROWS - 1 - min(_ROWS - 1, max(0, int((value - low) / (high - low) * _ROWS)))
+
+    for i, value in enumerate(past):
+        if value == value:
+            grid[row(value)][columns[i]] = "·"
+    for depth, (under, over) in enumerate(bands(found)):
+        for t, column in enumerate(columns[len(past) :]):
+            for y in range(row(found.quantiles[over][t]), row(found.quantiles[under][t]) + 1):
+                grid[y][column] = "░▒▓"[min(depth, 2)]
+    for t, column in enumerate(columns[len(past) :]):
+        grid[row(float(found.median[t]))][column] = "━"
+    labels = {0: f"{high:.4g}", _ROWS - 1: f"{low:.4g}"}
+    body = [f"{labels.get(n, ''):>10} {''.join(line).rstrip()}" for n, line in enumerate(grid)]
+    legend = f"{'':>10} · past   ━ median   ░ {_named(found)}   {found.times[0]} … {found.times[-1]}"
+    return "\n".join([found.series, *body, legend]) + "\n"
+
+
+def _named(found: Forecast) -> str:
+    widest = bands(found)
+    return f"{widest[0][1] - widest[0][0]:.0%} interval" if widest else "no interval"
+
+
+def _range(found: Forecast) -> tuple[float, float]:
+    parts = [shown_past(found), found.median, *found.quantiles.values()]
+    low, high = (float(edge) for edge in (np.nanmin(np.concatenate(parts)), np.nanmax(np.concatenate(parts))))
+    return (low, high) if high > low else (low - 1, high + 1)
+
+
+def svg(several: Sequence[Forecast]) -> str:
+    """One fan below the other."""
+    tall = _HEIGHT + 50
+    parts = [opening(_WIDTH, tall * len(several) + _PAD, f"Forecasts of {', '.join(one.series for one in several)}")]
+    parts += [_fan(one, n * tall + _PAD) for n, one in enumerate(several)]
+    return "".join([*parts, "</svg>\n"])
+
+
+def _fan(found: Forecast, top: float) -> str:
+    past, (low, high) = shown_past(found), _range(found)
+    steps = len(past) + len(found.mean)
+    color = LIGHT.lines[0]
+
+    def x(step: float) -> float:
+        return _LEFT + step / max(1, steps - 1) * (_WIDTH - _LEFT - _PAD)
+
+    def y(value: float) -> float:
+        return top + 20 + (high - value) / (high - low) * (_HEIGHT - 40)
+
+    def line(values: Numbers, first: int) -> str:
+        return " ".join(f"{x(first + t):.1f},{y(v):.1f}" for t, v in enumerate(values.tolist()) if v == v)
+
+    parts = [f'<text x="{_PAD:.0f}" y="{top + 10:.0f}" font-weight="600">{clean(found.series)}</text>']
+    edge = f'class="faint" x="{_LEFT - 6:.0f}" text-anchor="end"'
+    marks = (low, (low + high) / 2, high)
+    parts += [f'<text {edge} y="{y(value) + 4:.1f}">{value:.4g}</text>' for value in marks]
+    for under, over in bands(found):
+        there, back = line(found.quantiles[over], len(past)), line(found.quantiles[under], len(past)).split()
+        title = f"<title>{over - under:.0%} of the paths</title>"
+        outline = f"{there} {' '.join(reversed(back))}"
+        parts.append(f'<polygon points="{outline}" fill="{color}" opacity="0.25">{title}</polygon>')
+    parts.append(f'<polyline points="{line(past, 0)}" fill="none" stroke="{LIGHT.faint}" stroke-width="1.2"/>')
+    parts.append(f'<polyline points="{line(found.median, len(past))}" fill="none" stroke="{color}" stroke-width="2"/>')
+    parts += _strip(found, len(past), top, x)
+    ends = [(0, found.past_times[len(found.past_times) - len(past)] if len(past) else ""), (steps - 1, found.times[-1])]
+    for (step, label), anchor in zip(ends, ("start", "end"), strict=True):
+        where = f'x="{x(step):.1f}" y="{top + _HEIGHT + _STRIP + 10:.0f}" text-anchor="{anchor}"'
+        parts.append(f'<text class="faint" font-size="11" {where}>{clean(label)}</text>')
+    return "".join(parts)
+
+
+def _strip(found: Forecast, past: int, top: float, x: Callable[[float], float]) -> list[str]:
+    """The past, shaded by the mean attention of the horizon."""
+    if not found.attention.size:
+        return []
+    looked = found.attention.mean(axis=0)[-past:]
+    peak = float(looked.max()) or 1.0
+    wide = max(1.0, x(1) - x(0))
+    return [
+        f'<rect x="{x(i) - wide / 2:.1f}" y="{top + _HEIGHT - 16:.0f}" width="{wide:.1f}" height="{_STRIP:.0f}" '
+        f'fill="{LIGHT.weight(weight / peak)}"><title>{weight:.3f} of the attention</title></rect>'
+        for i, weight in enumerate(looked.tolist())
+    ]
+
+
+def save_fans(several: Sequence[Forecast], path: Path) -> list[str]:
+    """Write a picture of the suffix .svg, .png or .pdf; returns a warning for each script without a font."""
+    if len(several) > MOST:
+        raise UsageError(f"{len(several)} series in one picture: expected at most {MOST}. Choose some by --series.")
+    if path.suffix.lower() == ".svg":
+        try:
+            path.write_text(svg(several), encoding="utf-8")
+        except OSError as error:
+            raise DiskError(f"{path}: not written ({error.strerror}). Choose a folder that can be written.") from None
+        return []
+    from regarde.visualize.picture import kind
+
+    kind(path)
+    return _drawn(several, path)
+
+
+def _drawn(several: Sequence[Forecast], path: Path) -> list[str]:
+    from regarde.visualize.picture import Canvas
+
+    tall = 2.2
+    canvas = Canvas.empty(LIGHT, 7.5, tall * len(several))
+    for n, one in enumerate(several):
+        bottom = 1 - (n + 1) / len(several)
+        axes = canvas.figure.add_axes((0.1, bottom + 0.18 / len(several), 0.88, 0.66 / len(several)))
+        past = shown_past(one)
+        future = np.arange(len(past), len(past) + len(one.mean))
+        for under, over in bands(one):
+            axes.fill_between(future, one.quantiles[under], one.quantiles[over], color=LIGHT.lines[0], alpha=0.25, lw=0)
+        axes.plot(np.arange(len(past)), past, color=LIGHT.faint, lw=0.8)
+        axes.plot(future, one.median, color=LIGHT.lines[0], lw=1.4)
+        axes.spines[["top", "right"]].set_visible(False)
+        axes.tick_params(labelsize=7)
+        canvas.write(one.series, 0.1, tall * (len(several) - n) - 0.2, size=9)
+    picture = canvas.picture()
+    picture.save(path)
+    return list(picture.missing)
