@@ -77,7 +77,10 @@ class Scribe:
         """text -> tokens; a sentence that is too long raises an error."""
         if self.task.continues:
             return self._prompt(text + prefix)
-        found = self._tokens(text, self.text.source)
+        given = self.task.given(text)
+        if given is None:
+            raise DataError(f"{text[:80]!r}: expected {self.task.lines}. Give both.")
+        found = self._tokens(given, self.text.source)
         return replace(found, prefix=self.prefix(prefix)) if prefix else found
 
     def prefix(self, text: str) -> Prefix:

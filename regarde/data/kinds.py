@@ -4,6 +4,7 @@ tagging          a token and its columns on each line, blank lines between sente
 classification   two columns, one of them a small closed set of labels, in either order
 translation      two columns of text, or more columns
 modeling         one column: language modeling
+questions        passage, question and answer, as keys of JSON lines or names of columns, or SQuAD's JSON
 
 Text is running, and no list of lines, if blank lines divide it into paragraphs or its lines are paragraphs themselves.
 A set of labels is closed if it is small compared with the number of rows and each label has several texts.
@@ -23,9 +24,10 @@ from typing import Literal
 from regarde.data.conll import cells_of, is_boundary, is_comment
 from regarde.data.formats import BARS, Columns
 from regarde.data.lines import lines_of
+from regarde.data.questions import names_of
 from regarde.errors import counted
 
-TaskKind = Literal["translation", "modeling", "classification", "tagging"]
+TaskKind = Literal["translation", "modeling", "classification", "tagging", "questions"]
 
 LOOKED_AT = 20_000  # lines
 FEWEST_ROWS = 10  # of a table whose columns may be labels
@@ -57,8 +59,12 @@ def first_lines(file: Path) -> list[str]:
 def infer_task(lines: Sequence[str], name: str, columns: Columns | None = None) -> TaskGuess:
     """The task of a file, judged by its name and first lines. `columns` are those that the user chose."""
     suffix = Path(name.removesuffix(".gz")).suffix.lower()
+    if suffix == ".json":
+        return TaskGuess("questions", "The name ends in .json, as SQuAD's files.")
     if suffix == ".jsonl":
         return _of_records(lines)
+    if lines and names_of(lines[0]) and columns is None:
+        return TaskGuess("questions", "The first row names passage, question and answer.")
     if guess := _tagging(lines, columns):
         return guess
     rows = [line for line in lines if line and not line.isspace()]
@@ -127,14 +133,17 @@ def _of_table(rows: Sequence[str], columns: Columns | None) -> TaskGuess:
 
 
 def _of_records(lines: Sequence[str]) -> TaskGuess:
-    pairs = []
+    pairs, asked = [], 0
     for line in lines:
         try:
             record = json.loads(line)
         except (ValueError, RecursionError):
             continue  # reading the file raises the error
+        asked += isinstance(record, dict) and {"passage", "question"} <= record.keys()
         if isinstance(record, dict) and all(isinstance(record.get(key), str) for key in ("source", "target")):
             pairs.append((record["source"], record["target"]))
+    if 2 * asked > len(lines):
+        return TaskGuess("questions", "The keys are passage and question.")
     return _of_pairs(pairs, "source and target")
 
 

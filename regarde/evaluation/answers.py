@@ -16,6 +16,7 @@ from regarde.errors import DataError
 from regarde.evaluation.labels import decisions_of
 from regarde.evaluation.likelihood import likelihoods
 from regarde.evaluation.metrics import Rows
+from regarde.evaluation.supporting import supported
 from regarde.evaluation.testset import TestSet
 from regarde.scribe import Sentence
 from regarde.search import Search
@@ -36,6 +37,7 @@ class Answers:
     forced: Rows | None  # (pairs, 3) negative log-probability, tokens and characters of the first reference, if scored
     unseen: Counter[str] = field(default_factory=Counter)  # labels and tags of references, never seen in training
     decisions: tuple[Sequence[tuple[float, bool]], ...] = ()  # of labels: how sure each is, and whether it is right
+    supported: tuple[bool | None, ...] = ()  # whether attention was most on a sentence that supports it
 
 
 def answers(
@@ -65,7 +67,10 @@ def collected(
     texts: list[str] = []
     unfinished = unknown_said = 0
     decisions: list[Sequence[tuple[float, bool]]] = []
-    for found, accepted in zip(translations, testset.normalized_references, strict=False):
+    support: list[bool | None] = []
+    gold = testset.supporting or [()] * len(testset)
+    for found, accepted, sentences in zip(translations, testset.normalized_references, gold, strict=False):
+        support.append(supported(found, sentences))
         if translator.task.calibrates:
             decisions.append(decisions_of(found, accepted, several=translator.task.several))
         texts.append(normalized(found.text, "NFC"))
@@ -75,7 +80,8 @@ def collected(
     target = translator.text.target
     closed = () if target.ends else (target.unknown(one.text) for one in targets if UNK in one.ids)
     unseen = Counter(label for labels in closed for label in labels)
-    return Answers(tuple(texts), unfinished, np.array(unknown), unknown_said, None, unseen, tuple(decisions))
+    right = tuple(support) if any(one is not None for one in support) else ()
+    return Answers(tuple(texts), unfinished, np.array(unknown), unknown_said, None, unseen, tuple(decisions), right)
 
 
 def forced_score(found: Translation) -> list[float]:

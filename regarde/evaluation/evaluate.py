@@ -16,6 +16,7 @@ from regarde.evaluation.metrics import (
     CALIBRATION,
     LIKELIHOODS,
     METRICS,
+    SUPPORTING,
     LikelihoodName,
     Metric,
     MetricCounts,
@@ -23,6 +24,7 @@ from regarde.evaluation.metrics import (
     count,
     count_calibration,
     count_likelihood,
+    count_supporting,
 )
 from regarde.evaluation.testset import TestSet
 from regarde.text import infer
@@ -102,6 +104,8 @@ def metric_counts(
         }
     if any(answers.decisions):
         found[CALIBRATION] = count_calibration(answers.decisions)
+    if answers.supported:
+        found[SUPPORTING] = count_supporting(answers.supported)
     if answers.forced is None:
         return found
     named = cast(tuple[LikelihoodName, ...], testset.task.likelihoods)

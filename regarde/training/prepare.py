@@ -167,7 +167,7 @@ def read(data: DataConfig, task: TaskConfig, seed: int, notes: list[str]) -> Pai
 
 
 def _embedded(name: str, split: Split, notes: list[str]) -> list[Pair]:
-    pairs = [Pair(example.source, example.target) for example in DATASETS[name].split(split)]
+    pairs = [example.pair for example in DATASETS[name].split(split)]
     count = counted(len(pairs), "pair")
     notes.append(f"data: {name}, {count}" if split == "train" else f"validation: {count} of their own")
     return pairs

@@ -10,7 +10,7 @@ import math
 import torch
 
 from regarde.engines.reference import TorchEngine
-from regarde.evaluation.metrics import measure
+from regarde.evaluation.metrics import count
 from regarde.models.interface import Model, State
 from regarde.search import Greedy
 from regarde.training.distributed import World
@@ -56,5 +56,5 @@ def validation_metric(prepared: Prepared, model: Model, world: World, loss: floa
     mine = chosen[world.rank :: world.size]
     shares = world.gather([found.text for found in translator.translate([pair.source for pair in mine])])
     texts = [shares[i % world.size][i // world.size] for i in range(len(chosen))]
-    references = [text.prepare(pair.target) for pair in chosen]
-    return measure(recipe.training.metric, texts, references, several_labels=text.target.several)
+    references = [[text.prepare(answer) for answer in pair.accepted] for pair in chosen]
+    return count(recipe.training.metric, texts, references, several_labels=text.target.several).value()

@@ -17,6 +17,7 @@ FILES: dict[str, str] = {  # the content of a small file of each task
     "translation": "ab\tba\nabc\tcba\nbc\tcb\n" * 4,
     "classification": "ab ab\tlow\nxy xy\thigh\nab b\tlow\nx yx\thigh\n" * 3,
     "tagging": "Wolff\tB-PER\nplays\tO\n\nin\tO\nBonn\tB-LOC\n\n" * 4,
+    "questions": "passage\tquestion\tanswer\n" + "ab goes.\tWho?\tab\ncd ef.\tWho?\tcd ef\ncd goes.\tWho?\tcd\n" * 4,
     "modeling": "".join(f"day {n} is long\n" for n in range(12)),
 }
 SMALL = {"embedding": 6, "hidden": 6, "size": 8, "heads": 2, "feed_forward": 6, "layers": 1}
