@@ -47,6 +47,8 @@ class Tokenizer(ABC):
 
     ends: bool = True
     """Whether targets end with EOS. They do not if their length is known: a label has one token."""
+    points: bool = False
+    """Whether ids are positions of a source (pointing.py)."""
     several: bool = False
     """Whether a text is a set of labels, separated by commas, whose order says nothing."""
 
@@ -75,6 +77,14 @@ class Tokenizer(ABC):
 
         `unknown` holds the text of each UNK, as in `decode`, where it matters.
         """
+
+    def split(self, text: str) -> list[str]:
+        """The text of each token of a text, known or not."""
+        raise NotImplementedError
+
+    def join(self, symbols: Sequence[str]) -> str:
+        """The text of such tokens."""
+        raise NotImplementedError
 
     def symbols(self) -> list[str]:
         """Every token as `pieces` prints it, in the order of ids."""
@@ -185,6 +195,12 @@ class SymbolTokenizer(Tokenizer):
             raise DataError("The texts hold no symbol to build a vocabulary from. Give a corpus that is not empty.")
         return cls(scheme, vocabulary)
 
+    def split(self, text: str) -> list[str]:
+        return self.scheme.split(text)
+
+    def join(self, symbols: Sequence[str]) -> str:
+        return self.scheme.join(symbols)
+
     def encode(self, text: str) -> list[int]:
         return [self.vocabulary.id(symbol) for symbol in self.scheme.split(text)]
 
@@ -243,6 +259,12 @@ class SpelledTokenizer(Tokenizer):
         if not letters.symbols:
             raise DataError("The texts hold no symbol to build a vocabulary from. Give a corpus that is not empty.")
         return cls(scheme, Vocabulary([*letters.symbols, *(word for word in known.symbols if not _is_letter(word))]))
+
+    def split(self, text: str) -> list[str]:
+        return self.scheme.split(text)
+
+    def join(self, symbols: Sequence[str]) -> str:
+        return self.scheme.join(symbols)
 
     def encode(self, text: str) -> list[int]:
         letter = self.vocabulary.id
@@ -312,6 +334,47 @@ class SpelledTokenizer(Tokenizer):
             elif found:
                 found[-1].append(i)
         return [each for each in found if each]
+
+
+class PositionsTokenizer(Tokenizer):
+    """No vocabulary: the tokens are those of a source, which `Text` knows (pointing.py)."""
+
+    points = True
+
+    def __init__(self, *, spans: bool) -> None:
+        self.spans = spans
+        self.ends = not spans
+
+    def encode(self, text: str) -> list[int]:
+        """Without a source every token is unknown."""
+        return [UNK] * len(Words().split(text))
+
+    def decode(self, ids: Sequence[int], unknown: Sequence[str] | None = None) -> str:
+        return " ".join(UNKNOWN for i in ids if i not in SILENT)
+
+    def unknown(self, text: str) -> list[str]:
+        return Words().split(text)
+
+    def pieces(self, ids: Sequence[int]) -> list[str]:
+        return [CONTROLS[i] if i < len(CONTROLS) else str(i - len(CONTROLS)) for i in ids]
+
+    def words(self, ids: Sequence[int], unknown: Sequence[str] | None = None) -> list[int]:
+        count = itertools.count()
+        return [NO_WORD if i in SILENT else next(count) for i in ids]
+
+    def __len__(self) -> int:
+        return len(CONTROLS)
+
+    def save(self, path_stem: Path) -> Path:
+        path = vocabulary_path(path_stem)
+        Vocabulary(()).save(path)
+        return path
+
+    def __eq__(self, other: object) -> bool:
+        return self.spans == other.spans if isinstance(other, PositionsTokenizer) else NotImplemented
+
+    def __hash__(self) -> int:
+        return hash(self.spans)
 
 
 class Characters:
@@ -574,6 +637,24 @@ class TagsConfig(_SymbolConfig):
     scheme = Tags
     kind: Literal["tags"] = "tags"
     size: VocabularySize = 10_000
+
+
+@dataclass(frozen=True)
+class PositionsConfig(Checked):
+    """Positions of the source: the targets of a model that points."""
+
+    kind: Literal["positions"] = "positions"
+    size: VocabularySize = 5  # not used: there are as many positions as the source has
+    spans: bool = False  # A target is the first and the last position of a span of the passage.
+
+    def train(self, texts: Iterable[str]) -> Tokenizer:
+        return PositionsTokenizer(spans=self.spans)
+
+    def load(self, path_stem: Path) -> Tokenizer:
+        return PositionsTokenizer(spans=self.spans)
+
+    def filename(self, stem: str) -> str:
+        return f"{stem}.vocab"
 
 
 def is_joined(symbol: str) -> bool:
