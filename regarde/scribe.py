@@ -8,7 +8,7 @@ prompt of whole words is continued better. Where tokens are words, the last one 
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
 
 import numpy as np
@@ -18,7 +18,8 @@ from regarde.errors import DataError, FolderError, UsageError
 from regarde.search import Greedy, Hypothesis, Search
 from regarde.search.settings import NO_PREFIX, Prefix
 from regarde.tasks import TRANSLATION, TaskConfig, TranslationTask
-from regarde.text import BOS, CONTROLS, EOS, NO_WORD, UNK, UNKNOWN, Text, TextConfig, Tokenizer
+from regarde.text import BOS, CONTROLS, EOS, NO_WORD, UNK, UNKNOWN, Text, TextConfig
+from regarde.text.extended import known
 from regarde.text.tokenizers import positions
 from regarde.translation import Translation
 
@@ -80,12 +81,12 @@ class Scribe:
         given = self.task.given(text)
         if given is None:
             raise DataError(f"{text[:80]!r}: expected {self.task.lines}. Give both.")
-        found = self._tokens(given, self.text.source)
-        return replace(found, prefix=self.prefix(prefix)) if prefix else found
+        found = self._tokens(given, self.text.source_ids)
+        return replace(found, prefix=self.prefix(prefix, found)) if prefix else found
 
-    def prefix(self, text: str) -> Prefix:
-        """The tokens that a translation must begin with; none for a blank text."""
-        return self._prefix(text) if text and not text.isspace() else NO_PREFIX
+    def prefix(self, text: str, source: Sentence) -> Prefix:
+        """The tokens that a translation of a source must begin with; none for a blank text."""
+        return self._prefix(text, source) if text and not text.isspace() else NO_PREFIX
 
     def prompt(self, text: str) -> Sentence:
         """The tokens of a prompt; one of which the model knows nothing is refused."""
@@ -99,11 +100,12 @@ class Scribe:
         ids, tokenizer = sentence.ids, self.text.source
         if sentence.prompt:
             ids, tokenizer = sentence.prefix.ids, self.text.target
+        ids = tuple(known(ids, len(tokenizer)))
         return UNK not in ids or bool(tokenizer.decode(ids, [""] * ids.count(UNK)).strip())
 
-    def target_tokens(self, text: str) -> Sentence:
-        """The same for a text of the target side."""
-        return self._tokens(text, self.text.target)
+    def target_tokens(self, text: str, source: Sentence) -> Sentence:
+        """The same for a text of the target side, of a source."""
+        return self._tokens(text, lambda prepared: self.text.target_ids(prepared, source.text))
 
     def finish(self, sentence: Sentence, hypotheses: Sequence[Hypothesis]) -> Translation:
         """hypotheses -> text, the best with the others as its alternatives; none for an empty sentence."""
@@ -122,9 +124,9 @@ class Scribe:
     def _labels(self) -> int:
         return len(self.text.target) - len(CONTROLS)
 
-    def _tokens(self, text: str, tokenizer: Tokenizer) -> Sentence:
+    def _tokens(self, text: str, encode: Callable[[str], list[int]]) -> Sentence:
         prepared = self.text.prepare(text)
-        ids = tokenizer.encode(prepared) if prepared.strip() else []  # only spaces: no tokens
+        ids = encode(prepared) if prepared.strip() else []  # only spaces: no tokens
         found = Sentence(prepared, tuple(ids))
         if found.size > self.longest:
             raise DataError(
@@ -141,31 +143,32 @@ class Scribe:
             raise DataError(f"A prompt of {len(ids)} tokens: expected at most {most}. Give a shorter one.")
         return Sentence(prepared, (), Prefix(tuple(ids), np.array(barred, dtype=np.int64)), prompt=True)
 
-    def _prefix(self, text: str) -> Prefix:
+    def _prefix(self, text: str, source: Sentence) -> Prefix:
         prepared, target = self.text.prepare(text).strip(), self.text.target
-        ids = target.encode(prepared)
+        ids = self.text.target_ids(prepared, source.text)
         if len(ids) > self.longest:
             raise DataError(f"A prefix of {len(ids)} tokens: expected at most {self.longest}. Give a shorter one.")
-        if unknown := target.unknown(prepared):
+        if UNK in ids:
+            unlisted = [i for i in ids if i == UNK or i >= len(target)]
+            unknown = target.unknown(prepared)[unlisted.index(UNK)]
             raise UsageError(
-                f"The prefix {text[:80]!r} holds {unknown[0]!r}, which is not in the vocabulary. Use another."
+                f"The prefix {text[:80]!r} holds {unknown!r}, which is not in the vocabulary. Use another."
             )
         return Prefix(tuple(ids), np.array(target.lengthening(prepared), dtype=np.int64))
 
     def _finish(self, sentence: Sentence, hypothesis: Hypothesis) -> Translation:
-        target = self.text.target
         attended, given = self.attended(sentence, hypothesis.ids), sentence.prefix.ids
         found = Translation(
             source=sentence.text,
             text=self.said(sentence, hypothesis.ids),
             score=hypothesis.score,
             source_tokens=attended.tokens,
-            tokens=tuple(target.pieces(hypothesis.ids)),
+            tokens=tuple(self.text.target_pieces(hypothesis.ids, sentence.text)),
             token_scores=tuple(hypothesis.token_scores.tolist()),
             heads=hypothesis.heads,
             offset=self.offset,
             source_words=attended.words,
-            words=tuple(target.words(hypothesis.ids)),
+            words=tuple(self.text.target_words(hypothesis.ids, sentence.text)),
             finished=hypothesis.finished,
             task=self.task.kind,
             looks_back=sentence.prompt,
@@ -176,24 +179,27 @@ class Scribe:
 
     def said(self, sentence: Sentence, ids: Sequence[int]) -> str:
         """The text of ids; where they begin with a prompt, its unknown characters or words are as they were given."""
-        target = self.text.target
-        unknown = target.unknown(sentence.text)[: ids.count(UNK)] if sentence.prompt else []
-        return target.decode(ids, [*unknown, *[UNKNOWN] * (ids.count(UNK) - len(unknown))])
+        unknown = self.text.target.unknown(sentence.text)[: ids.count(UNK)] if sentence.prompt else []
+        return self.text.said(ids, sentence.text, [*unknown, *[UNKNOWN] * (ids.count(UNK) - len(unknown))])
 
     def attended(self, sentence: Sentence, ids: Sequence[int]) -> AttendedTokens:
         """What attention looks at: the source with its EOS, or, where it looks back, BOS and all said but the last."""
         if sentence.prompt:
             target = self.text.target
             return AttendedTokens(tuple(target.pieces([BOS, *ids[:-1]])), (NO_WORD, *target.words(ids)[:-1]))
-        source = self.text.source
-        return AttendedTokens(tuple(source.pieces([*sentence.ids, EOS])), (*source.words(sentence.ids), NO_WORD))
+        text, ids = self.text, sentence.ids
+        tokens = text.source_pieces([*ids, EOS], sentence.text)
+        return AttendedTokens(tuple(tokens), (*text.source_words(ids), NO_WORD))
 
     def _without_unknown(self, found: Translation, ids: Sequence[int]) -> Translation:
         if found.explained is None:
             given = "Unknown words are replaced by what attention looks at, and this model has none"
             raise UsageError(f"{given}. Leave out replace_unknown, or use a model with attention.")
         source, target = self.text.source, self.text.target
-        return replace(found, text=target.decode(ids, replacements(found.explained, source, found.source, target, ids)))
+        unknown = replacements(found.explained, source, found.source, target, known(ids, len(target)))
+        places = [i for i in ids if i == UNK or i >= len(target)]
+        written = [text for i, text in zip(places, unknown, strict=True) if i == UNK]  # the others are copied
+        return replace(found, text=self.text.said(ids, found.source, written))
 
 
 def check_numbers(hypotheses: Sequence[Hypothesis]) -> None:

@@ -21,6 +21,7 @@ from regarde.search.ranking import beam_score
 from regarde.search.settings import NO_PREFIX, Beam, Prefix, Sampling
 from regarde.search.trace import SearchStep, Trace, ids_in
 from regarde.text import EOS, NO_WORD, UNK, Text
+from regarde.text.extended import known
 from regarde.translation import Translation
 
 if TYPE_CHECKING:
@@ -210,7 +211,7 @@ class Translator(Scribe):
         if top_k < 1:
             raise UsageError(f"top_k = {top_k}: expected at least 1. Give a larger top_k.")
         chosen = search or adjusted(self.search, beam=beam, n_best=n_best)
-        given, text = self.tokens(sentence), self.text.target
+        given, text = self.tokens(sentence), self.text
         if given.empty:
             raise UsageError("There is nothing to trace in an empty sentence. Give one with words.")
         steps, found = self.engine.trace(
@@ -218,7 +219,7 @@ class Translator(Scribe):
             chosen,
             top_k,
             prefix=self._beginning(given, prefix),
-            target=None if target is None else [*self._whole(target), EOS],
+            target=None if target is None else [*self._whole(target, given), EOS],
             interventions=interventions,
         )
         check_numbers(found)
@@ -233,9 +234,9 @@ class Translator(Scribe):
             states=None if given.prompt else self.engine.states(given.ids),
             steps=steps,
             hypotheses=tuple(found),
-            texts=tuple(text.decode(hypothesis.ids) for hypothesis in found),
-            words=tuple(tuple(text.words(hypothesis.ids)) for hypothesis in found),
-            tokens=dict(zip(named, text.pieces(named), strict=True)),
+            texts=tuple(text.said(hypothesis.ids, given.text) for hypothesis in found),
+            words=tuple(tuple(text.target_words(hypothesis.ids, given.text)) for hypothesis in found),
+            tokens=dict(zip(named, text.target_pieces(named, given.text), strict=True)),
             interventions=tuple(interventions),
             looks_back=given.prompt,
         )
@@ -243,23 +244,24 @@ class Translator(Scribe):
     def _beginning(self, given: Sentence, prefix: str | Sequence[int]) -> Prefix:
         """A prefix of ids is all of the beginning, also where there is a prompt."""
         if isinstance(prefix, str):
-            return self.tokens(given.text, prefix).prefix if given.prompt else self.prefix(prefix)
+            return self.tokens(given.text, prefix).prefix if given.prompt else self.prefix(prefix, given)
         if UNK in prefix:
             raise UsageError(f"A prefix of ids {list(prefix)}: controls and unknown words cannot be said. Use others.")
-        return Prefix(self._known(prefix)) if prefix else given.prefix
+        return Prefix(self._known(prefix, given)) if prefix else given.prefix
 
-    def _whole(self, target: str | Sequence[int]) -> Sequence[int]:
-        return self.text.target.encode(self.text.prepare(target)) if isinstance(target, str) else self._known(target)
+    def _whole(self, target: str | Sequence[int], given: Sentence) -> Sequence[int]:
+        if isinstance(target, str):
+            return self.text.target_ids(self.text.prepare(target), given.text)
+        return self._known(target, given)
 
-    def _known(self, ids: Sequence[int]) -> tuple[int, ...]:
-        """Ids given by a caller, checked against the vocabulary."""
+    def _known(self, ids: Sequence[int], given: Sentence) -> tuple[int, ...]:
+        """Ids given by a caller, checked against the vocabulary and the source."""
         if len(ids) > self.longest:
             raise DataError(f"{len(ids)} tokens are given: expected at most {self.longest}. Give fewer.")
+        most = len(self.text.target) + (len(self.text.extended.lacking(given.text)) if self.text.copies else 0)
         for word in ids:
-            if not 0 <= word < len(self.text.target):
-                raise UsageError(
-                    f"Token {word}: the vocabulary has 0 to {len(self.text.target) - 1}. Use ids from a trace."
-                )
+            if not 0 <= word < most:
+                raise UsageError(f"Token {word}: the vocabulary has 0 to {most - 1}. Use ids from a trace.")
         return tuple(ids)
 
     def stream(
@@ -311,8 +313,9 @@ class Translator(Scribe):
             for sentence, target, hypothesis in zip(sources, targets, found, strict=True):
                 if np.isnan(hypothesis.score):  # -inf is the score of an impossible word
                     check_numbers([hypothesis])
-                source_words = self.text.source.words(sentence.ids, self.text.source.unknown(sentence.text))
-                words = self.text.target.words(target.ids, self.text.target.unknown(target.text))
+                source_words = self.text.source_words(sentence.ids, self.text.source.unknown(sentence.text))
+                ids = known(target.ids, len(self.text.target))
+                words = self.text.target.words(ids, self.text.target.unknown(target.text))
                 yield replace(
                     replace(self, replace_unknown=False)._finish(sentence, hypothesis),
                     text=target.text,
@@ -323,7 +326,8 @@ class Translator(Scribe):
     def _pairs(self, pairs: Iterable[tuple[str, str]]) -> Iterator[tuple[Sentence, Sentence]]:
         for number, (source, target) in enumerate(pairs, start=1):
             try:
-                yield self.tokens(source), self.target_tokens(target)
+                given = self.tokens(source)
+                yield given, self.target_tokens(target, given)
             except DataError as error:
                 raise DataError(f"Pair {number:,}: {error}") from None
 
@@ -353,6 +357,8 @@ def first_difference(expected: Text, given: Text) -> str:
     """The first thing in which two models' text differs, as a sentence; empty if they are equal."""
     if given.normalize != expected.normalize:
         return f"text is normalized as {given.normalize}, expected {expected.normalize}."
+    if given.copies != expected.copies:
+        return "one model copies from the source, and another does not."
     sides = {"source": (expected.source, given.source), "target": (expected.target, given.target)}
     for side, (one, other) in sides.items():
         if other == one:

@@ -28,7 +28,7 @@ Rows = NDArray[np.int64]
 
 @dataclass(frozen=True, eq=False)
 class Batched:
-    """Tensors that share axis 0, other Batched, or tuples of these. A search treats the state of a decoder as one."""
+    """Tensors that share axis 0, other Batched, tuples of these, or None. A decoder's state is one for a search."""
 
     def select(self, rows: Tensor) -> Self:
         """The given rows, in the given order."""
@@ -117,12 +117,14 @@ def collate(sources: Sequence[Sequence[int]], targets: Sequence[Sequence[int]], 
     )
 
 
-Bundle = Tensor | Batched | tuple["Bundle", ...]
+Bundle = Tensor | Batched | tuple["Bundle", ...] | None
 
 
 def _changed(part: Bundle, change: Callable[[Tensor], Tensor]) -> Bundle:
     if isinstance(part, tuple):
         return tuple(_changed(inner, change) for inner in part)
+    if part is None:
+        return None
     return change(part) if isinstance(part, Tensor) else part._map(change)
 
 
@@ -184,8 +186,8 @@ class EncodedPairs:
         """Encode pairs. A pair with a side longer than its limit is skipped; 0 means no limit."""
         sources, targets, kept, dropped = [], [], [], 0
         for number, (source_text, target_text) in enumerate(pairs):
-            source = text.source.encode(text.prepare(source_text))
-            target = text.target.encode(text.prepare(target_text))
+            prepared = text.prepare(source_text)
+            source, target = text.source_ids(prepared), text.target_ids(text.prepare(target_text), prepared)
             if (max_source and positions(source) > max_source) or (max_target and len(target) > max_target):
                 dropped += 1
                 continue

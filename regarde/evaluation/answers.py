@@ -21,6 +21,7 @@ from regarde.evaluation.testset import TestSet
 from regarde.scribe import Sentence
 from regarde.search import Search
 from regarde.text import CONTROLS, UNK
+from regarde.text.extended import known
 from regarde.text.sides import normalized
 from regarde.translate import Translator
 from regarde.translation import Translation
@@ -63,7 +64,8 @@ def collected(
     translator: Translator, testset: TestSet, sources: Sequence[Sentence], translations: Iterable[Translation]
 ) -> Answers:
     """The answers, without the references' scores."""
-    targets = list(_tokens(translator.target_tokens, testset.first_references))
+    nothing = Sentence("", ())  # whether a token is known does not depend on what is copied
+    targets = list(_tokens(lambda text: translator.target_tokens(text, nothing), testset.first_references))
     texts: list[str] = []
     unfinished = unknown_said = 0
     decisions: list[Sequence[tuple[float, bool]]] = []
@@ -76,8 +78,8 @@ def collected(
         texts.append(normalized(found.text, "NFC"))
         unfinished += not found.finished
         unknown_said += CONTROLS[UNK] in found.tokens
-    unknown = [UNK in source.ids or UNK in target.ids for source, target in zip(sources, targets, strict=True)]
-    target = translator.text.target
+    target, size = translator.text.target, len(translator.text.source)
+    unknown = [UNK in (*known(one.ids, size), *other.ids) for one, other in zip(sources, targets, strict=True)]
     closed = () if target.ends else (target.unknown(one.text) for one in targets if UNK in one.ids)
     unseen = Counter(label for labels in closed for label in labels)
     right = tuple(support) if any(one is not None for one in support) else ()

@@ -113,7 +113,7 @@ def load_scribe(folder: Path, offset: int) -> Scribe:
     def read(files: Mapping[str, Entry]) -> tuple[ScribeConfig, Text]:
         tables, _ = read_config(folder)
         known = config.parse(ScribeConfig, {key: tables[key] for key in tables.keys() & FIELDS})
-        return known, load_text(known.text, folder)
+        return known, load_text(known.text, folder, copies=settings.copies(tables.get("model", {})))
 
     with manifest.at_one_moment(folder, read) as ((known, text), _):
         return Scribe(text=text, search=known.search, offset=offset, task=known.task)
@@ -166,9 +166,11 @@ def _read(folder: Path, files: Mapping[str, Entry]) -> _NativeModel:
         for key in tables.keys() - FIELDS:
             raise Unfit(f"the setting {key}")
         known = config.parse(ScribeConfig, tables)
-        text = load_text(known.text, folder)
-        sizes = {"source": len(text.source), "target": len(text.target)}
         stated = settings.parse(model)
+        text = load_text(known.text, folder, copies=settings.copies(stated))
+        sizes = {"source": len(text.source), "target": len(text.target)}
+        if settings.copies(stated):
+            known.text.check_copying()
         if not suits(known.task, stated.kind):
             raise Unfit(f"a {stated.kind} for {known.task.kind}")  # torch raises the error
         if stated.kind == "transformer":

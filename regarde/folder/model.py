@@ -31,6 +31,7 @@ from regarde.folder.loading import read_config
 from regarde.folder.manifest import CARD, CONFIG, LARGEST_HEADER, WEIGHTS, Entry
 from regarde.folder.precision import LARGEST, SCALE, Precision, stored_kinds
 from regarde.models import BahdanauConfig, Model, ModelConfig
+from regarde.native.settings import copies
 from regarde.scribe import ScribeConfig
 from regarde.tasks import OF_MODEL, TRANSLATION, suits
 from regarde.text import Text, load_text
@@ -54,6 +55,8 @@ class Blueprint(ScribeConfig):
             raise ConfigError(f"{given}: expected equal ones. Set task.several, and leave both out.")
         if self.model.kind == "transformer":
             self.text.check_tying(self.model.tying)
+        if copies(self.model):
+            self.text.check_copying()
         if self.text.source.kind == "spelled" and not (self.model.kind == "tagger" and self.model.spelling):
             given = "text.source.kind = spelled: only a tagger with model.spelling reads the characters of words"
             raise ConfigError(f"{given}. Set model.spelling, or text.source.kind=words.")
@@ -107,12 +110,14 @@ class _Texts:
     @classmethod
     def read(cls, folder: Path, files: Mapping[str, Entry]) -> Self:
         blueprint, stored = _read(folder)
-        return cls(files, blueprint, stored, load_text(blueprint.text, folder))
+        text = load_text(blueprint.text, folder, copies=copies(blueprint.model))
+        return cls(files, blueprint, stored, text)
 
 
 def load_tokenizers(folder: Path) -> Text:
     """The tokenizers of a verified folder."""
-    return load_text(_read(folder)[0].text, folder)
+    blueprint, _ = _read(folder)
+    return load_text(blueprint.text, folder, copies=copies(blueprint.model))
 
 
 def load_weights(folder: Path, files: Mapping[str, Entry], model: Model) -> None:

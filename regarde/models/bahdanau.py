@@ -27,8 +27,9 @@ from regarde.attention.scores import AdditiveConfig
 from regarde.config import Share, Size
 from regarde.data.batch import Batched
 from regarde.layers import CELLS, Cell, CellName, Dropout, Embedding, Maxout, RecurrentShape, normal_and_orthogonal
+from regarde.models.copying import CopyingConfig, NoCopyingConfig
 from regarde.models.encoders import BidirectionalConfig, EncoderConfig, RecurrentEncoder
-from regarde.models.interface import AttentionDecoder, Encoding, Model, State
+from regarde.models.interface import AttentionDecoder, Encoding, Model, Readout, State
 from regarde.native.decoders import AttendedSource, before
 from regarde.native.functions import usable
 
@@ -48,6 +49,7 @@ class AttendBeforeDecoder(AttentionDecoder[RecurrentState]):
     def __init__(self, config: BahdanauConfig, encoder: RecurrentEncoder, vocabulary: int) -> None:
         super().__init__()
         E, H, D = config.embedding, config.hidden, encoder.size
+        self.said_size, self.embedded_size = config.maxout, E
         self.embedding = Embedding(vocabulary, E, config.dropout)
         self.attention = config.attention.build(query=H, state=D)
         self.W_s = nn.Linear(encoder.last.stop - encoder.last.start, H)
@@ -62,7 +64,7 @@ class AttendBeforeDecoder(AttentionDecoder[RecurrentState]):
         output = torch.tanh(self.W_s(encoding.final[:, -1, self.last]))  # (B, H) from <-h_1
         return RecurrentState(past=self.no_past(encoding), cell=self.cell.state(output))
 
-    def unroll(self, previous: Tensor, state: RecurrentState, memory: Memory) -> tuple[Tensor, RecurrentState]:
+    def read(self, previous: Tensor, state: RecurrentState, memory: Memory) -> tuple[Readout, RecurrentState]:
         embedded = self.embedding(previous)  # (B, T, E)
         shares = self.cell.share(0, embedded)
         walk = attend_before(self.cell, self.attention, shares, state.cell, memory, state.past)
@@ -70,7 +72,11 @@ class AttendBeforeDecoder(AttentionDecoder[RecurrentState]):
         if self.readout_state == "previous":
             shown = torch.cat((self.cell.output(state.cell).unsqueeze(1), shown[:, :-1]), dim=1)
         said = self.readout(shown, embedded, walk.contexts)
-        return self.W_o(self.dropout(said)), RecurrentState(past=walk.past, cell=walk.final)
+        return Readout(said, embedded), RecurrentState(past=walk.past, cell=walk.final)
+
+    def output(self, said: Tensor) -> Tensor:
+        logits: Tensor = self.W_o(self.dropout(said))
+        return logits
 
 
 @dataclass(frozen=True, eq=False)
@@ -120,6 +126,7 @@ class BahdanauConfig:
     # Decoder state that the output layer reads: of the step before, or of this step.
     readout: ReadoutState = "previous"
     dropout: Share = 0.0  # on embeddings and readout; the paper has none
+    copying: CopyingConfig = field(default_factory=NoCopyingConfig)  # Whether source tokens can be copied, and how.
     init: Literal["paper", "torch"] = "paper"
 
     def build(self, source_vocabulary: int, target_vocabulary: int) -> Model:
@@ -128,7 +135,7 @@ class BahdanauConfig:
         decoder = AttendBeforeDecoder(self, encoder, target_vocabulary)
         if self.init == "paper":
             initialize(encoder, decoder)
-        return Model(encoder, decoder)
+        return self.copying.build(encoder, decoder, source_vocabulary, target_vocabulary)
 
 
 @torch.no_grad()

@@ -32,8 +32,9 @@ from regarde.attention.scores import AdditiveConfig
 from regarde.config import Share, Size
 from regarde.layers import CELLS, CellName, Dropout, Embedding, Maxout, RecurrentShape
 from regarde.models.bahdanau import RecurrentState
+from regarde.models.copying import CopyingConfig, NoCopyingConfig
 from regarde.models.encoders import BidirectionalConfig, EncoderConfig, RecurrentEncoder
-from regarde.models.interface import AttentionDecoder, Encoding, Model
+from regarde.models.interface import AttentionDecoder, Encoding, Model, Readout
 
 
 class AttendInsideDecoder(AttentionDecoder[RecurrentState]):
@@ -42,6 +43,7 @@ class AttendInsideDecoder(AttentionDecoder[RecurrentState]):
     def __init__(self, config: ConditionalConfig, encoder: RecurrentEncoder, vocabulary: int) -> None:
         super().__init__()
         E, H, D = config.embedding, config.hidden, encoder.size
+        self.said_size, self.embedded_size = config.maxout, E
         self.embedding = Embedding(vocabulary, E, config.dropout)
         self.attention = config.attention.build(query=H, state=D)
         self.W_s = nn.Linear(D, H)
@@ -56,7 +58,7 @@ class AttendInsideDecoder(AttentionDecoder[RecurrentState]):
         mean = (encoding.states * mask).sum(dim=1) / mask.sum(dim=1)  # (B, D)
         return RecurrentState(past=self.no_past(encoding), cell=self.first.state(torch.tanh(self.W_s(mean))))
 
-    def unroll(self, previous: Tensor, state: RecurrentState, memory: Memory) -> tuple[Tensor, RecurrentState]:
+    def read(self, previous: Tensor, state: RecurrentState, memory: Memory) -> tuple[Readout, RecurrentState]:
         embedded = self.embedding(previous)  # (B, T, E)
         past, cell = state.past, state.cell
         states, contexts = [], []
@@ -69,7 +71,11 @@ class AttendInsideDecoder(AttentionDecoder[RecurrentState]):
             states.append(self.second.output(cell))
             contexts.append(context)
         said = self.readout(torch.stack(states, dim=1), embedded, torch.stack(contexts, dim=1))
-        return self.W_o(self.dropout(said)), RecurrentState(past=past, cell=cell)
+        return Readout(said, embedded), RecurrentState(past=past, cell=cell)
+
+    def output(self, said: Tensor) -> Tensor:
+        logits: Tensor = self.W_o(self.dropout(said))
+        return logits
 
 
 @dataclass(frozen=True)
@@ -84,8 +90,10 @@ class ConditionalConfig:
     encoder: EncoderConfig = field(default_factory=BidirectionalConfig)
     attention: AttentionConfig = field(default_factory=lambda: GlobalConfig(score=AdditiveConfig(size=1024)))
     dropout: Share = 0.0  # on embeddings and readout
+    copying: CopyingConfig = field(default_factory=NoCopyingConfig)  # Whether source tokens can be copied, and how.
 
     def build(self, source_vocabulary: int, target_vocabulary: int) -> Model:
         embedding = Embedding(source_vocabulary, self.embedding, self.dropout)
         encoder = self.encoder.build(embedding, RecurrentShape(self.hidden, 1, self.cell, self.dropout))
-        return Model(encoder, AttendInsideDecoder(self, encoder, target_vocabulary))
+        decoder = AttendInsideDecoder(self, encoder, target_vocabulary)
+        return self.copying.build(encoder, decoder, source_vocabulary, target_vocabulary)

@@ -24,6 +24,7 @@ from regarde.attention.scores import AdditiveConfig
 from regarde.config import Depth, Share, Size
 from regarde.layers import CellName, Embedding, InitName, RecurrentShape, Stack, draw
 from regarde.models.bahdanau import attend_before
+from regarde.models.copying import CopyingConfig, NoCopyingConfig
 from regarde.models.encoders import (
     STARTS,
     BottomBidirectionalConfig,
@@ -32,7 +33,7 @@ from regarde.models.encoders import (
     ResidualFrom,
     StartName,
 )
-from regarde.models.interface import AttentionDecoder, Encoding, Model
+from regarde.models.interface import AttentionDecoder, Encoding, Model, Readout
 from regarde.models.sutskever import DeepState
 
 
@@ -43,6 +44,7 @@ class GNMTDecoder(AttentionDecoder[DeepState]):
         super().__init__()
         E, H, D = config.embedding, config.hidden, encoder.size
         stack = Stack.of(shape, [E, D], context=D, residual_from=config.residual_from)
+        self.said_size, self.embedded_size = H, E
         self.embedding = Embedding(vocabulary, E, config.dropout)
         self.bridge = STARTS[config.start](encoder.final_shape, (config.layers, stack.state_size))
         self.stack = stack
@@ -52,14 +54,18 @@ class GNMTDecoder(AttentionDecoder[DeepState]):
     def start(self, encoding: Encoding) -> DeepState:
         return DeepState(past=self.no_past(encoding), cells=self.bridge(encoding.final))
 
-    def unroll(self, previous: Tensor, state: DeepState, memory: Memory) -> tuple[Tensor, DeepState]:
+    def read(self, previous: Tensor, state: DeepState, memory: Memory) -> tuple[Readout, DeepState]:
         embedded = self.embedding(previous)  # (B, T, E)
         bottom = self.stack.cells[0]
         # only the bottom layer queries attention, so it is computed first, the layers above it with all contexts known
         walk = attend_before(bottom, self.attention, bottom.share(0, embedded), state.cells[:, 0], memory, state.past)
         everywhere = torch.ones_like(previous, dtype=torch.bool)  # states after padding are never used
         top, cells = self.stack.climb(walk.outputs, everywhere, state.cells, walk.final, walk.contexts)
-        return self.W(self.stack.dropout(top)), DeepState(past=walk.past, cells=cells)
+        return Readout(top, embedded), DeepState(past=walk.past, cells=cells)
+
+    def output(self, said: Tensor) -> Tensor:
+        logits: Tensor = self.W(self.stack.dropout(said))
+        return logits
 
 
 @dataclass(frozen=True)
@@ -77,12 +83,13 @@ class GNMTConfig:
     residual_from: ResidualFrom = 3
     dropout: Share = 0.2  # on embeddings, between layers and before the softmax
     variational: bool = False
+    copying: CopyingConfig = field(default_factory=NoCopyingConfig)  # Whether source tokens can be copied, and how.
     init: InitName = "paper"
 
     def build(self, source_vocabulary: int, target_vocabulary: int) -> Model:
         embedding = Embedding(source_vocabulary, self.embedding, self.dropout)
         shape = RecurrentShape(self.hidden, self.layers, self.cell, self.dropout, self.variational)
         encoder = self.encoder.build(embedding, shape)
-        model = Model(encoder, GNMTDecoder(self, shape, encoder, target_vocabulary))
-        draw(model, self.init, 0.04)  # section 8.2
-        return model
+        decoder = GNMTDecoder(self, shape, encoder, target_vocabulary)
+        draw(Model(encoder, decoder), self.init, 0.04)  # section 8.2
+        return self.copying.build(encoder, decoder, source_vocabulary, target_vocabulary)

@@ -8,6 +8,7 @@ Axes: B batch, S source, T target, V vocabulary, D encoder states, L attention l
     logits, state = model.decoder.step(previous, state, memory)       # one word on
     logits, state = model.decoder.unroll(previous, state, memory)     # any number of words on: the same computation
     decoded       = model(batch)                                      # a whole target from its start: teacher forcing
+    likelihood, … = model.likelihood(batch)                           # of a decoder that `mixes`: only of given words
     logits        = model.logits(batch)                               # the same logits, for training: no attention
 
 A stage takes a frozen dataclass and returns one; computed values are never stored on `self`. A state contains `past`,
@@ -18,7 +19,7 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from typing import Any, ClassVar, Generic, Self, TypeVar
 
 import torch
@@ -42,6 +43,8 @@ class State(Batched):
     """The state of a decoder between two words."""
 
     past: Tensor  # (B, L, N, t, S) attention of the t steps so far; L = N = 0 for a model without attention
+    # (B, t) probability of a word of the vocabulary at each step so far; None of a model that copies nothing
+    p_gen: Tensor | None = field(default=None, kw_only=True)
 
     def carried(self) -> Self:
         """The state in which the text that follows begins: without gradients, and without the attention so far."""
@@ -54,6 +57,22 @@ class Decoded(Batched):
 
     logits: Tensor  # (B, T, V)
     attention: Tensor  # (B, L, N, T, S)
+
+
+@dataclass(frozen=True, eq=False)
+class Likelihood(Batched):
+    """The words of a target by a decoder that mixes distributions."""
+
+    words: Tensor  # (B, T) log-probability of each
+    mean: Tensor  # (B, T) mean log-probability of all words of the vocabulary, without the mixture: for smoothing
+
+
+@dataclass(frozen=True, eq=False)
+class Readout(Batched):
+    """What a decoder has before its output layer."""
+
+    said: Tensor  # (B, T, H) what the output layer reads
+    embedded: Tensor  # (B, T, E) the words before
 
 
 class Encoder(nn.Module, ABC):
@@ -87,6 +106,8 @@ class Decoder(nn.Module, ABC, Generic[StateT, MemoryT]):
 
     penalizes: bool = False
     """Whether training adds a `penalty` to the loss."""
+    mixes: bool = False
+    """Whether its logits are those of a mixture, and training reads `likelihood` instead: no distribution is built."""
 
     @abstractmethod
     def remember(self, encoding: Encoding) -> MemoryT:
@@ -107,6 +128,16 @@ class Decoder(nn.Module, ABC, Generic[StateT, MemoryT]):
     def penalty(self, attention: Tensor, batch: Batch) -> Tensor:
         """What is added to the loss of a whole batch for its attention.  (B, L, N, T, S) -> a sum"""
         raise NotImplementedError
+
+    def likelihood(
+        self, previous: Tensor, state: StateT, memory: MemoryT, target_ids: Tensor
+    ) -> tuple[Likelihood, StateT]:
+        """The probabilities of given words, for training, where a decoder `mixes`.  (B, T), …, (B, T)"""
+        raise NotImplementedError
+
+    def looked(self, attention: Tensor) -> Tensor:
+        """The weights that say where the decoder looked: the mean of all.  (B, L, N, T, S) -> (B, T, S)"""
+        return attention.mean(dim=(1, 2))
 
     def width(self, source_length: int, steps: int) -> int:
         """How many columns of `past` are words of a sentence after so many steps."""
@@ -136,7 +167,26 @@ class Decoder(nn.Module, ABC, Generic[StateT, MemoryT]):
         return Decoded(logits=logits, attention=state.past)
 
 
-class AttentionDecoder(Decoder[StateT, Memory]):
+class LayeredDecoder(Decoder[StateT, MemoryT]):
+    """A decoder that ends in an output layer, and attends to the source: a seam for what adds to its words."""
+
+    said_size: int  # H
+    embedded_size: int  # E
+
+    @abstractmethod
+    def read(self, previous: Tensor, state: StateT, memory: MemoryT) -> tuple[Readout, StateT]:
+        """All of `unroll` but the output layer.  (B, T) -> (B, T, H), (B, T, E)"""
+
+    @abstractmethod
+    def output(self, said: Tensor) -> Tensor:
+        """The output layer.  (B, T, H) -> logits (B, T, V)"""
+
+    def unroll(self, previous: Tensor, state: StateT, memory: MemoryT) -> tuple[Tensor, StateT]:
+        readout, state = self.read(previous, state, memory)
+        return self.output(readout.said), state
+
+
+class AttentionDecoder(LayeredDecoder[StateT, Memory]):
     """A decoder with one attention, to the states of the encoder."""
 
     attention: Attention
@@ -170,6 +220,11 @@ class Model(nn.Module):
         """Only the logits of `forward`, at least as fast.  -> (B, T, V)"""
         encoding = self.encode(batch.source)
         return self.decoder.logits(batch.previous, self.decoder.start(encoding), self.decoder.remember(encoding))
+
+    def likelihood(self, batch: Batch) -> tuple[Likelihood, State]:
+        """Of the targets of a batch, where the decoder `mixes`; the state holds the attention."""
+        encoding, decoder = self.encode(batch.source), self.decoder
+        return decoder.likelihood(batch.previous, decoder.start(encoding), decoder.remember(encoding), batch.target_ids)
 
     def carry(self, batch: Batch, state: State | None) -> tuple[Tensor, State]:
         """The logits of a piece of running text that begins in a state, or anew; and the state the next begins in."""

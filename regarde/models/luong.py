@@ -26,6 +26,7 @@ from regarde.attention import AttentionConfig, GlobalConfig, Memory
 from regarde.attention.scores import GeneralConfig
 from regarde.config import Depth, Share, Size
 from regarde.layers import CellName, Embedding, InitName, RecurrentShape, Stack, draw
+from regarde.models.copying import CopyingConfig, NoCopyingConfig
 from regarde.models.encoders import (
     STARTS,
     EncoderConfig,
@@ -34,7 +35,7 @@ from regarde.models.encoders import (
     StartName,
     UnidirectionalConfig,
 )
-from regarde.models.interface import AttentionDecoder, Encoding, Model, State
+from regarde.models.interface import AttentionDecoder, Encoding, Model, Readout, State
 from regarde.native import settings
 from regarde.native.decoders import AttendedSource, after
 from regarde.native.functions import usable
@@ -56,6 +57,7 @@ class AttendAfterDecoder(AttentionDecoder[FedState]):
         E, H, D = config.embedding, config.hidden, encoder.size
         stack = Stack.of(shape, [E, H] if config.feeding else [E], residual_from=config.residual_from)
         attention = config.attention.build(query=H, state=D)
+        self.said_size, self.embedded_size = H, E
         self.embedding = Embedding(vocabulary, E, config.dropout)
         self.bridge = STARTS[config.start](encoder.final_shape, (config.layers, stack.state_size))
         self.stack = stack
@@ -69,10 +71,14 @@ class AttendAfterDecoder(AttentionDecoder[FedState]):
         feed = encoding.states.new_zeros(len(encoding.states), self.stack.hidden if self.feeding else 0)
         return FedState(past=self.no_past(encoding), cells=self.bridge(encoding.final), feed=feed)
 
-    def unroll(self, previous: Tensor, state: FedState, memory: Memory) -> tuple[Tensor, FedState]:
+    def read(self, previous: Tensor, state: FedState, memory: Memory) -> tuple[Readout, FedState]:
         embedded = self.embedding(previous)  # (B, T, E)
         attentional, state = self.feed(embedded, state, memory) if self.feeding else self.sweep(embedded, state, memory)
-        return self.W_s(self.stack.dropout(attentional)), state
+        return Readout(attentional, embedded), state
+
+    def output(self, said: Tensor) -> Tensor:
+        logits: Tensor = self.W_s(self.stack.dropout(said))
+        return logits
 
     def feed(self, embedded: Tensor, state: FedState, memory: Memory) -> tuple[Tensor, FedState]:
         """With input feeding: word by word.  (B, T, E) -> h~ (B, T, H)"""
@@ -129,12 +135,13 @@ class LuongConfig:
     residual_from: ResidualFrom = 0
     dropout: Share = 0.2  # on embeddings, between layers and before the softmax
     variational: bool = False
+    copying: CopyingConfig = field(default_factory=NoCopyingConfig)  # Whether source tokens can be copied, and how.
     init: InitName = "paper"
 
     def build(self, source_vocabulary: int, target_vocabulary: int) -> Model:
         embedding = Embedding(source_vocabulary, self.embedding, self.dropout)
         shape = RecurrentShape(self.hidden, self.layers, self.cell, self.dropout, self.variational)
         encoder = self.encoder.build(embedding, shape)
-        model = Model(encoder, AttendAfterDecoder(self, shape, encoder, target_vocabulary))
-        draw(model, self.init, 0.1)  # section 4.1
-        return model
+        decoder = AttendAfterDecoder(self, shape, encoder, target_vocabulary)
+        draw(Model(encoder, decoder), self.init, 0.1)  # section 4.1
+        return self.copying.build(encoder, decoder, source_vocabulary, target_vocabulary)

@@ -35,8 +35,9 @@ from regarde.layers.blocks import DecoderBlock, EncoderBlock, KeysAndValues, Nor
 from regarde.layers.pointwise import Dropout, Embedding
 from regarde.layers.positions import Positions, PositionsName, positions
 from regarde.layers.stack import RecurrentShape
+from regarde.models.copying import CopyingConfig, NoCopyingConfig
 from regarde.models.encoders import EncoderConfig
-from regarde.models.interface import Decoder, Encoder, Encoding, Model, State
+from regarde.models.interface import Encoder, Encoding, LayeredDecoder, Model, Readout, State
 
 Embed = Callable[[Tensor], Tensor]
 """(B, T) -> (B, T, D)"""
@@ -90,17 +91,18 @@ class TransformerEncoder(Encoder):
         return Encoding(source=source, states=self.norm(x), final=x.new_zeros(len(x), 0))
 
 
-class TransformerDecoder(Decoder[CachedState, SourceMemory]):
+class TransformerDecoder(LayeredDecoder[CachedState, SourceMemory]):
     """A stack of decoder blocks, each with attention to the encoder's output."""
 
     def __init__(
-        self, entry: PositionedEmbedding, blocks: list[DecoderBlock], norm: nn.Module, vocabulary: Embed
+        self, entry: PositionedEmbedding, blocks: list[DecoderBlock], norm: nn.Module, vocabulary: Embed, size: int
     ) -> None:
         super().__init__()
         self.entry = entry
         self.blocks = cast(Sequence[DecoderBlock], nn.ModuleList(blocks))  # a ModuleList has no element type
         self.norm = norm
         self.vocabulary = vocabulary
+        self.said_size = self.embedded_size = size
 
     def remember(self, encoding: Encoding) -> SourceMemory:
         states, mask = encoding.states, encoding.source.mask
@@ -115,8 +117,9 @@ class TransformerDecoder(Decoder[CachedState, SourceMemory]):
             said=tuple(KeysAndValues(keys=nothing, values=nothing) for _ in self.blocks),
         )
 
-    def unroll(self, previous: Tensor, state: CachedState, memory: SourceMemory) -> tuple[Tensor, CachedState]:
+    def read(self, previous: Tensor, state: CachedState, memory: SourceMemory) -> tuple[Readout, CachedState]:
         x, turn = self._enter(previous, state)
+        embedded = x
         said, weights = [], []
         for block, words, source, past in self._layers(state, memory):
             output = block(x, words, source, past, turn)
@@ -124,7 +127,10 @@ class TransformerDecoder(Decoder[CachedState, SourceMemory]):
             said.append(output.said)
             weights.append(output.weights)
         past = torch.cat((state.past, torch.stack(weights, dim=1)), dim=3)  # (B, L, N, t + T, S)
-        return self.vocabulary(self.norm(x)), CachedState(past=past, said=tuple(said))
+        return Readout(self.norm(x), embedded), CachedState(past=past, said=tuple(said))
+
+    def output(self, said: Tensor) -> Tensor:
+        return self.vocabulary(said)
 
     def logits(self, previous: Tensor, state: CachedState, memory: SourceMemory) -> Tensor:
         x, turn = self._enter(previous, state)
@@ -167,6 +173,7 @@ class TransformerConfig:
     dropout: Share = 0.1  # on the output of each sub-layer and on the sums of embeddings and positions
     self_attention_dropout: Share = 0.0  # Dropout probability of self-attention weights.
     attention: AttentionConfig = field(default_factory=MultiHeadConfig)  # to the source, in each decoder layer
+    copying: CopyingConfig = field(default_factory=NoCopyingConfig)  # Whether source tokens can be copied, and how.
     init: Literal["xavier", "torch"] = "xavier"
 
     def __post_init__(self) -> None:
@@ -197,10 +204,9 @@ class TransformerConfig:
             self._entry(source_words), [EncoderBlock(shape) for _ in range(self.layers)], self._last_norm(), D
         )
         blocks = [DecoderBlock(shape, self._attention()) for _ in range(self.decoder_layers or self.layers)]
-        decoder = TransformerDecoder(self._entry(words), blocks, self._last_norm(), output)
-        model = Model(encoder, decoder)
-        initialize(model, xavier=self.init == "xavier")
-        return model
+        decoder = TransformerDecoder(self._entry(words), blocks, self._last_norm(), output, D)
+        initialize(Model(encoder, decoder), xavier=self.init == "xavier")
+        return self.copying.build(encoder, decoder, source_vocabulary, target_vocabulary)
 
     def _entry(self, embed: Embed) -> PositionedEmbedding:
         return PositionedEmbedding(embed, positions(self.positions, self.longest, self.size), self.dropout)

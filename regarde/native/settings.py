@@ -36,9 +36,21 @@ def parse(table: Table) -> Any:
 def offset(model: Any) -> int:
     """Row t of the attention explains token t - offset: 1 for a Luong model with footnote 14 of its paper.
 
-    The footnote is about content scores; a location score reads no source states.
+    The footnote is about content scores; a location score reads no source states. What a model copies at step t is
+    token t.
     """
-    return int(model.kind == "luong" and model.footnote_14 and model.attention.score.kind != "location")
+    late = model.kind == "luong" and model.footnote_14 and model.attention.score.kind != "location"
+    return int(late and copying(model) == "none")
+
+
+def copying(model: Any) -> str:
+    """How a model copies, by its settings or their table; "none" of one that cannot."""
+    return flattened({"model": model}).get("model.copying.kind", "none")
+
+
+def copies(model: Any) -> bool:
+    """Whether sentences of a model have ids of their own (regarde.text.extended)."""
+    return copying(model) == "pointer"
 
 
 def formulas(flat: Mapping[str, str]) -> dict[str, str]:

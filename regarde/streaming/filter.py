@@ -175,7 +175,8 @@ class Scoring(Filter):
         pair = self.translator.task.pair(text)
         if pair is None:
             raise DataError("no pair")
-        return self.translator.tokens(pair[0]), self.translator.target_tokens(pair[1])
+        given = self.translator.tokens(pair[0])
+        return given, self.translator.target_tokens(pair[1], given)
 
 
 class _ReadAhead:

@@ -81,7 +81,10 @@ class SentencepieceTokenizer(Tokenizer):
 
     def unknown(self, text: str) -> list[str]:
         pieces = self._processor.encode_as_pieces(text.translate(_SWAP))
-        return [pieces[place].replace(SPACE, " ").translate(_SWAP) for place in _places(UNK, self.encode(text))]
+        return [_text(pieces[place]) for place in _places(UNK, self.encode(text))]
+
+    def texts(self) -> Sequence[str]:
+        return [_text(self._piece(i)) for i in range(len(CONTROLS), len(self))]
 
     def pieces(self, ids: Sequence[int]) -> list[str]:
         return [CONTROLS[i] if i < len(CONTROLS) else self._shown.get(i) or self._show(i) for i in ids]
@@ -148,6 +151,10 @@ class SentencepieceTokenizer(Tokenizer):
     def _show(self, number: int) -> str:
         self._shown[number] = printable(self._piece(number).translate(_SHOW))
         return self._shown[number]
+
+
+def _text(piece: str) -> str:
+    return piece.replace(SPACE, " ").translate(_SWAP)
 
 
 def _within_word(character: str) -> bool:

@@ -4,15 +4,18 @@ from __future__ import annotations
 
 import functools
 import unicodedata
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Literal
 
 from regarde import config as configs
 from regarde.errors import ConfigError, DataError, FolderError, unreadable
+from regarde.text.extended import ExtendedVocabulary, known
 from regarde.text.sentencepieces import SentencepieceConfig
 from regarde.text.tokenizers import (
+    UNK,
+    UNKNOWN,
     CharactersConfig,
     FieldsConfig,
     LabelsConfig,
@@ -20,6 +23,7 @@ from regarde.text.tokenizers import (
     TagsConfig,
     Tokenizer,
     WordsConfig,
+    printable,
 )
 
 TokenizerConfig = (
@@ -27,6 +31,8 @@ TokenizerConfig = (
 )
 Normalization = Literal["NFC", "NFKC", "none"]
 UnicodeForm = Literal["NFC", "NFKC"]
+COPYING = {*((kind, kind) for kind in ("characters", "words", "sentencepiece")), ("fields", "characters")}
+"""The tokens of source and target that a model can copy."""
 STRIDE = 64  # a run of so many marks has one at a multiple of this
 
 
@@ -53,6 +59,15 @@ class TextConfig:
                 "Three-way tying needs one vocabulary for both sides. Set text.shared = true, or model.tying = two-way."
             )
 
+    def check_copying(self) -> None:
+        """Check that what a model copies from the source can be a token of the target."""
+        kinds = self.source.kind, self.target.kind
+        if kinds not in COPYING:
+            given = f"model.copying.kind = pointer copies tokens, but the source has {kinds[0]}, the target {kinds[1]}"
+            raise ConfigError(
+                f"{given}. Make both characters, words or sentencepiece, or use model.copying.kind=mapped."
+            )
+
     def train(self, pairs: Iterable[tuple[str, str]]) -> Text:
         prepared = [(prepare(source, self.normalize), prepare(target, self.normalize)) for source, target in pairs]
         if not prepared:
@@ -72,21 +87,74 @@ class Text:
     source: Tokenizer
     target: Tokenizer
     normalize: Normalization
+    copies: bool = False  # the model copies from the source, so that sentences have ids of their own (extended.py)
 
     def prepare(self, text: str) -> str:
         """Normalize a text before it is encoded."""
         return prepare(text, self.normalize)
+
+    def source_ids(self, text: str) -> list[int]:
+        """The ids of a source, which is prepared."""
+        return self.extended.source_ids(text) if self.copies else self.source.encode(text)
+
+    def target_ids(self, text: str, source: str) -> list[int]:
+        """The ids of a target of this source; both are prepared."""
+        return self.extended.target_ids(text, source) if self.copies else self.target.encode(text)
+
+    def said(self, ids: Sequence[int], source: str, unknown: Sequence[str] | None = None) -> str:
+        """The text of target ids; each UNK is written as in `unknown`, or as `UNKNOWN`."""
+        written = iter([UNKNOWN] * len(ids) if unknown is None else unknown)
+        lacking = self._lacking(ids, source)
+        texts = [next(written) if i == UNK else lacking[i - len(self.target)] for i in ids if self._unlisted(i)]
+        return self.target.decode(known(ids, len(self.target)), texts)
+
+    def target_pieces(self, ids: Sequence[int], source: str) -> list[str]:
+        """One printable symbol per target id."""
+        V, lacking = len(self.target), self._lacking(ids, source)
+        pieces = self.target.pieces(known(ids, V))
+        return [printable(lacking[i - V]) if i >= V else piece for i, piece in zip(ids, pieces, strict=True)]
+
+    def target_words(self, ids: Sequence[int], source: str) -> list[int]:
+        """The word that each target id is part of, as `Tokenizer.words` has it."""
+        lacking = self._lacking(ids, source)
+        texts = [UNKNOWN if i == UNK else lacking[i - len(self.target)] for i in ids if self._unlisted(i)]
+        return self.target.words(known(ids, len(self.target)), texts)
+
+    def source_pieces(self, ids: Sequence[int], text: str) -> list[str]:
+        """One printable symbol per source id; ids that only this source has are printed as its text has them."""
+        S = len(self.source)
+        pieces = self.source.pieces(known(ids, S))
+        if not any(i >= S for i in ids):
+            return pieces
+        unknown = iter(self.source.unknown(text))
+        texts = [next(unknown) if i == UNK or i >= S else "" for i in ids]
+        return [printable(own) if i >= S else piece for i, own, piece in zip(ids, texts, pieces, strict=True)]
+
+    def source_words(self, ids: Sequence[int], unknown: Sequence[str] | None = None) -> list[int]:
+        """The word that each source id is part of, as `Tokenizer.words` has it."""
+        return self.source.words(known(ids, len(self.source)), unknown)
+
+    @functools.cached_property
+    def extended(self) -> ExtendedVocabulary:
+        return ExtendedVocabulary(self.source, self.target)
+
+    def _unlisted(self, i: int) -> bool:
+        return i == UNK or i >= len(self.target)
+
+    def _lacking(self, ids: Sequence[int], source: str) -> list[str]:
+        """The symbols behind ids that the vocabulary does not have."""
+        return self.extended.lacking(source) if any(i >= len(self.target) for i in ids) else []
 
     def save(self, folder: Path) -> list[Path]:
         """Write source.* and target.*, with equal content if the vocabulary is shared."""
         return [self.source.save(folder / "source"), self.target.save(folder / "target")]
 
 
-def load_text(config: TextConfig, folder: Path) -> Text:
-    """Read what `Text.save` wrote into a folder."""
+def load_text(config: TextConfig, folder: Path, *, copies: bool = False) -> Text:
+    """Read what `Text.save` wrote into a folder; `copies` says whether the model does."""
     source = config.source.load(folder / "source")
     if not config.shared:
-        return Text(source, config.target.load(folder / "target"), config.normalize)
+        return Text(source, config.target.load(folder / "target"), config.normalize, copies)
     names = [config.source.filename("source"), config.target.filename("target")]
     try:
         equal = (folder / names[0]).read_bytes() == (folder / names[1]).read_bytes()
@@ -94,7 +162,7 @@ def load_text(config: TextConfig, folder: Path) -> Text:
         raise FolderError(unreadable(error.filename, error, "Restore the file of the model.")) from None
     if not equal:
         raise FolderError(f"{folder}: {names[0]} and {names[1]} differ, expected one vocabulary. Restore the files.")
-    return Text(source, source, config.normalize)
+    return Text(source, source, config.normalize, copies)
 
 
 def prepare(text: str, normalize: Normalization) -> str:

@@ -90,6 +90,14 @@ class Tokenizer(ABC):
         """Every token as `pieces` prints it, in the order of ids."""
         return self.pieces(range(len(self)))
 
+    def texts(self) -> Sequence[str]:
+        """The text of each token after the controls, as `unknown` has it, in the order of ids."""
+        raise NotImplementedError
+
+    def is_token(self, text: str) -> bool:
+        """Whether a text is one token of this kind, known or not."""
+        return True
+
     def lengthening(self, text: str) -> Sequence[int]:
         """Ids that would make the last word of a text longer; none if every token is a whole word or a character."""
         return ()
@@ -217,6 +225,12 @@ class SymbolTokenizer(Tokenizer):
     def words(self, ids: Sequence[int], unknown: Sequence[str] | None = None) -> list[int]:
         words = iter(self.scheme.words(self._symbols(ids, unknown)))
         return [NO_WORD if i in SILENT else next(words) for i in ids]
+
+    def texts(self) -> Sequence[str]:
+        return self.vocabulary.symbols
+
+    def is_token(self, text: str) -> bool:
+        return self.scheme.split(text) == [text]
 
     def __len__(self) -> int:
         return len(self.vocabulary)

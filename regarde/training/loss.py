@@ -21,7 +21,7 @@ from torch import Tensor
 from torch.nn import functional
 
 from regarde.data.batch import Batch, Batched
-from regarde.models.interface import Model
+from regarde.models.interface import Likelihood, Model
 from regarde.native import functions as native
 from regarde.text import PAD
 
@@ -43,6 +43,21 @@ def word_loss(
     return loss * scale
 
 
+def likelihood_loss(found: Likelihood, target_ids: Tensor, *, smoothing: float = 0.0, scale: float = 1.0) -> Tensor:
+    """The same, of a decoder that `mixes`; smoothing is over the words of the vocabulary, none of which is copied."""
+    rows = (1 - smoothing) * found.words + smoothing * found.mean
+    return -rows.masked_fill(target_ids == PAD, 0.0).sum() * scale
+
+
+def batch_loss(
+    model: Model, batch: Batch, *, smoothing: float = 0.0, scale: float = 1.0, weights: Tensor | None = None
+) -> Tensor:
+    """The sum over all tokens of a batch, times `scale`."""
+    if model.decoder.mixes:
+        return likelihood_loss(model.likelihood(batch)[0], batch.target_ids, smoothing=smoothing, scale=scale)
+    return word_loss(model.logits(batch), batch.target_ids, smoothing=smoothing, scale=scale, weights=weights)
+
+
 def truncated_backward(
     model: Model, batch: Batch, *, words: int, tokens: int, smoothing: float = 0.0, weights: Tensor | None = None
 ) -> Tensor:
@@ -55,8 +70,12 @@ def truncated_backward(
     losses = []
     state = first
     for previous, target_ids in chunks:
-        logits, state = decoder.unroll(previous, state, memory)
-        loss = word_loss(logits, target_ids, smoothing=smoothing, scale=1 / tokens, weights=weights)
+        if decoder.mixes:
+            found, state = decoder.likelihood(previous, state, memory, target_ids)
+            loss = likelihood_loss(found, target_ids, smoothing=smoothing, scale=1 / tokens)
+        else:
+            logits, state = decoder.unroll(previous, state, memory)
+            loss = word_loss(logits, target_ids, smoothing=smoothing, scale=1 / tokens, weights=weights)
         loss.backward()  # type: ignore[no-untyped-call]
         losses.append(loss.detach())
         state = state.detach()

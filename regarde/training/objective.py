@@ -4,6 +4,7 @@ Axes: B batch, T target, V vocabulary, S source.
 
     words     - sum_t w[y_t] log p(y_t), smoothed (loss.py); w is 1, or the weight of the class y_t
     links     the cross-entropy of attention with given links (guided.py)
+    coverage  sum_t sum_j min(a_tj, sum_{t' < t} a_t'j): what is looked at again (See et al. 2017, equation 12)
     penalty   what the decoder asks of its own attention, as Lin et al. 2017 do of their queries
 
 The step calls `backward` and knows no more. A new term is a new line here, or a decoder's `penalty`.
@@ -11,7 +12,7 @@ The step calls `backward` and knows no more. A new term is a new line here, or a
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Literal
 
 import numpy as np
@@ -19,12 +20,26 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
+from regarde.config import NonNegative, Share
 from regarde.data.batch import Batch
 from regarde.models.interface import Model
 from regarde.training.guided import Guide
-from regarde.training.loss import truncated_backward, word_loss
+from regarde.training.loss import batch_loss, likelihood_loss, truncated_backward, word_loss
 
 ClassWeights = Literal["none", "balanced"]
+
+
+@dataclass(frozen=True)
+class CoverageLoss:
+    """See et al. 2017, equation 12: a penalty for attention to what was attended to before."""
+
+    weight: NonNegative = 0.0  # Weight of the coverage loss, for attention to the same source tokens again; 0: none.
+    after: Share = 0.0  # Share of the training after which the coverage loss counts.
+
+    def of(self, weights: Tensor, mask: Tensor) -> Tensor:
+        """Summed over the batch.  (B, T, S), (B, T)"""
+        before = weights.cumsum(dim=1) - weights  # c_t
+        return self.weight * (torch.minimum(weights, before).sum(dim=2) * mask).sum()
 
 
 @dataclass(frozen=True, eq=False)
@@ -35,32 +50,46 @@ class Objective:
     weights: Tensor | None = None  # (V,) of each target token; None: all equal
     guide: Guide | None = None  # links that attention learns from
     truncate: int = 0  # target tokens that gradients flow back through; 0: all
+    coverage: CoverageLoss = field(default_factory=CoverageLoss)
 
-    def backward(self, model: Model, batch: Batch, *, tokens: int, gold: Tensor | None = None) -> Tensor:
+    def backward(
+        self, model: Model, batch: Batch, *, tokens: int, gold: Tensor | None = None, done: float = 1.0
+    ) -> Tensor:
         """Add the gradients of the loss per token to the parameters'; returns that loss.
 
-        `tokens` are those of the whole update, `gold` (B, T, S) where attention should look, if it is guided.
+        `tokens` are those of the whole update, `gold` (B, T, S) where attention should look, if it is guided, `done` is
+        the share of the training that is over.
         """
         if self.truncate:
             return truncated_backward(
                 model, batch, words=self.truncate, tokens=tokens, smoothing=self.smoothing, weights=self.weights
             )
-        loss = self.loss(model, batch, tokens=tokens, gold=gold)
+        loss = self.loss(model, batch, tokens=tokens, gold=gold, done=done)
         loss.backward()  # type: ignore[no-untyped-call]
         return loss.detach()
 
-    def loss(self, model: Model, batch: Batch, *, tokens: int, gold: Tensor | None = None) -> Tensor:
+    def loss(self, model: Model, batch: Batch, *, tokens: int, gold: Tensor | None = None, done: float = 1.0) -> Tensor:
         """All terms together, of whole targets."""
         decoder, terms = model.decoder, []
         guide = self.guide if gold is not None else None
-        if guide is None and not decoder.penalizes:
-            return self.words(model.logits(batch), batch, tokens)
-        decoded = model(batch)
+        covering = self.coverage.weight > 0 and done >= self.coverage.after
+        if guide is None and not decoder.penalizes and not covering:
+            return batch_loss(model, batch, smoothing=self.smoothing, scale=1 / tokens, weights=self.weights)
+        if decoder.mixes:
+            found, state = model.likelihood(batch)
+            attention = state.past
+            words = likelihood_loss(found, batch.target_ids, smoothing=self.smoothing, scale=1 / tokens)
+        else:
+            decoded = model(batch)
+            attention = decoded.attention
+            words = self.words(decoded.logits, batch, tokens)
         if guide is not None and gold is not None:
-            terms.append(guide.loss(decoded.attention, gold, decoder.offset) / tokens)
+            terms.append(guide.loss(attention, gold, decoder.offset) / tokens)
         if decoder.penalizes:
-            terms.append(decoder.penalty(decoded.attention, batch) / tokens)
-        terms.append(self.words(decoded.logits, batch, tokens))
+            terms.append(decoder.penalty(attention, batch) / tokens)
+        if covering:
+            terms.append(self.coverage.of(decoder.looked(attention), batch.target_mask) / tokens)
+        terms.append(words)
         return sum(terms[1:], terms[0])
 
     def words(self, logits: Tensor, batch: Batch, tokens: int) -> Tensor:

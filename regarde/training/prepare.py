@@ -22,6 +22,7 @@ from regarde.data.lines import File
 from regarde.data.stream import EncodedStream
 from regarde.errors import ConfigError, DataError, UsageError, counted
 from regarde.models.interface import Decoder
+from regarde.native.settings import copies
 from regarde.tasks import TaskConfig
 from regarde.text import Text
 from regarde.training import recipe as recipes
@@ -87,7 +88,7 @@ def prepare(tables: Table, *, text: Text | None = None, processes: int = 1) -> P
     data = recipe.data
     pairs, train_pairs, valid_pairs = read(data, recipe.task, recipe.training.seed, notes)
     recipe = _infer(recipe, tables, train_pairs, notes)
-    text = text or recipe.text.train(train_pairs)
+    text = replace(text or recipe.text.train(train_pairs), copies=copies(recipe.model))
     train = _encode(train_pairs, text, recipe, "training", notes)
     valid = _encode(valid_pairs, text, recipe, "validation", notes)
     recipe = _lengths(recipe, tables, text, train, processes, notes)

@@ -22,9 +22,10 @@ from regarde.data.corpus import OnError
 from regarde.errors import ConfigError, UsageError
 from regarde.evaluation.metrics import MetricName
 from regarde.folder.model import Blueprint
+from regarde.native.settings import copies, copying
 from regarde.training.checkpoint import TrainingState
 from regarde.training.guided import Guide, GuidedConfig
-from regarde.training.objective import ClassWeights, Objective
+from regarde.training.objective import ClassWeights, CoverageLoss, Objective
 
 UNKNOWN = 10**9  # steps, before anything is spent
 COMMON = {  # settings that `regarde train` and `regarde.train` know by a short name
@@ -98,7 +99,20 @@ class SGD:
         return torch.optim.SGD(parameters, lr=self.rate, momentum=self.momentum)
 
 
-OptimizerConfig = Adam | AdamW | Adadelta | SGD
+@dataclass(frozen=True)
+class Adagrad:
+    """Duchi et al. 2011; the defaults are those of See et al. 2017, section 5."""
+
+    kind: Literal["adagrad"] = "adagrad"
+    rate: Positive = 0.15
+    initial: NonNegative = 0.1  # Sum of squared gradients before the first step.
+    epsilon: Positive = 1e-10
+
+    def build(self, parameters: Iterable[Parameter]) -> Optimizer:
+        return torch.optim.Adagrad(parameters, lr=self.rate, initial_accumulator_value=self.initial, eps=self.epsilon)
+
+
+OptimizerConfig = Adam | AdamW | Adadelta | SGD | Adagrad
 
 
 @dataclass(frozen=True)
@@ -197,10 +211,12 @@ class TrainingConfig:
     clip: NonNegative = 1.0  # Largest norm of the gradient; 0: no limit.
     label_smoothing: Share = 0.0  # Share of the probability that is spread over the vocabulary.
     unknown: Share = 0.0  # Probability that a source token that occurs once in the data is unknown in a batch.
+    hide: Share = 0.0  # Probability that a source token is unknown in its sentence, for a model that copies it.
     class_weights: ClassWeights = "none"  # Weight of each label's loss; balanced: rare labels count more.
     truncate: Count = 0  # Target tokens that gradients flow back through; 0: all.
     sampling: Share = 0.0  # Probability, reached at the end, that the decoder reads its own output.
     guided_alignment: GuidedConfig = field(default_factory=GuidedConfig)  # attention taught by given links
+    coverage: CoverageLoss = field(default_factory=CoverageLoss)  # a penalty for attention to the same again
     valid_every: Size = 500  # Steps between validations.
     valid_pairs: Size = 500  # Pairs translated at each validation; the loss is that of all.
     save_every: Count = 0  # Steps between checkpoints besides those of validations; 0: every ten minutes.
@@ -215,7 +231,7 @@ class TrainingConfig:
 
     def objective(self, weights: Tensor | None = None, guide: Guide | None = None) -> Objective:
         """What is minimized; `weights` of the classes and links are those of the data."""
-        return Objective(self.label_smoothing, weights, guide, self.truncate)
+        return Objective(self.label_smoothing, weights, guide, self.truncate, self.coverage)
 
 
 def length(training: TrainingConfig) -> str:
@@ -236,7 +252,10 @@ class Recipe(Blueprint):
     def __post_init__(self) -> None:
         super().__post_init__()
         if self.training.guided_alignment.links:
-            self._check_guided()
+            self._check_attending("training.guided_alignment teaches attention")
+        if self.training.coverage.weight:
+            self._check_attending("training.coverage penalizes attention")
+        self._check_copying()
         if self.task.context:
             self._check_running()
         piecemeal = [name for name in ("truncate", "sampling") if getattr(self.training, name)]
@@ -258,8 +277,16 @@ class Recipe(Blueprint):
                 given = f"{key} = {value:g} is for texts that begin and end"
                 raise ConfigError(f"{given}, task.context = {self.task.context} for running text. Leave out one.")
 
-    def _check_guided(self) -> None:
-        given = "training.guided_alignment teaches attention"
+    def _check_copying(self) -> None:
+        training = self.training
+        if training.hide and not copies(self.model):
+            given = f"training.hide = {training.hide:g} is for a model that copies what it does not know"
+            raise ConfigError(f"{given}. Set model.copying.kind=pointer, or leave it out.")
+        if training.sampling and training.label_smoothing and copying(self.model) != "none":
+            given = "training.sampling and training.label_smoothing with model.copying"
+            raise ConfigError(f"{given}: smoothing needs the words of the target. Switch one of them off.")
+
+    def _check_attending(self, given: str) -> None:
         if "attention" not in config.as_table(self.model):
             raise ConfigError(f"{given}, and {self.model.kind} has none. Leave it out, or choose another model.")
         if self.training.truncate:

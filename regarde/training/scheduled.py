@@ -37,6 +37,7 @@ class SampledDecoder(Decoder[SampledState, Batched]):
         self.probability = probability
         self.offset = decoder.offset
         self.penalizes = decoder.penalizes
+        self.looked = decoder.looked  # type: ignore[method-assign]
 
     def remember(self, encoding: Encoding) -> Batched:
         memory: Batched = self.decoder.remember(encoding)

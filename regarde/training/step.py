@@ -110,7 +110,8 @@ class Stepper:
         if probability := self.config.sampling * step / self.total:
             model = Model(model.encoder, SampledDecoder(model.decoder, probability))
         if not self.carries:
-            return self.objective.backward(model, one.batch, tokens=tokens, gold=one.gold)
+            done = step / self.total
+            return self.objective.backward(model, one.batch, tokens=tokens, gold=one.gold, done=done)
         logits, self.carried = model.carry(one.batch, None if one.batch.starts else self.carried)
         loss = self.objective.words(logits, one.batch, tokens)
         loss.backward()  # type: ignore[no-untyped-call]

@@ -19,9 +19,10 @@ from typing import Any, Self
 
 import numpy as np
 import torch
+from torch import Tensor
 
 from regarde import config
-from regarde.data.batch import Rows
+from regarde.data.batch import Batch, Rows
 from regarde.errors import ConfigError, RegardeError, Stopped, counted, is_out_of_memory
 from regarde.evaluation.metrics import judging
 from regarde.folder.manifest import CHECKPOINTS
@@ -29,6 +30,7 @@ from regarde.models.interface import Model
 from regarde.text import UNK
 from regarde.training.checkpoint import Checkpoint, Snapshot, TrainingState, ValidationResult, spread
 from regarde.training.distributed import ALONE, World
+from regarde.training.hiding import Hiding
 from regarde.training.prepare import Order, Prepared
 from regarde.training.recipe import Budget
 from regarde.training.run import (
@@ -60,6 +62,9 @@ class Trainer:
         with seeded(self.recipe.training.seed):
             text = prepared.text
             self.model: Model = self.recipe.model.build(len(text.source), len(text.target)).to(device)
+        self.hiding = Hiding.of(text) if text.copies else None
+        if self.hiding:
+            self.hiding.introduce(self.model)
         self.once = torch.from_numpy(prepared.train.sources.once(len(text.source)))
         self.budget = Budget.of(self.recipe.training)
         if self.budget.minutes and world.size > 1:
@@ -207,13 +212,23 @@ class _Loop:
     def _batch(self, number: int, rows: Rows) -> NumberedBatch:
         prepared = self.trainer.prepared
         batch = prepared.train.batch(rows)
-        if self.training.unknown:  # Lample et al. 2016: what occurs once teaches what to make of unknown words
+        if self.training.unknown or self.training.hide:
             chance = np.random.default_rng((self.training.seed, number)).random(batch.source.ids.shape)
-            rare = self.trainer.once[batch.source.ids] & torch.from_numpy(chance < self.training.unknown)
-            batch = replace(batch, source=replace(batch.source, ids=batch.source.ids.masked_fill(rare, UNK)))
+            batch = self._unknown(batch, torch.from_numpy(chance))
         batch = batch.to(self.trainer.device)
         gold = prepared.guide.gold(prepared.train.origin(rows), batch) if prepared.guide else None
         return NumberedBatch(batch, number, gold)
+
+    def _unknown(self, batch: Batch, chance: Tensor) -> Batch:
+        """The batch with some known source words made unknown.  (B, S) random numbers
+
+        Lample et al. 2016: what occurs once in the data teaches what to make of unknown words. A model that copies
+        learns from any of them to copy what it does not know.
+        """
+        rare = self.trainer.once[batch.source.ids] & (chance < self.training.unknown)
+        if self.trainer.hiding:
+            return self.trainer.hiding.hidden(batch, rare, chance < self.training.hide)
+        return replace(batch, source=replace(batch.source, ids=batch.source.ids.masked_fill(rare, UNK)))
 
     def _record(self, state: TrainingState, result: StepResult) -> TrainingState:
         now = time.perf_counter()

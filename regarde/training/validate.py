@@ -14,7 +14,7 @@ from regarde.evaluation.metrics import count
 from regarde.models.interface import Model, State
 from regarde.search import Greedy
 from regarde.training.distributed import World
-from regarde.training.loss import word_loss
+from regarde.training.loss import batch_loss, word_loss
 from regarde.training.prepare import Prepared
 from regarde.translate import Translator
 
@@ -31,9 +31,9 @@ def validation_loss(prepared: Prepared, model: Model, device: torch.device | str
         batch = valid.batch(rows).to(device)
         if valid.carries:
             logits, state = model.carry(batch, None if batch.starts else state)
+            total += float(word_loss(logits, batch.target_ids))
         else:
-            logits = model.logits(batch)
-        total += float(word_loss(logits, batch.target_ids))
+            total += float(batch_loss(model, batch))
         tokens += int(batch.target_mask.sum())
     shares = world.gather([total, tokens])
     return float(sum(loss for loss, _ in shares) / sum(count for _, count in shares))

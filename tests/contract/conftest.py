@@ -21,9 +21,9 @@ import torch
 
 import regarde
 from regarde import config as configs
-from regarde.attention import AttentionConfig, MultiHeadConfig
+from regarde.attention import AttentionConfig, GlobalConfig, LocalPConfig, MonotonicConfig, MultiHeadConfig
 from regarde.attention.normalizers import NORMALIZERS
-from regarde.attention.scores import ScoreConfig
+from regarde.attention.scores import AdditiveConfig, ScoreConfig
 from regarde.engines.native import NativeEngine, Unfit
 from regarde.engines.reference import TorchEngine
 from regarde.errors import ConfigError
@@ -39,12 +39,16 @@ from regarde.models import (
     SutskeverConfig,
     TransformerConfig,
 )
+from regarde.models.copying import MappedConfig, PointerConfig
 from regarde.models.encoders import BidirectionalConfig, BottomBidirectionalConfig, EncoderConfig, UnidirectionalConfig
 from regarde.native import library
-from regarde.native.settings import flattened
+from regarde.native.settings import copies, flattened
+from regarde.text import TextConfig
 from regarde.training.step import seeded
 
-VOCABULARY = 13, 11  # source, target
+TEXT = TextConfig().train([("abcdefghi", "ghistuv"), ("ihg", "vu")])  # 9 and 7 symbols, 4 controls each
+VOCABULARY = len(TEXT.source), len(TEXT.target)
+assert VOCABULARY == (13, 11)
 H = 6  # query and states: equal, so that dot products are possible
 SIZES: dict[str, object] = {"size": 7, "length": 8, "window": 2, "heads": 3, "noise": 0.0}
 
@@ -52,6 +56,10 @@ SIZES: dict[str, object] = {"size": 7, "length": 8, "window": 2, "heads": 3, "no
 def _transformer(**options: object) -> TransformerConfig:
     small = {"size": 12, "layers": 2, "heads": 3, "feed_forward": 10, "tying": "two-way", "dropout": 0.0}
     return TransformerConfig(**{**small, **options})
+
+
+def _small() -> GlobalConfig:
+    return GlobalConfig(score=AdditiveConfig(size=7))
 
 
 MECHANISMS = {config.kind: config for config in typing.get_args(AttentionConfig)}
@@ -172,6 +180,24 @@ CONFIGS: dict[str, ModelConfig] = {
     "transformer rotary": _transformer(positions="rotary"),
     "transformer untied": _transformer(tying="none"),
     "transformer with fewer heads to the source": _transformer(attention=MultiHeadConfig(heads=2)),
+    **{
+        f"copying, {placement}": made(
+            copying=PointerConfig(), **({} if made is _transformer else {"attention": _small()})
+        )
+        for placement, made in PLACEMENTS.items()
+    },
+    "copying by one head of the first layer": _transformer(copying=PointerConfig(layer=1, head=2)),
+    "copying by local attention": PLACEMENTS["after (luong)"](
+        attention=LocalPConfig(window=2), copying=PointerConfig()
+    ),
+    "copying by monotonic attention": PLACEMENTS["before (bahdanau)"](
+        attention=MonotonicConfig(score=AdditiveConfig(size=7), noise=0.0), copying=PointerConfig()
+    ),
+    "copying by several heads": PLACEMENTS["inside (conditional)"](
+        attention=MultiHeadConfig(heads=3), copying=PointerConfig(head=3)
+    ),
+    "copying, mapped (bahdanau)": PLACEMENTS["before (bahdanau)"](attention=_small(), copying=MappedConfig()),
+    "copying, mapped (transformer)": _transformer(copying=MappedConfig(layer=2, head=1)),
 }
 
 
@@ -201,6 +227,8 @@ def build(config: ModelConfig) -> Model:
         with torch.no_grad():
             for parameter in model.parameters():
                 parameter.add_(torch.randn_like(parameter) * 0.4)
+            if copies(config):
+                model.decoder.same.copy_(torch.tensor(TEXT.extended.same()))
     return model.eval()
 
 
@@ -275,11 +303,15 @@ def factors() -> dict[str, list[str]]:
 
 
 @pytest.fixture(scope="session")
-def sources() -> list[list[int]]:
-    """Sentences of different lengths, one of them a single word."""
+def sources(config: ModelConfig) -> list[list[int]]:
+    """Sentences of different lengths, one of them a single word; with ids of their own if the model copies them."""
+    if copies(config):
+        return [[5, 6, 24, 8, 19, 10], [12], [4, 25, 11], [9, 5, 24, 12, 26, 8, 24, 4, 11]]
     return [[5, 6, 7, 8, 9, 10], [12], [4, 4, 11], [9, 5, 7, 12, 6, 8, 10, 4, 11]]
 
 
 @pytest.fixture(scope="session")
-def targets() -> list[list[int]]:
+def targets(config: ModelConfig) -> list[list[int]]:
+    if copies(config):
+        return [[11, 5, 13], [6, 7, 11, 9, 10], [12], [5, 11, 9, 15]]
     return [[4, 5], [6, 7, 8, 9, 10], [10], [5, 5, 9, 4]]

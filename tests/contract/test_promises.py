@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -14,10 +15,10 @@ from regarde.engines.reference import forced
 from regarde.folder import model as folder
 from regarde.folder.model import Blueprint
 from regarde.models import Model, ModelConfig
+from regarde.native.settings import copies
 from regarde.search import Beam, Greedy, Hypothesis, Rules, Sampling, Search
-from regarde.text import TextConfig
 from regarde.training.loss import word_loss
-from tests.contract.conftest import searched
+from tests.contract.conftest import TEXT, searched
 
 RULES = Rules(max_ratio=1.0, max_extra=6)
 SEARCHES: dict[str, Search] = {
@@ -82,7 +83,9 @@ def test_padding_changes_nothing(model: Model, sources: Pairs, targets: Pairs) -
     for row, (source, target) in enumerate(zip(sources, targets, strict=True)):
         alone = model(collate([source], [target]))
         S, T = len(source) + 1, len(target) + 1
-        torch.testing.assert_close(together.logits[row, :T], alone.logits[0], atol=1e-5, rtol=0)
+        V = alone.logits.shape[-1]
+        torch.testing.assert_close(together.logits[row, :T, :V], alone.logits[0], atol=1e-5, rtol=0)
+        assert (together.logits[row, :T, V:] == -torch.inf).all()  # words of other sources
         torch.testing.assert_close(together.attention[row, ..., :T, :S], alone.attention[0], atol=1e-5, rtol=0)
         assert (together.attention[row, ..., S:] == 0).all()
 
@@ -125,16 +128,16 @@ def test_hypotheses_come_best_first_and_differ(model: Model, sources: Pairs) -> 
 
 
 def test_saving_and_loading_gives_the_same_output(model: Model, config: ModelConfig, tmp_path: Path) -> None:
-    text = TextConfig().train([("abcdefghi", "stuvwxy"), ("ihg", "yx")])  # 9 and 7 symbols, 4 controls each
-    assert (len(text.source), len(text.target)) == (13, 11)
+    text = replace(TEXT, copies=copies(config))
     tables = configs.as_table(Blueprint(model=config, search=Beam(size=2, n_best=2, rules=RULES)))
     folder.save(tmp_path / "model", tables, text, model, "a card")
     translator = folder.load(tmp_path / "model")
-    again = translator.translate(["abc", "hhgfedcb"], n_best=2)
-    sources = [text.source.encode(sentence) for sentence in ("abc", "hhgfedcb")]
+    texts = ["abc", "hhgfédcb"]
+    again = translator.translate(texts, n_best=2)
+    sources = [text.source_ids(sentence) for sentence in texts]
     for translation, hypotheses in zip(again, find(model, sources, translator.search), strict=True):
         for one, other in zip([translation, *translation.alternatives], hypotheses, strict=True):
-            assert one.text == text.target.decode(other.ids)
+            assert one.text == text.said(other.ids, translation.source)
             assert one.score == pytest.approx(other.score, abs=1e-5)
             np.testing.assert_allclose(one.heads, other.heads, atol=1e-5)
 

@@ -48,6 +48,7 @@ from regarde.models import (
     SutskeverConfig,
     TransformerConfig,
 )
+from regarde.models.copying import MappedConfig, PointerConfig
 from regarde.models.encoders import BidirectionalConfig, BottomBidirectionalConfig, EncoderConfig, UnidirectionalConfig
 from regarde.training.step import seeded
 
@@ -73,7 +74,7 @@ DEEP = {
     "layers": 4,
     "variational": (True, {"dropout": 0.5}),
 }
-ATTENTION = {"attention": GlobalConfig(score=AdditiveConfig(size=5))}
+ATTENTION = {"attention": GlobalConfig(score=AdditiveConfig(size=5)), "copying": PointerConfig()}
 WIDER = {"embedding": 7, "hidden": 8, "dropout": 0.5}
 SWITCHES: dict[str, dict[str, Any]] = {
     "sutskever": {**WIDER, **DEEP, "cell": "gru", "init": "paper"},
@@ -195,6 +196,16 @@ CASES |= {
     f"global-score-{score.kind}": Case("score", BASES["luong"], placed("score", score))
     for score in SCORES
     if score != GENERAL.score
+}
+CASES |= {
+    f"{copying.kind}-{name}": Case(
+        name, *(dataclasses.replace(BASES["transformer"], copying=each) for each in (copying, changed))
+    )
+    for copying in (PointerConfig(), MappedConfig())
+    for name, changed in {
+        "layer": dataclasses.replace(copying, layer=1),
+        "head": dataclasses.replace(copying, head=2),
+    }.items()
 }
 IN_TRAINING = {"dropout", "self_attention_dropout", "variational", "noise"}
 """Options that must change nothing but training."""

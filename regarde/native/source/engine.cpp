@@ -25,6 +25,7 @@ using engine::Answer;
 
 std::unique_ptr<engine::Model> build(const engine::Folder &folder) {
   const std::string kind = folder.word("model.kind");
+  if (folder.word("model.copying.kind", "none") != "none") folder.choice("model.copying.kind", {"none"});
   if (kind == "sutskever") return std::make_unique<engine::Sutskever>(folder);
   if (kind == "cho" && folder.word("model.cell") == "paper") return std::make_unique<engine::Cho>(folder);
   if (kind == "cho") return std::make_unique<engine::DeepCho>(folder);

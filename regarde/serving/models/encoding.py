@@ -52,8 +52,8 @@ class RequestEncoder:
     def encode(self, request: PredictionRequest) -> EncodedRequest:
         """The sentences of a request; one that is too long, or a result that is too large, is an error."""
         search = self.scribe.informed(request.options.applied(self.scribe.search))
-        # once, because it may be longer than all texts; a prompt is a prefix of its own
-        prefix = NO_PREFIX if self.scribe.task.continues else self.scribe.prefix(request.prefix)
+        # once, because it may be longer than all texts, unless its tokens depend on them
+        prefix = NO_PREFIX if self._own_prefixes else self.scribe.prefix(request.prefix, Sentence("", ()))
         texts = tuple(tuple(self._sentences(text, request, prefix)) for text in request.texts)
         heads = self.sizes.layers * self.sizes.heads
         numbers = sum(cost(each.ids, search, each.prefix, heads) for sentences in texts for each in sentences)
@@ -90,6 +90,11 @@ class RequestEncoder:
         attention = request.attention and self.sizes.layers > 0
         return self.sizes.answer(sentence.text, S, T, request.options.n_best, attention=attention)
 
+    @property
+    def _own_prefixes(self) -> bool:
+        """Whether each text has a prefix of its own: a prompt is one, and a copying model's may hold source tokens."""
+        return self.scribe.task.continues or self.scribe.text.copies
+
     def _sentences(self, text: str, request: PredictionRequest, prefix: Prefix) -> list[Sentence]:
         limit = request.max_tokens
 
@@ -97,7 +102,7 @@ class RequestEncoder:
             return len(self.scribe.text.source.encode(self.scribe.text.prepare(piece))) <= limit
 
         pieces = cut(text, fits) if request.plain and len(text) > limit else [text]  # a token has a character or more
-        if self.scribe.task.continues:
+        if self._own_prefixes:
             sentences = [self.scribe.tokens(piece, request.prefix) for piece in pieces]
         else:
             sentences = [replace(self.scribe.tokens(piece), prefix=prefix) for piece in pieces]
@@ -136,8 +141,8 @@ class EncodedRequest:
         """The answer to one text so far."""
         index, *ids = np.frombuffer(body, np.int64).tolist()
         texts = [number for number, sentences in enumerate(self.texts) for each in sentences if not each.empty]
-        target = self.encoder.scribe.text.target
-        return {"sentence": texts[index], "text": target.decode(ids), "tokens": target.pieces(ids)}
+        text, source = self.encoder.scribe.text, self.sentences[index].text
+        return {"sentence": texts[index], "text": text.said(ids, source), "tokens": text.target_pieces(ids, source)}
 
     def response(self, body: bytes) -> object:
         """The answers to each text: records, or text only."""

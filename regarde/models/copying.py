@@ -1,0 +1,300 @@
+"""Copying, around any decoder that attends to the source: See, Liu, Manning 2017, "Get To The Point", section 2.2.
+
+Axes: B batch, S source, T target, V target vocabulary, K columns for symbols of these sources alone, D states.
+
+    gate     (8)   p_gen = sigmoid(w_h . h*_t + w_s . s_t + w_x . x_t + b)
+    mixture  (9)   P(w) = p_gen P_vocab(w) + (1 - p_gen) sum_{j : x_j = w} a_tj
+
+a_t are weights of the decoder's attention: of the last layer, the mean of its heads, unless `layer` and `head` choose
+others. h*_t = sum_j a_tj h_j is their context over the encoder's states, s_t what the decoder's output layer reads, x_t
+its input. Attention may hold less than 1 in all (local-p, monotonic): then P is divided by its sum, so that the words
+of the vocabulary share what is missing; where attention holds 1, that sum is 1.
+
+pointer    What is copied is the source token itself. w runs over the V words of the vocabulary and K symbols that it
+           lacks (regarde/text/extended.py says which ids these are). The end of the source is the end of the target: to
+           copy it is to say EOS. Read as the word before, an id from V on is UNK; so it is for the encoder.
+mapped     What is copied may be another symbol (Prabhu and Kann 2020, for disjoint vocabularies): a learned matrix
+           says which, sum_j a_tj softmax(M[x_j])_w.
+
+The logits are log P, normalized already. Training needs only P(y_t), and `likelihood` computes no more.
+"""
+
+from __future__ import annotations
+
+import math
+from abc import abstractmethod
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+from typing import Annotated, Any, ClassVar, Literal
+
+import torch
+from torch import Tensor, nn
+from torch.nn import functional
+
+from regarde.attention.interface import Attention
+from regarde.config import Bound
+from regarde.data.batch import Batched, Source
+from regarde.errors import ConfigError
+from regarde.models.interface import Decoder, Encoder, Encoding, LayeredDecoder, Likelihood, Model, State
+from regarde.text.tokenizers import UNK
+
+SMALLEST = 1e-30  # probability in training, where attention has none for a word: its logarithm stays finite
+Place = Annotated[int, Bound(0, 1024)]  # a layer or a head, counted from 1; 0: not chosen
+
+
+@dataclass(frozen=True, eq=False)
+class CopyState(State):
+    """The state of the decoder within; `past` is its own."""
+
+    inner: State
+
+
+@dataclass(frozen=True, eq=False)
+class CopyMemory(Batched):
+    """The memory of the decoder within, and what can be copied."""
+
+    inner: Batched
+    gates: Tensor  # (B, S) w_h . h_j, so that w_h . h*_t = sum_j a_tj (w_h . h_j)
+    copies: Tensor  # (B, S) the target id of each position, or (B, S, V) probabilities
+
+
+@dataclass(frozen=True, eq=False)
+class GatedReadout(Batched):
+    """What the mixture is made of."""
+
+    said: Tensor  # (B, T, H) what the output layer reads
+    weights: Tensor  # (B, T, S) that copy
+    gate: Tensor  # (B, T) p_gen before its sigmoid
+
+    def held(self) -> Tensor:
+        """log(p_gen + (1 - p_gen) sum_j a_tj), which is 0 where attention holds 1.  -> (B, T)"""
+        p_gen = self.gate.sigmoid()
+        return (p_gen + (1 - p_gen) * self.weights.sum(dim=2)).log()
+
+
+class KnownWordsEncoder(Encoder):
+    """An encoder that reads every id which its vocabulary lacks as UNK."""
+
+    def __init__(self, encoder: Encoder, vocabulary: int) -> None:
+        super().__init__()
+        self.encoder = encoder
+        self.size = encoder.size
+        self.vocabulary = vocabulary
+
+    def forward(self, source: Source) -> Encoding:
+        encoding: Encoding = self.encoder(replace(source, ids=known(source.ids, self.vocabulary)))
+        return replace(encoding, source=source)
+
+    def summary(self, encoding: Encoding) -> Tensor:
+        return self.encoder.summary(encoding)
+
+
+class CopyingDecoder(Decoder[CopyState, CopyMemory]):
+    """A decoder and a gate; its subclasses say what is copied."""
+
+    mixes = True
+    formulas: ClassVar[Mapping[str, str]] = {
+        "p_gen": "p_gen = σ(w_h · h*_t + w_s · s_t + w_x · x_t + b)",
+        "mixture": "P(w) = p_gen P_vocab(w) + (1 − p_gen) Σ_{j: x_j = w} a_tj",
+    }
+
+    def __init__(self, inner: LayeredDecoder[Any, Any], states: int, vocabulary: int, where: AttentionPlace) -> None:
+        super().__init__()
+        layers, heads = len(inner.attentions()), inner.attentions()[0].heads
+        for name, chosen, there in (("layer", where.layer, layers), ("head", where.head, heads)):
+            if chosen > there:
+                given = f"model.copying.{name} = {chosen}: this model has {there}"
+                raise ConfigError(f"{given}. Choose from 1 to {there}, or 0.")
+        self.inner = inner
+        self.w_h = nn.Linear(states, 1, bias=False)
+        self.w_s = nn.Linear(inner.said_size, 1, bias=False)
+        self.w_x = nn.Linear(inner.embedded_size, 1)
+        self.vocabulary = vocabulary
+        self.layer, self.head = where.layer - 1, where.head
+        self.longest = inner.longest
+
+    @abstractmethod
+    def copies(self, ids: Tensor) -> Tensor:
+        """What each source position is copied as.  (B, S) -> (B, S) target ids or (B, S, V) probabilities"""
+
+    @abstractmethod
+    def spread(self, weights: Tensor, copies: Tensor) -> Tensor:
+        """The distribution of what is copied.  (B, T, S) -> (B, T, V + K)"""
+
+    @abstractmethod
+    def share(self, weights: Tensor, copies: Tensor, target_ids: Tensor) -> Tensor:
+        """The same, of given words only.  (B, T, S), …, (B, T) -> (B, T)"""
+
+    def attentions(self) -> list[Attention]:
+        return self.inner.attentions()
+
+    def looked(self, attention: Tensor) -> Tensor:
+        """The weights that copy.  (B, L, N, T, S) -> (B, T, S)"""
+        heads = attention[:, self.layer]
+        return heads[:, self.head - 1] if self.head else heads.mean(dim=1)
+
+    def remember(self, encoding: Encoding) -> CopyMemory:
+        gates = self.w_h(encoding.states).squeeze(-1)
+        return CopyMemory(self.inner.remember(encoding), gates, self.copies(encoding.source.ids))
+
+    def start(self, encoding: Encoding) -> CopyState:
+        inner = self.inner.start(encoding)
+        return CopyState(past=inner.past, p_gen=encoding.states.new_zeros(len(encoding.states), 0), inner=inner)
+
+    def unroll(self, previous: Tensor, state: CopyState, memory: CopyMemory) -> tuple[Tensor, CopyState]:
+        found, state = self._read(previous, state, memory)
+        V, gate = self.vocabulary, found.gate.unsqueeze(2)
+        said = functional.logsigmoid(gate) + _exact(self.inner.output(found.said)).log_softmax(dim=-1)  # (B, T, V)
+        copied = self.spread(found.weights, memory.copies)  # (B, T, V + K)
+        pointed = functional.logsigmoid(-gate) + torch.where(copied > 0, copied, 1.0).log()
+        both = torch.where(copied[..., :V] > 0, torch.logaddexp(said, pointed[..., :V]), said)
+        # a word of this source that attention does not reach is impossible; in training nearly so
+        lowest = math.log(SMALLEST) if self.training else -math.inf
+        own = torch.where(copied[..., V:] > 0, pointed[..., V:], lowest)
+        return torch.cat((both, own), dim=-1) - found.held().unsqueeze(2), state
+
+    def likelihood(
+        self, previous: Tensor, state: CopyState, memory: CopyMemory, target_ids: Tensor
+    ) -> tuple[Likelihood, CopyState]:
+        found, state = self._read(previous, state, memory)
+        gate = found.gate
+        logits = _exact(self.inner.output(found.said))  # (B, T, V)
+        total = logits.logsumexp(dim=-1)
+        listed = target_ids < self.vocabulary
+        said = logits.gather(2, torch.where(listed, target_ids, UNK).unsqueeze(2)).squeeze(2) - total
+        said = (functional.logsigmoid(gate) + said).masked_fill(~listed, -math.inf)
+        copied = self.share(found.weights, memory.copies, target_ids).clamp_min(SMALLEST)
+        words = torch.logaddexp(said, functional.logsigmoid(-gate) + copied.log()) - found.held()
+        return Likelihood(words=words, mean=logits.mean(dim=-1) - total), state
+
+    def _read(self, previous: Tensor, state: CopyState, memory: CopyMemory) -> tuple[GatedReadout, CopyState]:
+        """All but the output layer and the mixture."""
+        readout, inner = self.inner.read(known(previous, self.vocabulary), state.inner, memory.inner)
+        weights = self.looked(inner.past[:, :, :, state.past.shape[3] :])
+        context = (weights @ memory.gates.unsqueeze(2)).squeeze(2)
+        gate = context + self.w_s(readout.said).squeeze(2) + self.w_x(readout.embedded).squeeze(2)
+        assert state.p_gen is not None
+        p_gen = torch.cat((state.p_gen, gate.sigmoid()), dim=1)
+        found = GatedReadout(said=readout.said, weights=_exact(weights), gate=_exact(gate))
+        return found, CopyState(past=inner.past, p_gen=p_gen, inner=inner)
+
+
+class PointerDecoder(CopyingDecoder):
+    """Copies the source token itself."""
+
+    same: Tensor
+
+    def __init__(
+        self, inner: LayeredDecoder[Any, Any], states: int, sizes: tuple[int, int], where: AttentionPlace
+    ) -> None:
+        super().__init__(inner, states, sizes[1], where)
+        # of each source word the target id, from regarde.text; floats, as all tensors of a folder are
+        self.register_buffer("same", torch.full(sizes[:1], float(UNK)))
+
+    def copies(self, ids: Tensor) -> Tensor:
+        return target_columns(ids, self.same, self.vocabulary)
+
+    def spread(self, weights: Tensor, copies: Tensor) -> Tensor:
+        columns = max(self.vocabulary, int(copies.max()) + 1)
+        empty = weights.new_zeros(*weights.shape[:2], columns)
+        return empty.scatter_add(2, copies.unsqueeze(1).expand_as(weights), weights)
+
+    def share(self, weights: Tensor, copies: Tensor, target_ids: Tensor) -> Tensor:
+        return (weights * (copies.unsqueeze(1) == target_ids.unsqueeze(2))).sum(dim=2)
+
+
+class MappedDecoder(CopyingDecoder):
+    """Copies what a learned matrix makes of the source token."""
+
+    def __init__(
+        self, inner: LayeredDecoder[Any, Any], states: int, sizes: tuple[int, int], where: AttentionPlace
+    ) -> None:
+        super().__init__(inner, states, sizes[1], where)
+        self.M = nn.Embedding(*sizes)
+        nn.init.normal_(self.M.weight, std=0.01)  # nearly uniform
+
+    def copies(self, ids: Tensor) -> Tensor:
+        mapped: Tensor = self.M(ids).softmax(dim=-1)  # (B, S, V)
+        return mapped
+
+    def spread(self, weights: Tensor, copies: Tensor) -> Tensor:
+        return weights @ copies
+
+    def share(self, weights: Tensor, copies: Tensor, target_ids: Tensor) -> Tensor:
+        rows = copies.gather(2, target_ids.unsqueeze(1).expand(-1, copies.shape[1], -1))  # (B, S, T)
+        return (weights * rows.transpose(1, 2)).sum(dim=2)
+
+
+def known(ids: Tensor, vocabulary: int) -> Tensor:
+    """Ids as a vocabulary has them, UNK for all others."""
+    return torch.where(ids < vocabulary, ids, UNK)
+
+
+def target_columns(ids: Tensor, same: Tensor, vocabulary: int) -> Tensor:
+    """The target id of each source position, as `regarde.text.extended` defines it.  (B, S), (Vs,) -> (B, S)"""
+    S = len(same)
+    listed = same.round().long().clamp(0, vocabulary)[known(ids, S)]
+    columns = torch.where(ids < S, listed, (ids - S).clamp_max(vocabulary))
+    first = first_places(ids)
+    place = torch.arange(ids.shape[1], device=ids.device)
+    lacking = columns == vocabulary
+    number = ((first == place) & lacking).cumsum(dim=1) - 1  # of the distinct symbols that the target lacks
+    return torch.where(lacking, vocabulary + number.gather(1, first), columns)
+
+
+def first_places(ids: Tensor) -> Tensor:
+    """The first position that has the id of each position.  (B, S) -> (B, S)"""
+    return (ids.unsqueeze(2) == ids.unsqueeze(1)).int().argmax(dim=2)
+
+
+def _exact(x: Tensor) -> Tensor:
+    """At least single precision: half is too inexact for sums of probabilities."""
+    return x.float() if x.dtype.itemsize < 4 else x
+
+
+@dataclass(frozen=True)
+class AttentionPlace:
+    """Which weights of a decoder copy."""
+
+    layer: int
+    head: int
+
+
+@dataclass(frozen=True)
+class NoCopyingConfig:
+    """All words are those of the vocabulary."""
+
+    kind: Literal["none"] = "none"
+
+    def build(self, encoder: Encoder, decoder: LayeredDecoder[Any, Any], source: int, target: int) -> Model:
+        return Model(encoder, decoder)
+
+
+@dataclass(frozen=True)
+class PointerConfig:
+    """Source tokens are copied as they are, unknown ones too."""
+
+    kind: Literal["pointer"] = "pointer"
+    layer: Place = 0  # Decoder layer whose attention copies, counted from 1; 0: the last.
+    head: Place = 0  # Head whose attention copies, counted from 1; 0: the mean of all.
+
+    def build(self, encoder: Encoder, decoder: LayeredDecoder[Any, Any], source: int, target: int) -> Model:
+        where = AttentionPlace(self.layer, self.head)
+        copying = PointerDecoder(decoder, encoder.size, (source, target), where)
+        return Model(KnownWordsEncoder(encoder, source), copying)
+
+
+@dataclass(frozen=True)
+class MappedConfig:
+    """Source tokens are copied as the target tokens that a learned matrix says."""
+
+    kind: Literal["mapped"] = "mapped"
+    layer: Place = 0
+    head: Place = 0
+
+    def build(self, encoder: Encoder, decoder: LayeredDecoder[Any, Any], source: int, target: int) -> Model:
+        where = AttentionPlace(self.layer, self.head)
+        return Model(encoder, MappedDecoder(decoder, encoder.size, (source, target), where))
+
+
+CopyingConfig = NoCopyingConfig | PointerConfig | MappedConfig
