@@ -258,7 +258,7 @@ class Translator(Scribe):
         """Ids given by a caller, checked against the vocabulary and the source."""
         if len(ids) > self.longest:
             raise DataError(f"{len(ids)} tokens are given: expected at most {self.longest}. Give fewer.")
-        most = len(self.text.target) + (len(self.text.extended.lacking(given.text)) if self.text.copies else 0)
+        most = len(self.text.target) + self.text.own(given.text)
         for word in ids:
             if not 0 <= word < most:
                 raise UsageError(f"Token {word}: the vocabulary has 0 to {most - 1}. Use ids from a trace.")

@@ -65,7 +65,8 @@ def collected(
 ) -> Answers:
     """The answers, without the references' scores."""
     nothing = Sentence("", ())  # whether a token is known does not depend on what is copied
-    targets = list(_tokens(lambda text: translator.target_tokens(text, nothing), testset.first_references))
+    given = iter(sources if translator.text.target.points else [nothing] * len(testset))
+    targets = list(_tokens(lambda text: translator.target_tokens(text, next(given)), testset.first_references))
     texts: list[str] = []
     unfinished = unknown_said = 0
     decisions: list[Sequence[tuple[float, bool]]] = []

@@ -82,7 +82,7 @@ def suited(testset: TestSet) -> Choice:
     match guess.config.kind:
         case "sentencepiece":
             return Choice(("bleu", "chrf", "ter"), "references are sentences")
-        case "words" | "tags" | "labels" | "spelled":
+        case "words" | "tags" | "labels" | "spelled" | "positions":
             return Choice(("exact_match", "wer"), "references are sequences from a small set of symbols")
         case "characters" | "fields":
             return Choice(("exact_match", "cer"), "references are short strings")

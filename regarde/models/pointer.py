@@ -9,6 +9,9 @@ The attention weights are the answer, so any attention can point: with coverage 
 Target id `len(CONTROLS) + j` is position j of the source, and pointing at the EOS of the source says EOS: the number
 of possible answers grows with the source. No other control can be said. The first input is a learned vector.
 
+With `once` no position is pointed to twice: what was pointed to has no weight any more. The paper does the same for
+tours (4.4). EOS is always open.
+
 With `spans` the answer is two positions, the first and the last word of a span of the passage, then EOS is certain
 (Wang and Jiang 2017, the boundary model). The passage ends at the first EOS of the source, and the question follows it
 (span.py). No span ends before it begins.
@@ -26,6 +29,7 @@ from regarde.attention import AttentionConfig, GlobalConfig, Memory
 from regarde.attention.interface import Attention
 from regarde.config import Depth, Share, Size
 from regarde.data.batch import Batched, Source
+from regarde.errors import ConfigError
 from regarde.layers import CellName, Dropout, Embedding, InitName, RecurrentShape, Stack, draw
 from regarde.models.classifier import NEVER, certain
 from regarde.models.encoders import (
@@ -63,6 +67,7 @@ class PointerState(State):
     """The state of every cell of the stack."""
 
     cells: Tensor  # (B, L, K)
+    used: Tensor  # (B, S) whether a position has been pointed to
 
 
 class PointerEncoder(Encoder):
@@ -88,7 +93,15 @@ class PointerDecoder(Decoder[PointerState, PointedMemory]):
     """The stack over all elements pointed to, then attention, which is the answer."""
 
     def __init__(
-        self, bridge: nn.Module, stack: Stack, attention: Attention, inputs: int, dropout: float, *, spans: bool = False
+        self,
+        bridge: nn.Module,
+        stack: Stack,
+        attention: Attention,
+        inputs: int,
+        dropout: float,
+        *,
+        once: bool = False,
+        spans: bool = False,
     ) -> None:
         super().__init__()
         self.bridge = bridge
@@ -96,6 +109,7 @@ class PointerDecoder(Decoder[PointerState, PointedMemory]):
         self.stack = stack
         self.attention = attention
         self.dropout = Dropout(dropout)
+        self.once = once
         self.spans = spans
 
     def attentions(self) -> list[Attention]:
@@ -114,21 +128,30 @@ class PointerDecoder(Decoder[PointerState, PointedMemory]):
     def start(self, encoding: Encoding) -> PointerState:
         B, S = encoding.source.ids.shape
         past = encoding.states.new_zeros(B, 1, self.attention.heads, 0, S)
-        return PointerState(past=past, cells=self.bridge(encoding.final))
+        return PointerState(past=past, cells=self.bridge(encoding.final), used=torch.zeros_like(encoding.source.mask))
 
     def unroll(self, previous: Tensor, state: PointerState, memory: PointedMemory) -> tuple[Tensor, PointerState]:
         x = self.dropout(self.pointed(previous, memory))  # (B, T, E)
         everywhere = torch.ones(previous.shape, dtype=torch.bool, device=previous.device)
         d, cells = self.stack(x, everywhere, state.cells)  # (B, T, H)
-        allowed = self.allowed(previous, memory) if self.spans else None
+        used = self.used(previous, state)  # (B, T, S)
+        allowed = self.allowed(previous, memory) if self.spans else ~used if self.once else None
         _, weights = self.attention(d, memory.attended, state.past[:, 0], allowed)  # (B, N, T, S)
         past = torch.cat((state.past, weights.unsqueeze(1)), dim=3)
-        logits = self.said(weights.mean(dim=1), memory)
+        logits = self.said(
+            weights.mean(dim=1), memory, memory.attended.mask.unsqueeze(1) if allowed is None else allowed
+        )
         if self.spans:
             first, T = state.past.shape[3], previous.shape[1]
             ends = torch.arange(first, first + T, device=previous.device).expand(previous.shape) > 1
-            logits = certain(logits, ends)
-        return logits, PointerState(past=past, cells=cells)
+            logits = certain(logits, ends, never=NEVER if self.training else -torch.inf)
+        return logits, PointerState(past=past, cells=cells, used=used[:, -1])
+
+    def used(self, previous: Tensor, state: PointerState) -> Tensor:
+        """What has been pointed to before each step.  (B, T) -> (B, T, S)"""
+        places = torch.arange(state.used.shape[1], device=previous.device)
+        pointed = (previous - len(CONTROLS)).unsqueeze(2) == places
+        return state.used.unsqueeze(1) | (pointed.cumsum(dim=1) > 0)
 
     def pointed(self, previous: Tensor, memory: PointedMemory) -> Tensor:
         """The elements that were pointed to; `begin` where nothing was yet.  (B, T) -> (B, T, E)"""
@@ -144,15 +167,19 @@ class PointerDecoder(Decoder[PointerState, PointedMemory]):
         begun = torch.minimum((previous - len(CONTROLS)).clamp_min(0), last).unsqueeze(2)  # (B, T, 1)
         return memory.passage.unsqueeze(1) & (positions >= begun)
 
-    def said(self, weights: Tensor, memory: PointedMemory) -> Tensor:
-        """log p of each position as that of its target id, of EOS as that of EOS.  (B, T, S) -> (B, T, 4 + S - 1)"""
+    def said(self, weights: Tensor, memory: PointedMemory, allowed: Tensor) -> Tensor:
+        """log p of each position as that of its target id, of EOS as that of EOS.  (B, T, S) -> (B, T, 4 + S - 1)
+
+        What is impossible is -inf, so that no search finds it; in training, where smoothing reads all, it is finite.
+        """
         B, T, S = weights.shape
-        logs = torch.where(weights > 0, weights.clamp_min(torch.finfo(weights.dtype).tiny).log(), NEVER)
+        never = NEVER if self.training else -torch.inf
+        logs = torch.where(allowed, weights.clamp_min(torch.finfo(weights.dtype).tiny).log(), never)
         last = memory.last.view(B, 1, 1)
         ends = logs.gather(2, last.expand(B, T, 1))
         own = torch.arange(S, device=weights.device) < last  # (B, 1, S)
-        others = torch.where(own, logs, NEVER)[..., : S - 1]
-        return torch.cat((torch.full_like(logs[..., :1], NEVER).expand(-1, -1, EOS), ends, others), dim=-1)
+        others = torch.where(own, logs, never)[..., : S - 1]
+        return torch.cat((torch.full_like(logs[..., :1], never).expand(-1, -1, EOS), ends, others), dim=-1)
 
 
 def passage_mask(source: Source) -> Tensor:
@@ -176,6 +203,7 @@ class PointerConfig:
     encoder: EncoderConfig = field(default_factory=lambda: UnidirectionalConfig(reverse=False))
     start: StartName = "copy"
     attention: AttentionConfig = field(default_factory=GlobalConfig)
+    once: bool = False  # Point to each position at most once.
     dropout: Share = 0.0  # on embeddings and between layers
     variational: bool = False
     init: InitName = "paper"
@@ -188,13 +216,21 @@ class PointerConfig:
         decoder = PointerDecoder(
             bridge=STARTS[self.start](encoder.final_shape, (self.layers, stack.state_size)),
             stack=stack,
-            attention=self.attention.build(query=self.hidden, state=encoder.size),
+            attention=one_head(self.attention, self.hidden, encoder.size),
             inputs=embedding.size,
             dropout=self.dropout,
+            once=self.once,
         )
         model = Model(PointerEncoder(encoder, spelled=bool(self.spelling)), decoder)
         draw(model, self.init, 0.08)  # section 4.1
         return model
+
+
+def one_head(config: AttentionConfig, query: int, state: int) -> Attention:
+    """An attention whose weights are the answer."""
+    if config.kind == "multi-head":
+        raise ConfigError("Pointing needs one distribution, got attention.kind = multi-head. Use global or coverage.")
+    return config.build(query=query, state=state)
 
 
 class WordSettings(Protocol):

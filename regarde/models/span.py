@@ -26,7 +26,7 @@ from regarde.data.batch import Source
 from regarde.layers import CELLS, CellName, Dropout, RecurrentShape, Stack
 from regarde.models.encoders import BidirectionalConfig, BothWays, EncoderConfig, Hidden, Project, RecurrentEncoder
 from regarde.models.interface import Encoder, Model
-from regarde.models.pointer import PointedEncoding, PointerDecoder, passage_mask, word_embedding
+from regarde.models.pointer import PointedEncoding, PointerDecoder, one_head, passage_mask, word_embedding
 from regarde.models.spelled import gathered
 
 
@@ -96,7 +96,7 @@ class SpanConfig:
         decoder = PointerDecoder(
             bridge=Project((1, 2 * again.forwards.state_size), (1, stack.state_size)),
             stack=stack,
-            attention=self.attention.build(query=H, state=2 * H),
+            attention=one_head(self.attention, H, 2 * H),
             inputs=2 * H,
             dropout=0.0,
             spans=True,

@@ -59,6 +59,10 @@ class Pointing:
         count = iter(range(len(ids)))
         return [next(count) if i >= FIRST else NO_WORD for i in ids]
 
+    def count(self, source: str) -> int:
+        """How many positions can be pointed to, EOS not counted."""
+        return len(self._symbols(source))
+
     def _symbols(self, source: str) -> list[str]:
         return self.source.split(source.partition(BETWEEN)[0] if self.spans else source)
 
