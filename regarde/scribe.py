@@ -43,6 +43,7 @@ class Sentence:
     ids: tuple[int, ...]
     prefix: Prefix = NO_PREFIX  # of its translation
     prompt: bool = False  # nothing is given but the beginning of the answer, which may be empty
+    windows: tuple[Sentence, ...] = ()  # parts of a text that is too long; the best answer to one of them is the answer
 
     @property
     def empty(self) -> bool:

@@ -134,18 +134,21 @@ class PointerDecoder(Decoder[PointerState, PointedMemory]):
         x = self.dropout(self.pointed(previous, memory))  # (B, T, E)
         everywhere = torch.ones(previous.shape, dtype=torch.bool, device=previous.device)
         d, cells = self.stack(x, everywhere, state.cells)  # (B, T, H)
-        used = self.used(previous, state)  # (B, T, S)
-        allowed = self.allowed(previous, memory) if self.spans else ~used if self.once else None
+        used, allowed = self.used(previous, state), memory.attended.mask.unsqueeze(1)  # (B, T, S), (B, 1, S)
+        if self.spans or self.once:
+            allowed = allowed & (self.allowed(previous, memory) if self.spans else ~used)
         _, weights = self.attention(d, memory.attended, state.past[:, 0], allowed)  # (B, N, T, S)
         past = torch.cat((state.past, weights.unsqueeze(1)), dim=3)
-        logits = self.said(
-            weights.mean(dim=1), memory, memory.attended.mask.unsqueeze(1) if allowed is None else allowed
-        )
+        logits = self.said(weights.squeeze(1), memory, allowed)
         if self.spans:
             first, T = state.past.shape[3], previous.shape[1]
             ends = torch.arange(first, first + T, device=previous.device).expand(previous.shape) > 1
             logits = certain(logits, ends, never=NEVER if self.training else -torch.inf)
         return logits, PointerState(past=past, cells=cells, used=used[:, -1])
+
+    def logits(self, previous: Tensor, state: PointerState, memory: PointedMemory) -> Tensor:
+        """Finite, for the sums of a loss."""
+        return super().logits(previous, state, memory).clamp_min(NEVER)
 
     def used(self, previous: Tensor, state: PointerState) -> Tensor:
         """What has been pointed to before each step.  (B, T) -> (B, T, S)"""

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 from abc import ABC, abstractmethod
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, ClassVar, Self
 
@@ -88,6 +88,10 @@ class Task(ABC):
     def given(self, line: str) -> str | None:
         """The source of a line to answer; None of a line that is none."""
         return line
+
+    def windows(self, line: str, fits: Callable[[str], bool]) -> list[str]:
+        """Parts of a line that is too long, one of which has the answer; none, unless a task overrides it."""
+        return []
 
     @abstractmethod
     def tokenizers(self, pairs: Sequence[Pair]) -> Sides:

@@ -6,7 +6,7 @@ translation writes the answer, and `span` marks it in the passage.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import ClassVar, Literal
 
@@ -49,6 +49,26 @@ class QuestionsTask(Task):
 
     def given(self, line: str) -> str | None:
         return source_of(line)
+
+    def windows(self, line: str, fits: Callable[[str], bool]) -> list[str]:
+        """Parts of the passage, each with the question. They overlap by half, so that no shorter answer is cut."""
+        passage, _, question = (self.given(line) or "").rpartition(BETWEEN)
+        words = passage.split(" ") if passage else []
+
+        def part(first: int, size: int) -> str:
+            return f"{' '.join(words[first : first + size])}{BETWEEN}{question}"
+
+        # the longest parts that fit, found by bisection, wherever they begin
+        few, many = 0, len(words) + 1
+        while many - few > 1:
+            middle = (few + many) // 2
+            step = max(1, middle // 2)
+            fit = all(fits(part(first, middle)) for first in range(0, max(1, len(words) - middle + step), step))
+            few, many = (middle, many) if fit else (few, middle)
+        if not few or not words:
+            return []
+        step = max(1, few // 2)
+        return [part(first, few) for first in range(0, max(1, len(words) - few + step), step)]
 
     def pair(self, line: str) -> tuple[str, str] | None:
         """`passage TAB question TAB answer`"""

@@ -19,6 +19,7 @@ from regarde.models import Model, ModelConfig, PointerConfig, SpanConfig
 from regarde.models.encoders import BidirectionalConfig
 from regarde.search import Beam, Greedy, Hypothesis, Rules, Sampling, Search
 from regarde.text.tokenizers import BOS, CONTROLS, EOS
+from regarde.training.loss import word_loss
 from regarde.training.step import seeded
 
 FIRST = len(CONTROLS)
@@ -114,6 +115,16 @@ def test_stepping_equals_teacher_forcing(model: Model, sources: Pairs, targets: 
         logits, state = model.decoder.step(previous, state, memory)
         torch.testing.assert_close(logits, decoded.logits[:, t], atol=1e-5, rtol=1e-5)
     torch.testing.assert_close(state.past, decoded.attention, atol=1e-5, rtol=0)
+
+
+@torch.no_grad()
+def test_the_loss_is_finite_and_that_of_teacher_forcing(
+    name: str, model: Model, sources: Pairs, targets: Pairs
+) -> None:
+    batch = collate(sources, targets, ends=name not in SPANS)
+    scores = model(batch).logits.log_softmax(dim=-1).gather(2, batch.target_ids.unsqueeze(2)).squeeze(2)
+    expected = -scores[batch.target_mask].sum()
+    assert float(word_loss(model.logits(batch), batch.target_ids)) == pytest.approx(float(expected), rel=1e-5)
 
 
 @torch.no_grad()
