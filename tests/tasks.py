@@ -9,7 +9,7 @@ import torch
 
 from regarde import config
 from regarde.folder.model import Blueprint, save
-from regarde.models import BahdanauConfig, ModelConfig, PointerConfig, SpanConfig
+from regarde.models import BahdanauConfig, ModelConfig, PointerNetworkConfig, SpanConfig
 from regarde.models.classifier import ClassifierConfig
 from regarde.models.language import AttentiveLanguageConfig, RecurrentLanguageConfig, TransformerLanguageConfig
 from regarde.models.tagger import TaggerConfig
@@ -76,7 +76,7 @@ SPAN = TinyModel(
 )
 POINTER = TinyModel(
     "translation",
-    PointerConfig(embedding=5, hidden=4, once=True),
+    PointerNetworkConfig(embedding=5, hidden=4, once=True),
     (("cab", "abc"), ("ba", "ab")),
     target=PositionsConfig(),
 )

@@ -26,7 +26,7 @@ from regarde.models.gnmt import GNMTConfig
 from regarde.models.interface import Decoded, Decoder, Encoder, Encoding, Model, State
 from regarde.models.language import AttentiveLanguageConfig, RecurrentLanguageConfig, TransformerLanguageConfig
 from regarde.models.luong import LuongConfig
-from regarde.models.pointer import PointerConfig
+from regarde.models.pointer import PointerNetworkConfig
 from regarde.models.span import SpanConfig
 from regarde.models.sutskever import SutskeverConfig
 from regarde.models.tagger import TaggerConfig
@@ -45,7 +45,7 @@ ModelConfig = (
     | RecurrentLanguageConfig
     | AttentiveLanguageConfig
     | TransformerLanguageConfig
-    | PointerConfig
+    | PointerNetworkConfig
     | SpanConfig
 )
 
@@ -63,7 +63,7 @@ __all__ = [
     "LuongConfig",
     "Model",
     "ModelConfig",
-    "PointerConfig",
+    "PointerNetworkConfig",
     "RecurrentLanguageConfig",
     "SpanConfig",
     "State",

@@ -89,7 +89,7 @@ class PointerEncoder(Encoder):
         )
 
 
-class PointerDecoder(Decoder[PointerState, PointedMemory]):
+class PointerNetworkDecoder(Decoder[PointerState, PointedMemory]):
     """The stack over all elements pointed to, then attention, which is the answer."""
 
     def __init__(
@@ -193,7 +193,7 @@ def passage_mask(source: Source) -> Tensor:
 
 
 @dataclass(frozen=True)
-class PointerConfig:
+class PointerNetworkConfig:
     """The sizes of Vinyals et al. 2015, section 4.1."""
 
     kind: Literal["pointer"] = "pointer"
@@ -216,7 +216,7 @@ class PointerConfig:
         shape = RecurrentShape(self.hidden, self.layers, self.cell, self.dropout, self.variational)
         encoder = self.encoder.build(embedding, shape)
         stack = Stack.of(shape, [embedding.size])
-        decoder = PointerDecoder(
+        decoder = PointerNetworkDecoder(
             bridge=STARTS[self.start](encoder.final_shape, (self.layers, stack.state_size)),
             stack=stack,
             attention=one_head(self.attention, self.hidden, encoder.size),

@@ -26,7 +26,7 @@ from regarde.data.batch import Source
 from regarde.layers import CELLS, CellName, Dropout, RecurrentShape, Stack
 from regarde.models.encoders import BidirectionalConfig, BothWays, EncoderConfig, Hidden, Project, RecurrentEncoder
 from regarde.models.interface import Encoder, Model
-from regarde.models.pointer import PointedEncoding, PointerDecoder, one_head, passage_mask, word_embedding
+from regarde.models.pointer import PointedEncoding, PointerNetworkDecoder, one_head, passage_mask, word_embedding
 from regarde.models.spelled import gathered
 
 
@@ -93,7 +93,7 @@ class SpanConfig:
         D = encoder.size
         again = BothWays(cell([2 * D], H), cell([2 * D], H))
         stack = Stack.of(RecurrentShape(H, 1, self.cell, 0.0), [2 * H])
-        decoder = PointerDecoder(
+        decoder = PointerNetworkDecoder(
             bridge=Project((1, 2 * again.forwards.state_size), (1, stack.state_size)),
             stack=stack,
             attention=one_head(self.attention, H, 2 * H),

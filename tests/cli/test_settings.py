@@ -12,12 +12,16 @@ import pytest
 
 import regarde as package
 from regarde import config, manual
+from regarde.data.rooms import KINDS
 from regarde.errors import UsageError
 from regarde.training.recipe import COMMON, Recipe
 from regarde.training.start import compose
 
 TABLE = "".join(f"{n:02}\t{n:02}\n" for n in range(40))
 GIVEN = {"steps": 3, "rate": 0.25, "batch": 7, "hidden": 8, "dropout": 0.5, "seed": 5}
+
+
+ROOMS = ["rooms", *(f"rooms-{kind}" for kind in KINDS)]
 
 
 @pytest.fixture(autouse=True)
@@ -203,7 +207,7 @@ def complete(words: str, cwd: Path) -> tuple[list[str], str]:
         ),
         ("regarde models stack", ["stacked-small"]),
         ("regarde train da", ["dates", "date-parts", "data.tsv"]),
-        ("regarde data ", ["dates", "copy", "reverse", "sort", "languages", "date-parts", "diary"]),
+        ("regarde data ", ["dates", "copy", "reverse", "sort", "hull", "languages", "date-parts", "diary", *ROOMS]),
         ("regarde show ", ["runs/one"]),
         ("regarde translate runs/o", ["runs/one"]),
         ("regarde compare runs/one runs/", ["runs/one"]),

@@ -15,7 +15,7 @@ from regarde.attention.scores import AdditiveConfig, GeneralConfig
 from regarde.data.batch import collate, collate_source
 from regarde.engines.reference import TorchEngine
 from regarde.errors import ConfigError
-from regarde.models import Model, ModelConfig, PointerConfig, SpanConfig
+from regarde.models import Model, ModelConfig, PointerNetworkConfig, SpanConfig
 from regarde.models.encoders import BidirectionalConfig
 from regarde.search import Beam, Greedy, Hypothesis, Rules, Sampling, Search
 from regarde.text.tokenizers import BOS, CONTROLS, EOS
@@ -31,13 +31,13 @@ SEARCHES: dict[str, Search] = {
 }
 ADDITIVE = AdditiveConfig(size=7)
 POINTING: dict[str, ModelConfig] = {
-    "paper": PointerConfig(embedding=5, hidden=6),
-    "once": PointerConfig(embedding=5, hidden=6, once=True, attention=GlobalConfig(score=ADDITIVE)),
-    "coverage": PointerConfig(embedding=5, hidden=6, attention=CoverageConfig(score=ADDITIVE)),
-    "deep, both ways": PointerConfig(
+    "paper": PointerNetworkConfig(embedding=5, hidden=6),
+    "once": PointerNetworkConfig(embedding=5, hidden=6, once=True, attention=GlobalConfig(score=ADDITIVE)),
+    "coverage": PointerNetworkConfig(embedding=5, hidden=6, attention=CoverageConfig(score=ADDITIVE)),
+    "deep, both ways": PointerNetworkConfig(
         embedding=5, hidden=6, layers=2, cell="gru", start="project", encoder=BidirectionalConfig(layers=2, hidden=4)
     ),
-    "spelled": PointerConfig(embedding=5, hidden=6, spelling=3, characters=2),
+    "spelled": PointerNetworkConfig(embedding=5, hidden=6, spelling=3, characters=2),
 }
 SPANS: dict[str, ModelConfig] = {
     "span": SpanConfig(embedding=5, hidden=6, spelling=0, question=GlobalConfig(score=ADDITIVE), dropout=0.0),
@@ -210,7 +210,7 @@ def test_a_trace_says_what_the_search_says(model: Model, sources: Pairs, search:
 
 def test_several_heads_are_no_answer() -> None:
     with pytest.raises(ConfigError, match=r"one distribution, got attention.kind = multi-head. Use global"):
-        PointerConfig(embedding=5, hidden=6, attention=MultiHeadConfig(heads=2)).build(13, FIRST)
+        PointerNetworkConfig(embedding=5, hidden=6, attention=MultiHeadConfig(heads=2)).build(13, FIRST)
 
 
 def test_every_parameter_learns(name: str, sources: Pairs, targets: Pairs) -> None:

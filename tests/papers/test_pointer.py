@@ -9,7 +9,7 @@ import torch
 from regarde.attention.mechanisms import GlobalConfig
 from regarde.attention.scores import AdditiveConfig
 from regarde.data.batch import collate
-from regarde.models import Model, PointerConfig, SpanConfig
+from regarde.models import Model, PointerNetworkConfig, SpanConfig
 from regarde.text.tokenizers import CONTROLS, EOS
 from regarde.training.step import seeded
 
@@ -59,7 +59,7 @@ class Loop:
         return np.array([v @ np.tanh(W_1 @ state + W_2 @ query) for state in states])
 
 
-def built(config: PointerConfig | SpanConfig) -> Model:
+def built(config: PointerNetworkConfig | SpanConfig) -> Model:
     with seeded(11):
         model = config.build(10, FIRST).double().eval()
         with torch.no_grad():
@@ -70,7 +70,7 @@ def built(config: PointerConfig | SpanConfig) -> Model:
 
 @pytest.mark.parametrize("once", [False, True])
 def test_pointer_networks(once: bool) -> None:
-    model = built(PointerConfig(embedding=E, hidden=H, attention=SCORE, once=once))
+    model = built(PointerNetworkConfig(embedding=E, hidden=H, attention=SCORE, once=once))
     loop, source, target = Loop(model), [7, 5, 8], [2, 0]  # points at the last, then at the first
     x = [loop.p["encoder.encoder.embedding.table.weight"][word] for word in [*source, EOS]]
     e, final = loop.run("encoder.encoder.stack.layers.0", x)
