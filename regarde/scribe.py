@@ -13,6 +13,7 @@ from dataclasses import dataclass, field, replace
 
 import numpy as np
 
+from regarde.alignment.copied import CopyWeights, Origins, mapped, pointed
 from regarde.alignment.unknown import replacements
 from regarde.errors import DataError, FolderError, UsageError
 from regarde.search import Greedy, Hypothesis, Search
@@ -21,7 +22,7 @@ from regarde.tasks import TRANSLATION, TaskConfig, TranslationTask
 from regarde.text import BOS, CONTROLS, EOS, NO_WORD, UNK, UNKNOWN, Text, TextConfig
 from regarde.text.extended import known
 from regarde.text.tokenizers import positions
-from regarde.translation import Translation
+from regarde.translation import MEAN, Translation
 
 
 @dataclass(frozen=True)
@@ -73,6 +74,7 @@ class Scribe:
     offset: int  # of the model's attention
     task: TaskConfig = TRANSLATION
     longest: int = 1000  # tokens of a source or a prompt; a longer one is an error
+    copying: CopyWeights | None = None  # which weights copy; None of a model that copies nothing
     replace_unknown: bool = False  # each UNK by the source word with most attention (Luong et al. 2015, section 4.2)
 
     def tokens(self, text: str, prefix: str = "") -> Sentence:
@@ -175,6 +177,9 @@ class Scribe:
             looks_back=sentence.prompt,
             prompt_tokens=len(given),
             prompt_length=len(self.said(sentence, given)) if sentence.prompt else 0,
+            p_gen=None if hypothesis.p_gen is None else tuple(hypothesis.p_gen.tolist()),
+            copied=self.copied(sentence, hypothesis),
+            weights=self.copying or MEAN,
         )
         return self._without_unknown(found, hypothesis.ids) if self.replace_unknown and sentence.ids else found
 
@@ -182,6 +187,16 @@ class Scribe:
         """The text of ids; where they begin with a prompt, its unknown characters or words are as they were given."""
         unknown = self.text.target.unknown(sentence.text)[: ids.count(UNK)] if sentence.prompt else []
         return self.text.said(ids, sentence.text, [*unknown, *[UNKNOWN] * (ids.count(UNK) - len(unknown))])
+
+    def copied(self, sentence: Sentence, hypothesis: Hypothesis) -> Origins | None:
+        """Where each token was copied from; None of a model that copies nothing."""
+        p_gen, scores = hypothesis.p_gen, hypothesis.token_scores
+        if p_gen is None or self.copying is None:
+            return None
+        weights = self.copying.of(hypothesis.heads)
+        if not self.text.copies:
+            return mapped(p_gen, weights)
+        return pointed(hypothesis.ids, scores, p_gen, weights, self.text.extended.columns(sentence.text))
 
     def attended(self, sentence: Sentence, ids: Sequence[int]) -> AttendedTokens:
         """What attention looks at: the source with its EOS, or, where it looks back, BOS and all said but the last."""

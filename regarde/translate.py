@@ -23,7 +23,7 @@ from regarde.search.settings import NO_PREFIX, Beam, Prefix, Sampling
 from regarde.search.trace import SearchStep, Trace, ids_in
 from regarde.text import EOS, NO_WORD, UNK, Text
 from regarde.text.extended import known
-from regarde.translation import Translation
+from regarde.translation import MEAN, Translation
 
 if TYPE_CHECKING:
     from regarde.engines.continuous import Completed, PartialHypothesis
@@ -238,6 +238,7 @@ class Translator(Scribe):
             texts=tuple(text.said(hypothesis.ids, given.text) for hypothesis in found),
             words=tuple(tuple(text.target_words(hypothesis.ids, given.text)) for hypothesis in found),
             tokens=dict(zip(named, text.target_pieces(named, given.text), strict=True)),
+            copied=tuple(self.copied(given, hypothesis) for hypothesis in found),
             interventions=tuple(interventions),
             looks_back=given.prompt,
         )
@@ -375,7 +376,8 @@ def ensemble(translators: Sequence[Translator]) -> Translator:
     offsets = [translator.offset for translator in translators]
     engine = first.engine.joined([other.engine for other in others], offsets)
     longest = min(translator.longest for translator in translators)
-    return replace(first, engine=engine, offset=max(offsets), longest=longest)
+    copying = None if first.copying is None else MEAN  # of the members' attention
+    return replace(first, engine=engine, offset=max(offsets), longest=longest, copying=copying)
 
 
 def first_difference(expected: Text, given: Text) -> str:

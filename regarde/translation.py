@@ -8,17 +8,20 @@ from __future__ import annotations
 import html
 import warnings
 from collections.abc import Mapping
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
+from regarde.alignment.copied import CopyWeights, Origins
 from regarde.alignment.links import Link, argmax_links, merge, shift
+from regarde.alignment.reading import Reading
 from regarde.errors import RegardeWarning, UsageError, counted, short
 
 Weights = NDArray[np.floating[Any]]
+MEAN = CopyWeights()  # of all layers and heads
 
 
 @dataclass(frozen=True)
@@ -57,6 +60,9 @@ class Translation:
     prompt_length: int = 0  # characters of the text that were given
     probabilities: Mapping[str, float] | None = None  # of every label, the likeliest first; None of no classifier
     spans: tuple[TextSpan, ...] | None = None  # of tags that mark spans
+    p_gen: tuple[float, ...] | None = None  # T probability of a word of the vocabulary; None of a model without copying
+    copied: Origins | None = None  # T source position that a token was copied from, None of one that was not
+    weights: CopyWeights = MEAN  # whose mean is the attention
 
     @property
     def continuation(self) -> str:
@@ -65,8 +71,17 @@ class Translation:
 
     @property
     def attention(self) -> Weights | None:
-        """(T, S): the mean over layers and heads, a row for each token including EOS; None for a model without."""
-        return self.heads.mean(axis=(0, 1)) if self.heads.shape[0] else None
+        """(T, S): a row for each token including EOS; None for a model without attention.
+
+        It is the mean over layers and heads, of a model that copies over those that copy.
+        """
+        return self.weights.of(self.heads) if self.heads.shape[0] else None
+
+    def matrix(self, reading: Reading) -> Weights:
+        """(target words, source words): the attention as a reading takes it, unless it chooses its own heads."""
+        if reading.layer is None and reading.head is None:
+            reading = replace(reading, layer=self.weights.layer or None, head=self.weights.head or None)
+        return reading.matrix(self.heads, self.offset, self.source_words, self.words)
 
     def attention_rows(self) -> list[list[float]] | None:
         """The attention as lists, for JSON."""
@@ -110,6 +125,8 @@ class Translation:
             more["probabilities"] = {label: round(p, 6) for label, p in self.probabilities.items()}
         if self.spans is not None:
             more["spans"] = [asdict(span) for span in self.spans]
+        if self.p_gen is not None:
+            more |= {"p_gen": [round(p, 6) for p in self.p_gen], "copied": self.copied}
         if attention:
             more |= {"attention": self.attention_rows(), "links": self.links()}
         return {

@@ -142,7 +142,7 @@ class _Aligned:
 
 def _one(translator: Translator, pairs: Iterable[tuple[str, str]], reading: Reading) -> Iterator[_Aligned]:
     for found in translator.score(pairs):
-        matrix = reading.matrix(found.heads, found.offset, found.source_words, found.words)
+        matrix = found.matrix(reading)
         yield _Aligned(found, matrix, sorted(reading.links(matrix)))
 
 
@@ -177,7 +177,7 @@ def _draw(drawing: pictures.Drawing, aligned: _Aligned, reading: Reading, gold: 
     if drawing.heads:
         chosen = [replace(reading, layer=l, head=n) for l in range(1, L + 1) for n in range(1, N + 1)]
     titles = named(L, N) if drawing.heads else [""]
-    maps = [one.matrix(found.heads, found.offset, found.source_words, found.words) for one in chosen]
+    maps = [found.matrix(one) for one in chosen]
     panels = [
         Panel(Heatmap(tuple(words[0]), tuple(words[1]), matrix, title), *gold)
         for matrix, title in zip(maps, titles, strict=True)

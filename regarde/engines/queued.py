@@ -21,7 +21,7 @@ from regarde.data.batch import collate_source
 from regarde.engines.continuous import Completed, PartialHypothesis
 from regarde.engines.records import NOTHING, written
 from regarde.engines.reference import TorchEngine
-from regarde.models.interface import Decoder, Encoding, Model
+from regarde.models.interface import Decoder, Encoding, Model, State
 from regarde.search import Hypothesis, Search
 from regarde.search.recording import OpenHypothesis
 from regarde.search.settings import Prefix
@@ -245,7 +245,7 @@ class _PartialReporter:
         self._report = report
         self._begun: list[tuple[int, ...]] = []  # of each open row
 
-    def step(self, rows: Sequence[OpenHypothesis], scores: Tensor, past: Tensor, ways: Sequence[Continuation]) -> None:
+    def step(self, rows: Sequence[OpenHypothesis], scores: Tensor, state: State, ways: Sequence[Continuation]) -> None:
         self._begun = [() if row.parent is None else (*self._begun[row.parent], row.id) for row in rows]
         if self._begun[0]:
             self._report(self._begun[0])

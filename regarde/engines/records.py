@@ -32,8 +32,10 @@ def written(sentences: Sequence[Sequence[Hypothesis]]) -> Streams:
     for hypotheses in sentences:
         numbers.append(len(hypotheses))
         for one in hypotheses:
-            numbers += [len(one.ids), one.heads.shape[3], one.finished, *one.ids]
+            gated = one.p_gen is not None
+            numbers += [len(one.ids), one.heads.shape[3], one.finished + 2 * gated, *one.ids]
             reals += [np.array([one.score]), one.token_scores, one.heads.ravel()]
+            reals += [] if one.p_gen is None else [one.p_gen]
     return np.array(numbers, np.int64), np.concatenate(reals, dtype=np.float32)
 
 
@@ -59,14 +61,15 @@ class Reader:
         return found[0] if walks == 1 else side_by_side(found)
 
     def _hypothesis(self) -> Hypothesis:
-        T, S, finished = self._next(3)
+        T, S, kind = self._next(3)
         own = self._take(1 + T + self._layers * self._heads * T * S)
         return Hypothesis(
             ids=tuple(self._next(T)),
             token_scores=own[1 : 1 + T],
             score=own.item(0),
             heads=own[1 + T :].reshape(self._layers, self._heads, T, S),
-            finished=bool(finished),
+            finished=bool(kind % 2),
+            p_gen=self._take(T) if kind >= 2 else None,
         )
 
     def _step(self) -> SearchStep:
@@ -78,6 +81,7 @@ class Reader:
         parent, word, count = self._next(3)
         (score,), likely = self._take(1), self._take(count)
         candidates = tuple(Candidate(*pair) for pair in zip(self._next(count), likely.tolist(), strict=True))
+        (p_gen,) = self._take(1).tolist()
         energies, weights = (self._take(self._layers, self._heads, S) for _ in range(2))
         norms = self._take(self._layers)
         return Branch(
@@ -88,6 +92,7 @@ class Reader:
             weights=weights,
             context_norms=norms if self._energies else None,
             candidates=candidates,
+            p_gen=None if math.isnan(p_gen) else p_gen,
         )
 
     def _continuation(self) -> Continuation:

@@ -143,8 +143,9 @@ class TorchEngine:
 def forced(model: Model, batch: Batch) -> list[Hypothesis]:
     """The targets of a batch as hypotheses, by forced decoding: their scores and their attention."""
     encoding = model.encode(batch.source)
-    decoded = model.decoder(batch.previous, encoding)
-    log_probabilities = decoded.logits.float().log_softmax(dim=-1)  # (B, T, V)
+    decoder = model.decoder
+    logits, state = decoder.unroll(batch.previous, decoder.start(encoding), decoder.remember(encoding))
+    log_probabilities = logits.float().log_softmax(dim=-1)  # (B, T, V)
     token_scores = log_probabilities.gather(2, batch.target_ids.unsqueeze(2)).squeeze(2)  # (B, T)
     hypotheses = []
     sizes = zip(encoding.source.lengths.tolist(), batch.target_mask.sum(dim=1).tolist(), strict=True)
@@ -155,8 +156,9 @@ def forced(model: Model, batch: Batch) -> list[Hypothesis]:
                 ids=tuple(batch.target_ids[row, :T].tolist()),
                 token_scores=scores,
                 score=float(scores.sum()),
-                heads=decoded.attention[row, ..., :T, : model.decoder.width(S, T)].cpu().numpy(),
+                heads=state.past[row, ..., :T, : decoder.width(S, T)].cpu().numpy(),
                 finished=True,
+                p_gen=None if state.p_gen is None else state.p_gen[row, :T].cpu().numpy(),
             )
         )
     return hypotheses

@@ -19,6 +19,7 @@ from typing import Any, BinaryIO, Literal, get_args
 import numpy as np
 
 from regarde import config
+from regarde.alignment.copied import CopyWeights
 from regarde.config import Table, UnknownWordError
 from regarde.engines.native import NativeEngine, TensorKind, Unfit
 from regarde.errors import ConfigError, FolderError, RegardeWarning, UsageError, unreadable
@@ -110,13 +111,16 @@ def _load_torch(folder: Path, device: str) -> Translator:
 def load_scribe(folder: Path, offset: int) -> Scribe:
     """The scribe of a model whose engine runs in another process, which reads the rest of the folder."""
 
-    def read(files: Mapping[str, Entry]) -> tuple[ScribeConfig, Text]:
+    def read(files: Mapping[str, Entry]) -> Scribe:
         tables, _ = read_config(folder)
+        model = tables.get("model", {})
         known = config.parse(ScribeConfig, {key: tables[key] for key in tables.keys() & FIELDS})
-        return known, load_text(known.text, folder, copies=settings.copies(tables.get("model", {})))
+        text = load_text(known.text, folder, copies=settings.copies(model))
+        copying = CopyWeights.at(settings.copying_place(model))
+        return Scribe(text=text, search=known.search, offset=offset, task=known.task, copying=copying)
 
-    with manifest.at_one_moment(folder, read) as ((known, text), _):
-        return Scribe(text=text, search=known.search, offset=offset, task=known.task)
+    with manifest.at_one_moment(folder, read) as (scribe, _):
+        return scribe
 
 
 def read_config(folder: Path) -> tuple[Table, Precision]:
@@ -139,6 +143,7 @@ class _NativeModel:
     text: Text
     settings: Mapping[str, str]  # of the model
     offset: int  # of the model's attention
+    copying: CopyWeights | None  # which of it copies
 
 
 def _load_native(folder: Path, threads: int, shortlist: bool) -> Translator:
@@ -151,7 +156,12 @@ def _load_native(folder: Path, threads: int, shortlist: bool) -> Translator:
     if shortlist:
         engine.shorten(_shortlist(folder, read))
     return Translator(
-        text=read.text, engine=engine, search=read.config.search, offset=read.offset, task=read.config.task
+        text=read.text,
+        engine=engine,
+        search=read.config.search,
+        offset=read.offset,
+        task=read.config.task,
+        copying=read.copying,
     )
 
 
@@ -183,7 +193,8 @@ def _read(folder: Path, files: Mapping[str, Entry]) -> _NativeModel:
     except ConfigError as error:
         raise FolderError(f"{folder / CONFIG}: {error} Train anew, or upgrade: pip install -U regarde.") from None
     given = settings.flattened({"model": stated, "vocabulary": sizes})
-    return _NativeModel(files, stored, known, text, given, settings.offset(stated))
+    copying = CopyWeights.at(settings.copying_place(stated))
+    return _NativeModel(files, stored, known, text, given, settings.offset(stated), copying)
 
 
 def _shortlist(folder: Path, read: _NativeModel) -> Shortlist:

@@ -24,6 +24,7 @@ import torch
 from torch import Tensor
 
 from regarde import config
+from regarde.alignment.copied import CopyWeights
 from regarde.engines.reference import TorchEngine
 from regarde.errors import ConfigError, DiskError, FolderError, OutOfMemoryError, is_out_of_memory, unreadable
 from regarde.folder import manifest
@@ -31,7 +32,7 @@ from regarde.folder.loading import read_config
 from regarde.folder.manifest import CARD, CONFIG, LARGEST_HEADER, WEIGHTS, Entry
 from regarde.folder.precision import LARGEST, SCALE, Precision, stored_kinds
 from regarde.models import BahdanauConfig, Model, ModelConfig
-from regarde.native.settings import copies
+from regarde.native.settings import copies, copying_place
 from regarde.scribe import ScribeConfig
 from regarde.tasks import OF_MODEL, TRANSLATION, suits
 from regarde.text import Text, load_text
@@ -99,7 +100,12 @@ def load(folder: str | Path, *, device: str = "cpu") -> Translator:
         model.load_state_dict(_weights(weights, texts.files[WEIGHTS], model, texts.stored), assign=True)
     engine = TorchEngine(model.to(device))
     return Translator(
-        text=text, engine=engine, search=blueprint.search, offset=model.decoder.offset, task=blueprint.task
+        text=text,
+        engine=engine,
+        search=blueprint.search,
+        offset=model.decoder.offset,
+        task=blueprint.task,
+        copying=CopyWeights.at(copying_place(blueprint.model)),
     )
 
 

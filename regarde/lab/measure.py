@@ -302,7 +302,7 @@ class _AttentionSums:
 
     def _agreement(self, reading: Reading, row: int, found: Translation) -> Agreement:
         assert self._gold is not None
-        matrix = reading.matrix(found.heads, found.offset, found.source_words, found.words)
+        matrix = found.matrix(reading)
         return agreement(reading.links(matrix), self._gold[row])
 
     def _alignment(self, row: int, found: Translation) -> Alignment:
@@ -311,7 +311,7 @@ class _AttentionSums:
             n = min(BACK, len(heat.target)) if found.looks_back else max(heat.weights.shape)
             rows = tuple(tuple(round(float(weight), 4) for weight in line[:n]) for line in heat.weights[:n])
             return Alignment(row + 1, heat.source[:n], heat.target[:n], rows, heat.across, heat.down, heat.scale)
-        matrix = self._reading.matrix(found.heads, found.offset, found.source_words, found.words)
+        matrix = found.matrix(self._reading)
         if self._reading.tokens:
             source, target = found.source_tokens[:-1], found.tokens[:-1]
         else:

@@ -29,7 +29,7 @@ from regarde.data.batch import Batched
 from regarde.layers import CELLS, Cell, CellName, Dropout, Embedding, Maxout, RecurrentShape, normal_and_orthogonal
 from regarde.models.copying import CopyingConfig, NoCopyingConfig
 from regarde.models.encoders import BidirectionalConfig, EncoderConfig, RecurrentEncoder
-from regarde.models.interface import AttentionDecoder, Encoding, Model, Readout, State
+from regarde.models.interface import AttentionDecoder, Encoding, LayeredDecoder, Model, Readout, State
 from regarde.native.decoders import AttendedSource, before
 from regarde.native.functions import usable
 
@@ -43,7 +43,7 @@ class RecurrentState(State):
     cell: Tensor  # (B, K)
 
 
-class AttendBeforeDecoder(AttentionDecoder[RecurrentState]):
+class AttendBeforeDecoder(AttentionDecoder[RecurrentState], LayeredDecoder[RecurrentState, Memory]):
     """Attention, then the cell, then the readout."""
 
     def __init__(self, config: BahdanauConfig, encoder: RecurrentEncoder, vocabulary: int) -> None:

@@ -34,10 +34,10 @@ from regarde.layers import CELLS, CellName, Dropout, Embedding, Maxout, Recurren
 from regarde.models.bahdanau import RecurrentState
 from regarde.models.copying import CopyingConfig, NoCopyingConfig
 from regarde.models.encoders import BidirectionalConfig, EncoderConfig, RecurrentEncoder
-from regarde.models.interface import AttentionDecoder, Encoding, Model, Readout
+from regarde.models.interface import AttentionDecoder, Encoding, LayeredDecoder, Model, Readout
 
 
-class AttendInsideDecoder(AttentionDecoder[RecurrentState]):
+class AttendInsideDecoder(AttentionDecoder[RecurrentState], LayeredDecoder[RecurrentState, Memory]):
     """The first transition, attention, the second transition, the readout."""
 
     def __init__(self, config: ConditionalConfig, encoder: RecurrentEncoder, vocabulary: int) -> None:

@@ -23,9 +23,8 @@ from __future__ import annotations
 
 import math
 from abc import abstractmethod
-from collections.abc import Mapping
 from dataclasses import dataclass, replace
-from typing import Annotated, Any, ClassVar, Literal
+from typing import Annotated, Any, Literal
 
 import torch
 from torch import Tensor, nn
@@ -93,10 +92,6 @@ class CopyingDecoder(Decoder[CopyState, CopyMemory]):
     """A decoder and a gate; its subclasses say what is copied."""
 
     mixes = True
-    formulas: ClassVar[Mapping[str, str]] = {
-        "p_gen": "p_gen = σ(w_h · h*_t + w_s · s_t + w_x · x_t + b)",
-        "mixture": "P(w) = p_gen P_vocab(w) + (1 − p_gen) Σ_{j: x_j = w} a_tj",
-    }
 
     def __init__(self, inner: LayeredDecoder[Any, Any], states: int, vocabulary: int, where: AttentionPlace) -> None:
         super().__init__()
@@ -159,13 +154,12 @@ class CopyingDecoder(Decoder[CopyState, CopyMemory]):
         found, state = self._read(previous, state, memory)
         gate = found.gate
         logits = _exact(self.inner.output(found.said))  # (B, T, V)
-        total = logits.logsumexp(dim=-1)
         listed = target_ids < self.vocabulary
-        said = logits.gather(2, torch.where(listed, target_ids, UNK).unsqueeze(2)).squeeze(2) - total
+        said, mean = LogProbability.apply(logits, known(target_ids, self.vocabulary))  # type: ignore[no-untyped-call]
         said = (functional.logsigmoid(gate) + said).masked_fill(~listed, -math.inf)
         copied = self.share(found.weights, memory.copies, target_ids).clamp_min(SMALLEST)
         words = torch.logaddexp(said, functional.logsigmoid(-gate) + copied.log()) - found.held()
-        return Likelihood(words=words, mean=logits.mean(dim=-1) - total), state
+        return Likelihood(words=words, mean=mean), state
 
     def _read(self, previous: Tensor, state: CopyState, memory: CopyMemory) -> tuple[GatedReadout, CopyState]:
         """All but the output layer and the mixture."""
@@ -177,6 +171,34 @@ class CopyingDecoder(Decoder[CopyState, CopyMemory]):
         p_gen = torch.cat((state.p_gen, gate.sigmoid()), dim=1)
         found = GatedReadout(said=readout.said, weights=_exact(weights), gate=_exact(gate))
         return found, CopyState(past=inner.past, p_gen=p_gen, inner=inner)
+
+
+class LogProbability(torch.autograd.Function):
+    """log softmax of given words, and the mean over all words.  logits (B, T, V), ids (B, T) -> (B, T), (B, T)
+
+    The gradient is written over the logits, which must not be used afterwards: for a large vocabulary this takes half
+    the time of the same in steps.
+    """
+
+    @staticmethod
+    def forward(ctx: Any, logits: Tensor, ids: Tensor) -> tuple[Tensor, Tensor]:
+        total = logits.logsumexp(dim=-1)
+        ctx.save_for_backward(logits, ids, total)
+        ctx.set_materialize_grads(False)
+        return logits.gather(2, ids.unsqueeze(2)).squeeze(2) - total, logits.mean(dim=-1) - total
+
+    @staticmethod
+    def backward(ctx: Any, of_words: Tensor | None, of_mean: Tensor | None) -> tuple[Tensor | None, None]:
+        logits, ids, total = ctx.saved_tensors
+        given = [each for each in (of_words, of_mean) if each is not None]
+        if not given:
+            return None, None
+        gradient = logits.sub_(total.unsqueeze(2)).exp_().mul_(-torch.stack(given).sum(dim=0).unsqueeze(2))
+        if of_words is not None:
+            gradient.scatter_add_(2, ids.unsqueeze(2), of_words.unsqueeze(2))
+        if of_mean is not None:
+            gradient.add_(of_mean.unsqueeze(2) / logits.shape[2])
+        return gradient, None
 
 
 class PointerDecoder(CopyingDecoder):
@@ -233,7 +255,7 @@ def known(ids: Tensor, vocabulary: int) -> Tensor:
 def target_columns(ids: Tensor, same: Tensor, vocabulary: int) -> Tensor:
     """The target id of each source position, as `regarde.text.extended` defines it.  (B, S), (Vs,) -> (B, S)"""
     S = len(same)
-    listed = same.round().long().clamp(0, vocabulary)[known(ids, S)]
+    listed = same.clamp(0, vocabulary).round().long()[known(ids, S)]
     columns = torch.where(ids < S, listed, (ids - S).clamp_max(vocabulary))
     first = first_places(ids)
     place = torch.arange(ids.shape[1], device=ids.device)

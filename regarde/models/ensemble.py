@@ -40,7 +40,7 @@ class Memories(Batched):
 
 @dataclass(frozen=True, eq=False)
 class States(State):
-    """`past` is the mean of the members' attention, (B, 1, 1, t, S)."""
+    """`past` is the mean of the members' attention, (B, 1, 1, t, S), `p_gen` that of the members that copy."""
 
     members: tuple[State, ...]
 
@@ -91,7 +91,9 @@ class EnsembleDecoder(Decoder[States, Memories]):
         return mean, self._states([own for _, own in answers])
 
     def _states(self, members: Sequence[State]) -> States:
-        return States(past=self._past([member.past for member in members]), members=tuple(members))
+        gates = [member.p_gen for member in members if member.p_gen is not None]
+        p_gen = torch.stack(gates).mean(dim=0) if gates else None
+        return States(past=self._past([member.past for member in members]), p_gen=p_gen, members=tuple(members))
 
     def _past(self, pasts: Sequence[Tensor]) -> Tensor:
         """The mean over the members with attention, in each row over those that have one yet.  -> (B, 1, 1, t, S)"""

@@ -33,11 +33,11 @@ from regarde.models.encoders import (
     ResidualFrom,
     StartName,
 )
-from regarde.models.interface import AttentionDecoder, Encoding, Model, Readout
+from regarde.models.interface import AttentionDecoder, Encoding, LayeredDecoder, Model, Readout
 from regarde.models.sutskever import DeepState
 
 
-class GNMTDecoder(AttentionDecoder[DeepState]):
+class GNMTDecoder(AttentionDecoder[DeepState], LayeredDecoder[DeepState, Memory]):
     """Attention from the bottom layer, its context into every layer."""
 
     def __init__(self, config: GNMTConfig, shape: RecurrentShape, encoder: RecurrentEncoder, vocabulary: int) -> None:

@@ -186,7 +186,7 @@ class LayeredDecoder(Decoder[StateT, MemoryT]):
         return self.output(readout.said), state
 
 
-class AttentionDecoder(LayeredDecoder[StateT, Memory]):
+class AttentionDecoder(Decoder[StateT, Memory]):
     """A decoder with one attention, to the states of the encoder."""
 
     attention: Attention

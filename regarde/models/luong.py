@@ -35,7 +35,7 @@ from regarde.models.encoders import (
     StartName,
     UnidirectionalConfig,
 )
-from regarde.models.interface import AttentionDecoder, Encoding, Model, Readout, State
+from regarde.models.interface import AttentionDecoder, Encoding, LayeredDecoder, Model, Readout, State
 from regarde.native import settings
 from regarde.native.decoders import AttendedSource, after
 from regarde.native.functions import usable
@@ -49,7 +49,7 @@ class FedState(State):
     feed: Tensor  # (B, H) h~_{t-1}; (B, 0) without input feeding
 
 
-class AttendAfterDecoder(AttentionDecoder[FedState]):
+class AttendAfterDecoder(AttentionDecoder[FedState], LayeredDecoder[FedState, Memory]):
     """The stack, then attention, then the readout."""
 
     def __init__(self, config: LuongConfig, shape: RecurrentShape, encoder: RecurrentEncoder, vocabulary: int) -> None:

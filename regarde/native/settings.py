@@ -48,6 +48,15 @@ def copying(model: Any) -> str:
     return flattened({"model": model}).get("model.copying.kind", "none")
 
 
+def copying_place(model: Any) -> tuple[int, int] | None:
+    """Layer and head whose attention copies, counted from 1; head 0: all. None of a model that copies nothing."""
+    flat = flattened({"model": model})
+    if copying(model) == "none":
+        return None
+    layers = flat.get("model.decoder_layers") or flat["model.layers"] if flat["model.kind"] == "transformer" else "1"
+    return int(flat["model.copying.layer"]) or int(layers), int(flat["model.copying.head"])
+
+
 def copies(model: Any) -> bool:
     """Whether sentences of a model have ids of their own (regarde.text.extended)."""
     return copying(model) == "pointer"

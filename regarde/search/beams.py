@@ -15,13 +15,13 @@ from torch import Tensor
 
 from regarde.data.batch import Batched
 from regarde.errors import ConfigError
-from regarde.models.interface import Encoding, Model
+from regarde.models.interface import Encoding, Model, State
 from regarde.search.hypothesis import Hypothesis
 from regarde.search.ranking import beam_score, length_penalty, log_probabilities
 from regarde.search.recording import OpenHypothesis, StepObserver
 from regarde.search.settings import NO_PREFIX, Beam, Greedy, Prefix, Sampling
 from regarde.search.trace import Continuation, Fate
-from regarde.search.walk import greedily, sampled
+from regarde.search.walk import gates, greedily, sampled
 from regarde.text.tokenizers import BOS, EOS, PAD
 
 DEAD = float("-inf")
@@ -89,7 +89,7 @@ class BeamSearch:
                 ended = [c for c in ranked[: self.size] if c.word == EOS]
                 open_ = [c for c in ranked if c.word != EOS][: self.size]
                 width = decoder.width(lengths[number], step)
-                found[number] += [self._hypothesis(c, beams, scores, state.past, width) for c in ended]
+                found[number] += [self._hypothesis(c, beams, scores, state, width) for c in ended]
                 if self.prune:
                     least = self._nearest(found[number])
                     new = found[number][len(found[number]) - len(ended) :]
@@ -102,14 +102,14 @@ class BeamSearch:
                 if observer:
                     on_going: Fate = "kept" if on else "cut"
                     ways = _continuations(ranked, scores, ended, open_ if on or cut else [], on_going)
-                    observer.step(open_rows, scores, state.past, ways)
+                    observer.step(open_rows, scores, state, ways)
                     open_rows = [OpenHypothesis(c.row, c.word, c.score) for c in open_]
                 if on:
                     staying.append(number)
                     # a small vocabulary may leave fewer than K open beams: the rest hold nothing
                     going += open_ + [Expansion(open_[0].row, PAD, DEAD)] * (self.size - len(open_))
                 elif cut:  # what the limit cut short fills the places that are left
-                    found[number] += [self._hypothesis(c, beams, scores, state.past, width) for c in open_]
+                    found[number] += [self._hypothesis(c, beams, scores, state, width) for c in open_]
                     least = self._nearest(found[number])
                     found[number] = [hypothesis for hypothesis in found[number] if hypothesis.score >= least]
             numbers = staying
@@ -161,17 +161,18 @@ class BeamSearch:
             scores=torch.tensor([c.score for c in chosen], device=scores.device),
         )
 
-    def _hypothesis(self, candidate: Expansion, beams: Beams, scores: Tensor, past: Tensor, width: int) -> Hypothesis:
+    def _hypothesis(self, candidate: Expansion, beams: Beams, scores: Tensor, state: State, width: int) -> Hypothesis:
         row, word = candidate.row, candidate.word
         ids = (*beams.words[row].tolist(), word)
         token_scores = [*beams.token_scores[row].tolist(), float(scores[row, word])]
-        heads = past[row, ..., :width].cpu().numpy().copy()
+        heads = state.past[row, ..., :width].cpu().numpy().copy()
         return Hypothesis(
             ids=ids,
             token_scores=np.asarray(token_scores, dtype=np.float32),
             score=beam_score(self.settings, candidate.score, len(ids), heads),
             heads=heads,
             finished=word == EOS,
+            p_gen=gates(state, row),
         )
 
 

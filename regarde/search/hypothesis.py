@@ -22,6 +22,7 @@ class Hypothesis:
     score: float  # what the search ranked by; higher is better
     heads: NDArray[np.float32]  # (L, N, T, S)
     finished: bool  # False where the length limit cut it short
+    p_gen: NDArray[np.float32] | None = None  # (T,) probability of not copying; None of a model that copies nothing
 
     def __repr__(self) -> str:
         return f"<Hypothesis {counted(len(self.ids), 'token')}, score {self.score:.4f}>"

@@ -15,7 +15,7 @@ from torch import Tensor
 from torch.utils.hooks import RemovableHandle
 
 from regarde.attention.interface import Attention
-from regarde.models.interface import Decoder
+from regarde.models.interface import Decoder, State
 from regarde.search.trace import Branch, Candidate, Continuation, SearchStep, Weights
 
 
@@ -31,8 +31,8 @@ class OpenHypothesis:
 class StepObserver(Protocol):
     """Receives each step of a search for one sentence."""
 
-    def step(self, rows: Sequence[OpenHypothesis], scores: Tensor, past: Tensor, ways: Sequence[Continuation]) -> None:
-        """The open hypotheses before the step, and how each of them continues."""
+    def step(self, rows: Sequence[OpenHypothesis], scores: Tensor, state: State, ways: Sequence[Continuation]) -> None:
+        """The open hypotheses before the step, the state after it, and how each of them continues."""
 
 
 class StepRecorder:
@@ -56,8 +56,9 @@ class StepRecorder:
         for hook in self._hooks:
             hook.remove()
 
-    def step(self, rows: Sequence[OpenHypothesis], scores: Tensor, past: Tensor, ways: Sequence[Continuation]) -> None:
-        """One step of a search: the rows that are open come first in scores (B, V) and past (B, L, N, t, S)."""
+    def step(self, rows: Sequence[OpenHypothesis], scores: Tensor, state: State, ways: Sequence[Continuation]) -> None:
+        """One step of a search: the rows that are open come first in scores (B, V) and the state."""
+        past = state.past  # (B, L, N, t, S)
         known = len(self._attentions) == past.shape[1]  # not for an ensemble, whose attention is a mean of others'
         for noted in (self._energies, self._norms):
             del noted[: -len(self._attentions)]  # a decoder that computes its best answer has looked before
@@ -77,6 +78,7 @@ class StepRecorder:
                     weights=weights[i],
                     context_norms=norms if known else None,
                     candidates=self._likeliest(scores[i]),
+                    p_gen=None if state.p_gen is None else float(state.p_gen[i, -1]),
                 )
             )
         self.steps.append(SearchStep(tuple(branches), tuple(ways)))

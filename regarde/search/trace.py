@@ -53,6 +53,7 @@ class Branch:
     weights: Weights  # (L, N, S)
     context_norms: Weights | None  # (L,) Euclidean, of what attention brought back
     candidates: tuple[Candidate, ...]  # the likeliest words, best first, of those that may be said
+    p_gen: float | None = None  # probability that the next word is one of the vocabulary, and not copied
 
     def __repr__(self) -> str:
         return f"<Branch {self.id}, score {self.score:.4f}, {counted(len(self.candidates), 'candidate')}>"
@@ -93,6 +94,7 @@ class Trace:
     texts: tuple[str, ...]  # of each hypothesis
     words: tuple[tuple[int, ...], ...]  # of each hypothesis: the word of each token, -1 for none
     tokens: Mapping[int, str]  # every id in here, as text
+    copied: tuple[tuple[int | None, ...] | None, ...] = ()  # of each hypothesis: where tokens were copied from
     interventions: tuple[Intervention, ...] = ()  # in what attention looks at
     looks_back: bool = False  # weights are over BOS and the words of a branch; source tokens are those of the best
 
@@ -130,7 +132,10 @@ class Trace:
                 for step in self.steps
             ],
             "hypotheses": [
-                self._hypothesis(*found) for found in zip(self.hypotheses, self.texts, self.words, strict=True)
+                self._hypothesis(hypothesis, text, words) | ({} if places is None else {"copied": list(places)})
+                for hypothesis, text, words, places in zip(
+                    self.hypotheses, self.texts, self.words, self.copied or [None] * len(self.texts), strict=True
+                )
             ],
         }
 
@@ -143,6 +148,7 @@ class Trace:
             "energies": _lists(branch.energies),
             "weights": _lists(branch.weights),
             "context_norms": _lists(branch.context_norms),
+            **({} if branch.p_gen is None else {"p_gen": _number(branch.p_gen)}),
             "candidates": [
                 {"id": c.id, "token": self.tokens[c.id], "log_probability": _number(c.log_probability)}
                 for c in branch.candidates

@@ -9,9 +9,10 @@ from collections.abc import Callable, Sequence
 
 import numpy as np
 import torch
+from numpy.typing import NDArray
 from torch import Tensor
 
-from regarde.models.interface import Encoding, Model
+from regarde.models.interface import Encoding, Model, State
 from regarde.search.hypothesis import Hypothesis
 from regarde.search.ranking import log_probabilities
 from regarde.search.recording import OpenHypothesis, StepObserver, StepRecorder
@@ -118,6 +119,7 @@ def walk(
                 score=float(np.sum(token_scores[number])),
                 heads=heads.cpu().numpy().copy(),
                 finished=word == EOS,
+                p_gen=gates(state, row),
             )
         if observer:
             sums = [float(np.sum(token_scores[number])) for number in numbers]
@@ -125,7 +127,7 @@ def walk(
                 Continuation(row, word, chosen_scores[row], sums[row], _fate(word, row in staying))
                 for row, word in enumerate(previous.tolist())
             ]
-            observer.step(open_rows, scores, state.past, ways)
+            observer.step(open_rows, scores, state, ways)
             open_rows = [OpenHypothesis(row, ways[row].id, sums[row]) for row in staying]
         if len(staying) < len(numbers):
             rows = torch.tensor(staying, dtype=torch.long, device=previous.device)
@@ -145,7 +147,7 @@ def follow(model: Model, encoding: Encoding, target: Sequence[int], observer: St
         scores = logits.float().log_softmax(dim=-1)  # (1, V)
         token_scores.append(float(scores[0, word]))
         way = Continuation(0, word, token_scores[-1], sum(token_scores), "kept" if t + 1 < len(target) else "finished")
-        observer.step([row], scores, state.past, [way])
+        observer.step([row], scores, state, [way])
         row = OpenHypothesis(0, word, way.score)
     return Hypothesis(
         ids=tuple(target),
@@ -153,7 +155,13 @@ def follow(model: Model, encoding: Encoding, target: Sequence[int], observer: St
         score=sum(token_scores),
         heads=state.past[0].cpu().numpy().copy(),
         finished=True,
+        p_gen=gates(state, 0),
     )
+
+
+def gates(state: State, row: int) -> NDArray[np.float32] | None:
+    """p_gen of each step of a row."""
+    return None if state.p_gen is None else state.p_gen[row].float().cpu().numpy().copy()
 
 
 def _fate(word: int, goes_on: bool) -> Fate:

@@ -52,6 +52,12 @@ class ExtendedVocabulary:
         V = len(self.target)
         return list(dict.fromkeys(symbol for _, symbol in self._symbols(source) if self._target_id(symbol) == V))
 
+    def columns(self, source: str) -> list[int]:
+        """The target id of each token of a source, its end included."""
+        V = len(self.target)
+        numbers = {symbol: V + k for k, symbol in enumerate(self.lacking(source))}
+        return [*(numbers.get(symbol, self._target_id(symbol)) for _, symbol in self._symbols(source)), EOS]
+
     def target_ids(self, text: str, source: str) -> list[int]:
         """The ids of a target; a symbol that only its source has is one of them, others are UNK."""
         ids = self.target.encode(text)

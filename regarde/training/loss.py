@@ -45,7 +45,7 @@ def word_loss(
 
 def likelihood_loss(found: Likelihood, target_ids: Tensor, *, smoothing: float = 0.0, scale: float = 1.0) -> Tensor:
     """The same, of a decoder that `mixes`; smoothing is over the words of the vocabulary, none of which is copied."""
-    rows = (1 - smoothing) * found.words + smoothing * found.mean
+    rows = (1 - smoothing) * found.words + smoothing * found.mean if smoothing else found.words
     return -rows.masked_fill(target_ids == PAD, 0.0).sum() * scale
 
 

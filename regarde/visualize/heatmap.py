@@ -18,12 +18,14 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
+from regarde.alignment.copied import CopyWeights
 from regarde.errors import UsageError
 
 if TYPE_CHECKING:
     from regarde.translation import Translation
 
 
+MEAN = CopyWeights()
 QUERIES = "queries"
 SHOWN = 3  # labels with their probabilities in a title
 
@@ -39,6 +41,7 @@ class Heatmap:
     across: str = "source"  # what the columns are
     down: str = "target"  # what the rows are
     scale: str = "weight"  # what a cell is
+    copied: tuple[bool, ...] = ()  # whether each target token was copied; none of a model that copies nothing
 
     @classmethod
     def of(cls, translation: Translation) -> Heatmap:
@@ -53,7 +56,8 @@ class Heatmap:
         if (whole := cls.of(translation)).down == QUERIES:
             return [whole]
         (L, N), heads = translation.heads.shape[:2], translation.heads
-        maps = [cls.of(replace(translation, heads=heads[l : l + 1, n : n + 1])) for l in range(L) for n in range(N)]
+        alone = replace(translation, weights=MEAN)
+        maps = [cls.of(replace(alone, heads=heads[l : l + 1, n : n + 1])) for l in range(L) for n in range(N)]
         return [replace(one, title=name) for one, name in zip(maps, named(L, N), strict=True)]
 
     def untitled(self) -> Heatmap:
@@ -107,7 +111,8 @@ def probable(translation: Translation) -> str:
 
 def _aligned(found: Translation) -> Heatmap:
     assert found.explained is not None
-    return Heatmap(found.source_tokens, found.tokens, found.explained, f"{found.source} → {found.text}")
+    title, copied = f"{found.source} → {found.text}", tuple(place is not None for place in found.copied or ())
+    return Heatmap(found.source_tokens, found.tokens, found.explained, title, copied=copied)
 
 
 def _label(found: Translation) -> Heatmap:

@@ -1,5 +1,7 @@
 """The heat map in a terminal: a column per source token, a row per target token with its largest weight at the right.
 
+A token that was copied from the source is marked.
+
 Words that are wider than their column are above one another, each joined to its column by a line:
 
         the
@@ -23,6 +25,7 @@ from regarde.visualize.style import GLYPHS, TERMINAL, share, step
 _NARROWEST = 24  # cells: the least width that is drawn
 _LONGEST_LABEL = 18
 _NUMBER = 6  # spaces and "0.97"
+_COPIED = " copied"
 _DIM, _RESET = "\x1b[2m", "\x1b[0m"
 
 
@@ -33,8 +36,9 @@ def heatmap(heat: Heatmap, *, width: int, color: bool) -> str:
     target = [shorten(visible(token), min(_LONGEST_LABEL, width // 3)) for token in heat.target]
     margin = max(map(cell_len, target), default=0) + 1
     lines = [isolated(shorten(visible(heat.title).replace("␣", " "), width))] if heat.title else []
-    column = _column_width(source, width - margin)
-    for first, last in _blocks(source, column, width - margin):
+    room = width - margin - (len(_COPIED) if any(heat.copied) else 0)
+    column = _column_width(source, room)
+    for first, last in _blocks(source, column, room):
         if len(lines) > 1:
             lines.append("")
         lines += [" " * margin + line for line in _header(source[first:last], column, color=color)]
@@ -104,6 +108,7 @@ def _rows(
         cells = _cells([share(weight, heat.top) for weight in row[columns]], column, color=color)
         strongest = int(row.argmax())
         number = f" {row[strongest]:.2f}" if columns.start <= strongest < columns.stop else ""
+        number += _COPIED if number and heat.copied and heat.copied[t] else ""
         yield " " * (margin - 1 - cell_len(label)) + isolated(label) + " " + cells + number
 
 

@@ -18,6 +18,7 @@ export interface Branch {
   weights: number[][][]; // (L, N, S)
   context_norms: number[] | null; // (L,)
   candidates: Candidate[];
+  p_gen?: number | null; // of a model that copies: the probability that the next token is one of the vocabulary
 }
 
 export interface Continuation extends Candidate {
@@ -32,6 +33,7 @@ export interface Hypothesis {
   tokens: string[];
   words?: number[]; // the word of each token, -1 for none
   token_scores: number[];
+  copied?: (number | null)[]; // of a model that copies: the source token that each is a copy of, or null
   score: number;
   finished: boolean;
   path: number[];
@@ -83,6 +85,7 @@ const unended = (one: Hypothesis): Hypothesis => ({
   tokens: one.tokens.slice(0, -1),
   words: one.words?.slice(0, -1),
   token_scores: one.token_scores.slice(0, -1),
+  copied: one.copied?.slice(0, -1),
   path: one.path.slice(0, -1),
 });
 
@@ -92,6 +95,7 @@ export interface Moment {
   id: number;
   token: string; // what was said
   logProbability: number;
+  copied?: number | null; // the source token that it is a copy of; null: of none; undefined: nothing is copied
 }
 
 /** The steps of one hypothesis, from its first token to its last. */
@@ -101,6 +105,7 @@ export function way(trace: Trace, hypothesis: Hypothesis): Moment[] {
     id: hypothesis.ids[t],
     token: hypothesis.tokens[t],
     logProbability: hypothesis.token_scores[t],
+    copied: hypothesis.copied?.[t],
   }));
 }
 

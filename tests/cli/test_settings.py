@@ -87,7 +87,8 @@ def test_config_prints_meaning_bounds_and_default(cli) -> None:
     assert done.splitlines()[0] == "training.optimizer.rate"
     assert " ".join(done.split()).endswith(
         "Learning rate, before the schedule's factor. "
-        "1e-12 to 1e+12; default: 0.001 (adam, adamw), 1 (adadelta), 0.7 (sgd)."
+        "1e-12 to 1e+12; default: 0.001 (adam, adamw), 1 (adadelta), 0.7 (sgd), "
+        "0.15 (adagrad)."
     )
 
 

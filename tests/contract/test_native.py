@@ -31,6 +31,9 @@ def assert_same(found: list[Hypothesis], expected: list[Hypothesis]) -> None:
         np.testing.assert_allclose(one.token_scores, other.token_scores, atol=1e-4)
         assert one.heads.shape == other.heads.shape
         np.testing.assert_allclose(one.heads, other.heads, atol=1e-4)
+        assert (one.p_gen is None) == (other.p_gen is None)
+        if one.p_gen is not None:
+            np.testing.assert_allclose(one.p_gen, other.p_gen, atol=1e-4)
 
 
 @pytest.mark.parametrize("name", SEARCHES)

@@ -118,6 +118,8 @@ def test_the_attention_of_a_hypothesis_equals_forced_decoding_of_its_own_words(
         T, S = len(hypothesis.ids), len(source) + 1
         np.testing.assert_allclose(hypothesis.heads, again.heads[:, :, :T, :S], atol=1e-5)
         np.testing.assert_allclose(hypothesis.token_scores, again.token_scores[:T], atol=1e-5)
+        if again.p_gen is not None:
+            np.testing.assert_allclose(hypothesis.p_gen, again.p_gen[:T], atol=1e-5)
 
 
 def test_hypotheses_come_best_first_and_differ(model: Model, sources: Pairs) -> None:

@@ -29,6 +29,7 @@ def assert_same(found: tuple[SearchStep, ...], expected: tuple[SearchStep, ...])
         for a, b in zip(one.branches, other.branches, strict=True):
             assert (a.parent, a.id) == (b.parent, b.id)
             assert a.score == pytest.approx(b.score, abs=1e-4)
+            assert a.p_gen == (b.p_gen if b.p_gen is None else pytest.approx(b.p_gen, abs=1e-4))
             assert [c.id for c in a.candidates] == [c.id for c in b.candidates]
             for x, y in zip(a.candidates, b.candidates, strict=True):
                 assert x.log_probability == pytest.approx(y.log_probability, abs=1e-4)

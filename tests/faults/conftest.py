@@ -36,6 +36,11 @@ MODELS = {  # of every task
         *("model.kind=transformer", "model.size=8", "model.heads=2", "model.feed_forward=12"),
         *("model.layers=1", "model.tying=two-way"),
     ],
+    "copying": [
+        *("model.hidden=6", "model.embedding=5", "model.maxout=4", "model.attention.score.size=3"),
+        *("model.copying.kind=pointer", "training.hide=0.3", "training.optimizer.kind=adagrad"),
+        *("training.coverage.weight=1", "training.coverage.after=0.5"),
+    ],
     "classifier": ["model.embedding=5", "model.hidden=4", "model.size=6"],
     "tagger": ["model.embedding=5", "model.hidden=4"],
     "language": ["model.size=8", "model.layers=1", "model.heads=2", "model.feed_forward=10"],

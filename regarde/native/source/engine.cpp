@@ -6,6 +6,7 @@
 #include <thread>
 
 #include "engine/continuous.h"
+#include "engine/copying.h"
 #include "engine/ensemble.h"
 #include "engine/language.h"
 #include "engine/reading.h"
@@ -23,9 +24,8 @@ struct Engine {
 
 using engine::Answer;
 
-std::unique_ptr<engine::Model> build(const engine::Folder &folder) {
+std::unique_ptr<engine::Model> build_plain(const engine::Folder &folder) {
   const std::string kind = folder.word("model.kind");
-  if (folder.word("model.copying.kind", "none") != "none") folder.choice("model.copying.kind", {"none"});
   if (kind == "sutskever") return std::make_unique<engine::Sutskever>(folder);
   if (kind == "cho" && folder.word("model.cell") == "paper") return std::make_unique<engine::Cho>(folder);
   if (kind == "cho") return std::make_unique<engine::DeepCho>(folder);
@@ -40,6 +40,11 @@ std::unique_ptr<engine::Model> build(const engine::Folder &folder) {
   if (kind == "attentive-lm") return std::make_unique<engine::AttentiveLanguage>(folder);
   if (kind == "transformer-lm") return std::make_unique<engine::TransformerLanguage>(folder);
   throw engine::Unknown("a model of kind " + kind);
+}
+
+std::unique_ptr<engine::Model> build(const engine::Folder &folder) {
+  if (folder.word("model.copying.kind", "none") == "none") return build_plain(folder);
+  return std::make_unique<engine::Copying>(folder, build_plain);
 }
 
 // Settings that change nothing once a model is trained, or that are read elsewhere.

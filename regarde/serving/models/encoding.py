@@ -70,7 +70,7 @@ class RequestEncoder:
         search, size = encoded.search, NUMBER * encoded.cost
         for (sentence,) in encoded.texts:
             S, T = lengths(sentence, search)
-            size += self.sizes.trace(sentence.text, S, T, search.width, search.n_best, request.candidates)
+            size += self._sizes(sentence).trace(sentence.text, S, T, search.width, search.n_best, request.candidates)
         return check_size(size, request.max_bytes, f"{_SHORTER}.") // NUMBER
 
     def exploration_cost(self, request: ExplorationRequest) -> int:
@@ -80,15 +80,23 @@ class RequestEncoder:
         prefix = len(request.prefix_ids) + 1
         T = prefix if request.end else max(T, prefix)
         K = 1 if request.end else search.width
-        size = self.sizes.trace(sentence.text, S, T, K, search.n_best, request.candidates)
+        size = self._sizes(sentence).trace(sentence.text, S, T, K, search.n_best, request.candidates)
         return check_size(size, request.max_bytes, f"{_SHORTER}.") // NUMBER
 
     def _size(self, sentence: Sentence, search: Search, request: PredictionRequest) -> int:
         S, T = lengths(sentence, search)
+        sizes = self._sizes(sentence)
         if request.plain:
-            return self.sizes.text(T, search.n_best)
-        attention = request.attention and self.sizes.layers > 0
-        return self.sizes.answer(sentence.text, S, T, request.options.n_best, attention=attention)
+            return sizes.text(T, search.n_best)
+        attention = request.attention and sizes.layers > 0
+        return sizes.answer(sentence.text, S, T, request.options.n_best, attention=attention)
+
+    def _sizes(self, sentence: Sentence) -> ResponseSizes:
+        """Those of its response: a token that is copied may be longer than any of the vocabulary."""
+        if not self.scribe.text.copies or not sentence.ids:
+            return self.sizes
+        longest = max(map(len, self.scribe.text.source_pieces(sentence.ids, sentence.text)))
+        return replace(self.sizes, token=max(self.sizes.token, 3 + 6 * longest))  # a character is at most \\u0000
 
     @property
     def _own_prefixes(self) -> bool:

@@ -31,7 +31,7 @@ class ResponseSizes:
         """One sentence, as `answer_record` writes it."""
         weights = (WEIGHT * S + 2 * NUMBER) if attention else 0
         source = RECORD + 12 * len(text) + S * (2 * NUMBER + self.token)  # a prompt has target tokens
-        said = RECORD + T * (2 * self.token + 2 * NUMBER + weights)
+        said = RECORD + T * (2 * self.token + 4 * NUMBER + weights)
         labels = self.labels * (self.token + NUMBER) + (RECORD // 2 * S + 6 * len(text) if self.labels else 0)  # spans
         return n_best * (source + said) + labels
 
@@ -44,7 +44,7 @@ class ResponseSizes:
         weights = self.layers * (self.heads * (S * (WEIGHT + NUMBER) + 4) + NUMBER)
         branch = RECORD + weights + candidates * (RECORD // 3 + self.token)
         continuations = 2 * (RECORD + self.token)
-        hypotheses = n_best * (RECORD + T * (2 * self.token + 4 * NUMBER))
+        hypotheses = n_best * (RECORD + T * (2 * self.token + 5 * NUMBER))
         source = 4 * RECORD + 12 * len(text) + S * (2 * NUMBER + self.states * NUMBER)
         return source + T * (RECORD + K * (branch + continuations)) + hypotheses
 

@@ -14,6 +14,7 @@ export interface ChipProps {
   current?: boolean;
   faded?: boolean;
   confidence?: number; // 0…1
+  copied?: boolean; // from the source
   label?: string;
   onPick?: () => void;
   onLook?: (looking: boolean) => void;
@@ -22,8 +23,8 @@ export interface ChipProps {
 }
 
 /** A token that can be pointed at: tinted by how much it is looked at, underlined by how sure the model was. */
-export function Chip({ token, tint, current, faded, confidence, label, onPick, onLook, flowing, children }: ChipProps): JSX.Element {
-  const kind = ["chip", current && "current", faded && "faded", /^<.*>$/.test(token) && "control"].filter(Boolean).join(" ");
+export function Chip({ token, tint, current, faded, confidence, copied, label, onPick, onLook, flowing, children }: ChipProps): JSX.Element {
+  const kind = ["chip", current && "current", faded && "faded", copied && "copied", /^<.*>$/.test(token) && "control"].filter(Boolean).join(" ");
   const strength = tint === undefined ? undefined : `${Math.round(Math.min(tint, 1) * 100)}%`;
   const style: Record<string, string> = { "--tint": strength ?? "0%", "--sure": String(confidence ?? 0) };
   return (

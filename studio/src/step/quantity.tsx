@@ -229,6 +229,7 @@ function Context({ plan }: Props): JSX.Element {
 
 function Candidates({ plan }: Props): JSX.Element {
   const [first, second] = moment.value!.branch.candidates;
+  const gate = moment.value!.branch.p_gen;
   const p = (each: { log_probability: number | null }) => Math.exp(each.log_probability ?? -Infinity);
   return (
     <>
@@ -237,12 +238,32 @@ function Candidates({ plan }: Props): JSX.Element {
         {plan.place === "query" ? "label" : "token of the vocabulary"}.
       </Text>
       <Stated>{outputFormula(model.value!)}</Stated>
+      {typeof gate === "number" ? <Mixed p={gate} /> : null}
       <Formula>{m`p(${first.token}) = exp(${first.log_probability ?? -Infinity}) = ${p(first)}`}</Formula>
       {second ? (
         <Text>
           <Token of={first.token} /> is {ratio(p(first) / p(second))} as likely as <Token of={second.token} />.
         </Text>
       ) : null}
+    </>
+  );
+}
+
+/** See et al. 2017: the vocabulary and the source tokens share the probability. */
+function Mixed({ p }: { p: number }): JSX.Element {
+  const mapped = (model.value!.settings.copying as { kind?: string } | undefined)?.kind === "mapped";
+  return (
+    <>
+      <Text>
+        This model also copies{mapped ? ", and a learned table says what a source token becomes" : " source tokens"}. A gate says how much of the
+        probability is that of the vocabulary: {percent(p)}.
+      </Text>
+      <Formula>{m`p_{\gen} = σ(w_h c_t + w_s s_t + w_x y_{t−1} + b) = ${p}`}</Formula>
+      <Formula>
+        {mapped
+          ? m`P(w) = p_{\gen} p(w) + (1 − p_{\gen}) \sum_j α_{t,j} \softmax(M_{x_j})_w`
+          : m`P(w) = p_{\gen} p(w) + (1 − p_{\gen}) \sum_{j : x_j = w} α_{t,j}`}
+      </Formula>
     </>
   );
 }

@@ -3,7 +3,7 @@ import type { JSX } from "preact";
 import { Say, Token } from "../components/tokens";
 import { task, trace } from "../session";
 import { percent, visible } from "../text";
-import { moment, open, opened, reached, t } from "./moment";
+import { columns, moment, open, opened, reached, t } from "./moment";
 
 /** Why a token was chosen that is not among the likeliest. */
 const REASONS: Record<string, string> = {
@@ -41,6 +41,28 @@ export function Words(): JSX.Element | null {
       <button type="button" class={reached("token") ? "spoken" : "spoken yet"} aria-pressed={opened.value.phase === "token"} disabled={!reached("token")} onClick={() => open("token")}>
         <span class="quiet">{given ? "given:" : listed ? "chosen:" : REASONS[String(trace.value?.search.kind)] ?? REASONS.beam}</span> <Say>{visible(now.token)}</Say>
       </button>
+      {now.copied === undefined ? null : <Origin />}
     </section>
+  );
+}
+
+/** Whether the token was copied, from where, and how much of the probability is that of the vocabulary. */
+function Origin(): JSX.Element {
+  const { branch, copied } = moment.value!;
+  const p = branch.p_gen ?? 0;
+  return (
+    <p class={reached("token") ? "origin" : "origin yet"}>
+      {copied === null || copied === undefined ? (
+        "Said from the vocabulary."
+      ) : (
+        <>
+          Copied from source token {copied + 1}, <Token of={columns.value[copied] ?? ""} />.
+        </>
+      )}
+      <span class="split" role="img" aria-label={`p_gen ${percent(p)}`} style={{ "--size": `${p * 100}%` }} />
+      <span class="quiet small">
+        vocabulary {percent(p)}, copying {percent(1 - p)}
+      </span>
+    </p>
   );
 }

@@ -95,7 +95,8 @@ function Answer(): JSX.Element {
       current={i === t.value}
       faded={i > t.value}
       confidence={i < given ? undefined : Math.exp(said.token_scores[i])}
-      label={`Step ${i + 1}: ${said.tokens[i]}, ${i < given ? "given" : percent(Math.exp(said.token_scores[i]))}`}
+      copied={typeof said.copied?.[i] === "number"}
+      label={`Step ${i + 1}: ${said.tokens[i]}, ${i < given ? "given" : percent(Math.exp(said.token_scores[i]))}${typeof said.copied?.[i] === "number" ? ", copied" : ""}`}
       onPick={() => to(i)}
     />
   );

@@ -13,8 +13,8 @@ inline const char *cause(const std::exception &problem) {
 }
 
 struct Answer {
-  std::vector<int64_t> numbers;  // of each sentence how many; of each hypothesis T, S, finished, its ids
-  std::vector<float> reals;      // of each hypothesis its score, token scores, attention
+  std::vector<int64_t> numbers;  // of each sentence how many; of each hypothesis T, S, finished + 2 gated, its ids
+  std::vector<float> reals;      // of each hypothesis its score, token scores, attention, and p_gen if it is gated
   // then, where a trace was asked for, the records of tracing.h
   std::string error;
 
@@ -22,16 +22,18 @@ struct Answer {
   void take(Search &search) {
     size_t whole = search.results.size(), real = 0;
     for (const auto &hypotheses : search.results)
-      for (const auto &h : hypotheses) whole += 3 + h.ids.size(), real += 1 + h.token_scores.size() + h.heads.size();
+      for (const auto &h : hypotheses) whole += 3 + h.ids.size(), real += 1 + h.token_scores.size() + h.heads.size() + h.p_gen.size();
     numbers.reserve(whole), reals.reserve(real);
     for (auto &hypotheses : search.results) {
       numbers.push_back(static_cast<int64_t>(hypotheses.size()));
       for (const auto &h : hypotheses) {
-        numbers.insert(numbers.end(), {static_cast<int64_t>(h.ids.size()), h.S, h.finished});
+        const int64_t kind = h.finished + 2 * !h.p_gen.empty();
+        numbers.insert(numbers.end(), {static_cast<int64_t>(h.ids.size()), h.S, kind});
         numbers.insert(numbers.end(), h.ids.begin(), h.ids.end());
         reals.push_back(h.score);
         reals.insert(reals.end(), h.token_scores.begin(), h.token_scores.end());
         reals.insert(reals.end(), h.heads.begin(), h.heads.end());
+        reals.insert(reals.end(), h.p_gen.begin(), h.p_gen.end());
       }
       std::vector<Hypothesis>().swap(hypotheses);
     }

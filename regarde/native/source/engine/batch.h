@@ -59,14 +59,15 @@ class Batch {
         rows.push_back({&one->sentence, slot, one->t, one->path.data() + slot * one->t});
     }
     const int64_t M = static_cast<int64_t>(rows.size());
-    logits.resize(M * model.V);
+    const int64_t apart = model.row_width(rows);
+    logits.resize(M * apart);
     model.step(rows, previous.data(), states.data(), logits.data());
     parents.clear(), following.clear();
     int64_t row = 0;
     std::vector<std::unique_ptr<Active>> staying;
     for (auto &one : active) {
       const int64_t live = one->live;
-      std::vector<Candidate> going = one->search->advance(*one, &logits[row * model.V]);
+      std::vector<Candidate> going = one->search->advance(*one, &logits[row * apart], apart);
       if (going.empty()) one->search->finish(*one);
       if (going.empty() || !goes_on(*one)) {
         ended(*one);

@@ -280,16 +280,32 @@ struct Sentence {
   std::vector<Floats> cache;    // of each step: slots x what the model keeps of a word
   std::vector<int64_t> words;     // what it may say, in order; empty: everything
   Linear vocabulary;              // of these words alone
+  std::vector<int64_t> copies;    // of a model that copies: the target word of each position
+  int64_t own = 0;                // words of this source alone, which follow those of the vocabulary
+  Floats gates, mapped;           // of such a model: w_h . h_j, and which words positions may become (S x V)
+  std::vector<Floats> p_gen;      // of each step: slots
   std::vector<Sentence> members;  // of an ensemble, each member's own
   bool wide = false;              // several hypotheses are to come: what they share pays
   bool greedy = false;            // the likeliest answer is wanted, and so
   std::vector<int64_t> best;      // it is here without its EOS, where the model can tell
   bool whole = false;             // EOS follows it, which the model leaves to the search
   bool watched = false;           // a trace was asked for, and so
+  bool shown = false;             // the model wants them too
   Floats states;                  // the encoder's (S x their width), and of this step alone
   Floats energies, norms;         // what is weighed (slots x layers x heads x columns), lengths of contexts (slots x layers)
   const Interventions *interventions = nullptr;  // where attention is told where to look
   int64_t S() const { return static_cast<int64_t>(ids.size()); }
+  // Of a model of V words: where a word is among the choices, -1 where it is none of them; and what a choice says.
+  int64_t place(int64_t word, int64_t V) const {
+    if (words.empty()) return word < V + own ? word : -1;
+    if (word >= V) return word < V + own ? static_cast<int64_t>(words.size()) + word - V : -1;
+    const auto found = std::lower_bound(words.begin(), words.end(), word);
+    return found != words.end() && *found == word ? found - words.begin() : -1;
+  }
+  int64_t word(int64_t choice, int64_t V) const {
+    const int64_t listed = static_cast<int64_t>(words.size());
+    return !listed ? choice : choice < listed ? words[choice] : V + choice - listed;
+  }
 };
 
 // One hypothesis at one step.
@@ -304,13 +320,16 @@ struct Model {
   int64_t state_width = 0, layers = 0, heads = 0, cache_width = 0, V = 0, source_words = 0;
   bool looks_back = false;  // attention is over the words said so far, BOS first, and not over the source
   bool scored = true;       // attention weighs scores, which a trace shows as energies
+  bool gated = false;       // it copies, and p_gen says at each step how much it does not
+  bool points = false;      // it copies words of the source alone
+  bool notes = false;       // what the last layer reads is noted, for a model around this one
   bool reads = false;       // most of the work is to read: sources of like lengths are best read together
   virtual ~Model() = default;
   // Where the ids of a source are words with their characters, tell them apart: the source is then its words.
   virtual void spell(Sentence &) const {}
   // Remember the sentences, and write the first states (count, state_width).
   virtual void encode(const std::vector<Sentence *> &sentences, float *states) const = 0;
-  // One word on.  previous (M), states (M, state_width) -> logits (M, V)
+  // One word on.  previous (M), states (M, state_width) -> logits (M, row_width)
   virtual void step(const std::vector<Row> &rows, const int64_t *previous, float *states, float *logits) const = 0;
 
   // The likeliest answer to what was read, with EOS, its scores and attention; false: it has to be searched for.
@@ -321,11 +340,25 @@ struct Model {
   // Be ready for sentences that may say some words only.
   virtual void shorten() { output().keep_rows(); }
   int64_t choices(const Sentence &sentence) const {
-    return sentence.words.empty() ? V : static_cast<int64_t>(sentence.words.size());
+    return (sentence.words.empty() ? V : static_cast<int64_t>(sentence.words.size())) + sentence.own;
+  }
+  // How far apart the logits of these rows lie.
+  virtual int64_t row_width(const std::vector<Row> &) const { return V; }
+  // What the decoder reads of a word at its place, and the size of that.
+  virtual int64_t input_size() const { throw Unknown("copying around such a model"); }
+  virtual void input(int64_t, int64_t, float *) const {}
+  // What the last layer read at this step (M, K), by this thread.
+  static Floats &noted() {
+    static thread_local Floats read;
+    return read;
   }
   // x (M, K) through the last layer: of each row its sentence's choices, rows V apart.
   void say(const std::vector<Row> &rows, const Linear &all, const float *x, int64_t x_apart, float *logits) const {
     const int64_t M = static_cast<int64_t>(rows.size());
+    if (notes) {
+      noted().resize(M * all.K);
+      for (int64_t i = 0; i < M; i++) std::copy_n(x + i * x_apart, all.K, &noted()[i * all.K]);
+    }
     if (rows[0].sentence->words.empty()) return all(M, x, x_apart, logits, V);
     for (int64_t first = 0, after; first < M; first = after) {
       Sentence &sentence = *rows[first].sentence;

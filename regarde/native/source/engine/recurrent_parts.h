@@ -42,7 +42,7 @@ struct Tokens {
   // What the tokens have become, (total, width), for those who watch.
   void show(const Sentences &sentences, const float *states, int64_t width) const {
     for (size_t b = 0; b < sentences.size(); b++)
-      if (sentences[b]->watched)
+      if (sentences[b]->watched || sentences[b]->shown)
         sentences[b]->states.assign(states + starts[b] * width, states + (starts[b] + lengths[b]) * width);
   }
 };
@@ -292,6 +292,8 @@ struct RecurrentModel : Model {
     source_words = encoder.embedding.count;
     folder.agree("model.embedding", embedding.size);
   }
+  int64_t input_size() const override { return embedding.size; }
+  void input(int64_t word, int64_t, float *x) const override { embedding.row(word, x); }
   void remember(const Attention &attention, const Sentences &sentences, const Encoded &encoded) const {
     for (size_t b = 0; b < sentences.size(); b++) {
       sentences[b]->memory.resize(1);

@@ -16,11 +16,11 @@ namespace engine {
 struct Shortlist {
   std::vector<int64_t> frequent, starts, ids;  // those of source word w: ids[starts[w]] to ids[starts[w + 1]]
   bool empty() const { return starts.empty(); }
-  // Sorted; the controls come first, where they are in every vocabulary.
-  std::vector<int64_t> words(const std::vector<int64_t> &source, const int64_t *prefix, int64_t prefix_length) const {
+  // Sorted, with others that may be said; the controls come first, where they are in every vocabulary.
+  std::vector<int64_t> words(const std::vector<int64_t> &source, const std::vector<int64_t> &others) const {
     std::vector<int64_t> found = {PAD, UNK, BOS, EOS};
     found.insert(found.end(), frequent.begin(), frequent.end());
-    found.insert(found.end(), prefix, prefix + prefix_length);
+    found.insert(found.end(), others.begin(), others.end());
     for (int64_t word : source)
       if (word >= 0 && word + 1 < static_cast<int64_t>(starts.size()))
         found.insert(found.end(), ids.begin() + starts[word], ids.begin() + starts[word + 1]);
@@ -32,7 +32,7 @@ struct Shortlist {
 
 struct Hypothesis {
   std::vector<int64_t> ids;
-  Floats token_scores, heads;
+  Floats token_scores, heads, p_gen;
   float score;
   int64_t S;
   bool finished;
@@ -104,9 +104,11 @@ class Search {
     if (request.kind == FORCED) one->longest = request.target_starts[source + 1] - request.target_starts[source];
     one->scores = {0.0f};
     if (!shortlist.empty() && request.kind != FORCED) {
-      const int64_t length = prefix_length(source);
-      for (int64_t t = 0; t < length; t++) known(prefix(source)[t]);
-      one->sentence.words = shortlist.words(one->sentence.ids, length ? prefix(source) : nullptr, length);
+      std::vector<int64_t> others;  // what it begins with, and what it may copy
+      for (int64_t t = 0; t < prefix_length(source); t++) others.push_back(known(one->sentence, prefix(source)[t]));
+      others.insert(others.end(), one->sentence.copies.begin(), one->sentence.copies.end());
+      others.erase(std::remove_if(others.begin(), others.end(), [&](int64_t word) { return word >= model.V; }), others.end());
+      one->sentence.words = shortlist.words(one->sentence.ids, others);
     }
     return one;
   }
@@ -127,7 +129,7 @@ class Search {
   }
 
   // The continuations that go on; none: the sentence is done. Rows of candidates are the sentence's own slots.
-  std::vector<Candidate> advance(Active &one, float *logits) {
+  std::vector<Candidate> advance(Active &one, float *logits, int64_t apart) {
     std::vector<Candidate> ranked;
     const int64_t V = model.choices(one.sentence);
     if (one.sentence.watched) one.record.begin(one.live, model.columns(one.sentence, one.t));
@@ -135,7 +137,7 @@ class Search {
     Floats sums(one.live);
     float likeliest = -INFINITY;  // word of this step, whichever hypothesis it follows
     for (int64_t slot = 0; slot < one.live; slot++) {
-      float *x = logits + slot * model.V;
+      float *x = logits + slot * apart;
       const float sum = table.log_sum_exp(x, V);
       const bool sound = sum > -INFINITY && all_numbers(x, V);
       sums[slot] = sound ? sum : NAN;
@@ -149,7 +151,7 @@ class Search {
     }
     const float least = request.prune > 0 ? likeliest - static_cast<float>(request.prune) : -INFINITY;
     for (int64_t slot = 0; slot < one.live; slot++) {
-      const float *x = logits + slot * model.V, all = sums[slot];
+      const float *x = logits + slot * apart, all = sums[slot];
       if (request.kind == FORCED) ranked = {given(x, all, one)};
       else if (request.kind == GREEDY) ranked = {best(x, V, all, one.scores[slot])};
       else if (request.kind == SAMPLING) ranked = {drawn(x, all, one)};
@@ -226,15 +228,12 @@ class Search {
   // Candidates speak of a sentence's choices until their words are looked up.
   void name(const Sentence &sentence, std::vector<Candidate> &candidates) const {
     if (sentence.words.empty()) return;
-    for (Candidate &c : candidates) c.word = sentence.words[c.word];
+    for (Candidate &c : candidates) c.word = sentence.word(c.word, model.V);
   }
 
   // Where a word is among the choices; -1 where it is none of them.
   int64_t place(const Sentence &sentence, int64_t word) const {
-    const std::vector<int64_t> &words = sentence.words;
-    if (words.empty()) return known(word);
-    const auto found = std::lower_bound(words.begin(), words.end(), word);
-    return found != words.end() && *found == word ? found - words.begin() : -1;
+    return sentence.place(known(sentence, word), model.V);
   }
 
   // What may not be said now.
@@ -270,13 +269,15 @@ class Search {
     name(one.sentence, likeliest);
     const int64_t last = slot * t + t - 1;
     one.record.branch(t ? one.path[last] : -1, t ? one.words[last] : static_cast<int64_t>(BOS), one.scores[slot], likeliest);
+    const float p_gen = model.gated ? one.sentence.p_gen[t][slot] : NAN;
+    one.record.add(&p_gen, 1);
     one.record.add(one.sentence.energies.data() + slot * size, size);
     one.record.add(one.sentence.weights[t].data() + slot * size, size);
     one.record.add(one.sentence.norms.data() + slot * L, L);
   }
 
-  int64_t known(int64_t word) const {
-    if (word < 0 || word >= model.V) throw std::out_of_range("a token that the model does not know");
+  int64_t known(const Sentence &sentence, int64_t word) const {
+    if (word < 0 || word >= model.V + sentence.own) throw std::out_of_range("a token that the model does not know");
     return word;
   }
 
@@ -293,7 +294,7 @@ class Search {
 
   // Forced decoding: the word that is said.
   Candidate given(const float *x, float all, const Active &one) const {
-    const int64_t word = known(request.target_ids[request.target_starts[one.sentence.number] + one.t]);
+    const int64_t word = known(one.sentence, request.target_ids[request.target_starts[one.sentence.number] + one.t]);
     return {one.scores[0] + (x[word] - all), x[word] - all, 0, word};
   }
 
@@ -423,6 +424,8 @@ class Search {
       for (int64_t ln = 0; ln < L * N; ln++)
         std::memcpy(&h.heads[(ln * T + t) * S], from + ln * own, sizeof(float) * own);
     }
+    for (int64_t t = 0; model.gated && t < T; t++)
+      h.p_gen.push_back(one.sentence.p_gen[t][t == T - 1 ? c.row : one.path[c.row * (T - 1) + t]]);
     h.finished = request.kind == FORCED || c.word == EOS;
     h.score = c.score;
     if (request.kind == BEAM) h.score = static_cast<float>(ranked_score(h, c.score, T, S));

@@ -22,7 +22,7 @@ struct Record {
   // of each step: its branches, and S, what attention may look at; of each of them its parent (-1 for none), the word it said last, its candidates and
   // their ids; then how many continuations; of each its branch, word and fate
   std::vector<int64_t> numbers;
-  // of each branch: its score, its candidates' scores, energies (L, N, S), weights (L, N, S), norms of contexts (L); of
+  // of each branch: its score, its candidates' scores, p_gen (NaN of a model that copies nothing), energies (L, N, S), weights (L, N, S), norms of contexts (L); of
   // each continuation: the score of its word, and of all of it
   Floats reals;
 

@@ -278,6 +278,8 @@ struct Transformer : Model {
   }
 
   Linear &output() override { return vocabulary; }
+  int64_t input_size() const override { return target.D; }
+  void input(int64_t word, int64_t t, float *x) const override { target.entry(word, t, x); }
 
   void encode(const Sentences &sentences, float *) const override {
     const Tokens tokens(sentences);
