@@ -8,16 +8,22 @@ import numpy as np
 import pytest
 import torch
 
+from regarde import config as configs
 from regarde.attention.history import CoverageConfig
 from regarde.attention.mechanisms import GlobalConfig
 from regarde.attention.multihead import MultiHeadConfig
 from regarde.attention.scores import AdditiveConfig, GeneralConfig
 from regarde.data.batch import collate, collate_source
+from regarde.engines.native import NativeEngine
 from regarde.engines.reference import TorchEngine
 from regarde.errors import ConfigError
+from regarde.folder.precision import in_bytes
 from regarde.models import Model, ModelConfig, PointerNetworkConfig, SpanConfig
 from regarde.models.encoders import BidirectionalConfig
+from regarde.native import library
+from regarde.native.settings import flattened
 from regarde.search import Beam, Greedy, Hypothesis, Rules, Sampling, Search
+from regarde.search.settings import Prefix
 from regarde.text.tokenizers import BOS, CONTROLS, EOS
 from regarde.training.loss import word_loss
 from regarde.training.step import seeded
@@ -221,3 +227,83 @@ def test_every_parameter_learns(name: str, sources: Pairs, targets: Pairs) -> No
     for parameter_name, parameter in model.named_parameters():
         assert parameter.grad is not None, parameter_name
         assert parameter.grad.abs().sum() > 0, parameter_name
+
+
+@pytest.fixture(scope="module")
+def native(name: str, model: Model) -> NativeEngine:
+    if not library.available():
+        pytest.skip("the native library was not built")
+    tensors = {key: tensor.numpy() for key, tensor in model.state_dict().items()}
+    return NativeEngine(settings_of(name), tensors)
+
+
+def settings_of(name: str) -> dict[str, str]:
+    return flattened({"model": configs.as_table(CONFIGS[name]), "vocabulary": {"source": 13, "target": FIRST}})
+
+
+def assert_near(found: list[Hypothesis], expected: list[Hypothesis]) -> None:
+    assert [one.ids for one in found] == [one.ids for one in expected]
+    for one, other in zip(found, expected, strict=True):
+        np.testing.assert_allclose(one.token_scores, other.token_scores, atol=1e-4)
+        np.testing.assert_allclose(one.heads, other.heads, atol=1e-4)
+        assert one.finished == other.finished
+
+
+def test_the_native_engine_finds_what_torch_finds(
+    model: Model, native: NativeEngine, sources: Pairs, search: Search
+) -> None:
+    expected = TorchEngine(model).decode(sources, search)
+    for one, other in zip(native.decode(sources, search), expected, strict=True):
+        assert_near(one, other)
+
+
+def test_the_native_engine_scores_given_positions_as_torch_does(
+    model: Model, native: NativeEngine, sources: Pairs, targets: Pairs
+) -> None:
+    whole = [[*target, EOS] for target in targets]
+    assert_near(native.forced(sources, whole), TorchEngine(model).forced(sources, whole))
+
+
+def test_the_native_engine_goes_on_after_a_prefix_as_torch_does(
+    model: Model, native: NativeEngine, sources: Pairs, targets: Pairs, search: Search
+) -> None:
+    prefixes = [Prefix((target[0],)) for target in targets]
+    expected = TorchEngine(model).decode(sources, search, prefixes)
+    for one, other in zip(native.decode(sources, search, prefixes), expected, strict=True):
+        assert_near(one, other)
+
+
+def test_both_engines_show_the_same_steps_and_states(
+    model: Model, native: NativeEngine, sources: Pairs, search: Search
+) -> None:
+    for source in sources:
+        steps, found = native.trace(source, search, 3)
+        expected, others = TorchEngine(model).trace(source, search, 3)
+        assert_near(found, others)
+        assert len(steps) == len(expected)
+        np.testing.assert_allclose(native.states(source), TorchEngine(model).states(source), atol=1e-4)
+
+
+def test_an_ensemble_of_two_is_the_same_in_both_engines(model: Model, native: NativeEngine, sources: Pairs) -> None:
+    search = SEARCHES["beam"]
+    torch_engine = TorchEngine(model)
+    both, expected = native.joined([native], [0, 0]), torch_engine.joined([torch_engine], [0, 0])
+    for one, other in zip(both.decode(sources, search), expected.decode(sources, search), strict=True):
+        assert_near(one, other)
+
+
+def test_products_in_bytes_say_what_torch_says_of_the_same_weights(
+    name: str, model: Model, native: NativeEngine, sources: Pairs, targets: Pairs
+) -> None:
+    stored = in_bytes({key: tensor.numpy() for key, tensor in model.state_dict().items()})
+    scaled = {
+        key: torch.from_numpy(stored[key] * stored[key + ".scale"][:, None] if tensor.ndim == 2 else stored[key])
+        for key, tensor in model.state_dict().items()
+    }
+    rounded = CONFIGS[name].build(13, FIRST).eval()
+    rounded.load_state_dict(scaled)
+    engine = NativeEngine(settings_of(name), stored)
+    whole = [[*target, EOS] for target in targets]
+    for one, other in zip(engine.forced(sources, whole), TorchEngine(rounded).forced(sources, whole), strict=True):
+        np.testing.assert_allclose(one.token_scores, other.token_scores, atol=0.1)
+        np.testing.assert_allclose(one.heads, other.heads, atol=0.05)
