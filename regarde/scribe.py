@@ -44,6 +44,7 @@ class Sentence:
     ids: tuple[int, ...]
     prefix: Prefix = NO_PREFIX  # of its translation
     prompt: bool = False  # nothing is given but the beginning of the answer, which may be empty
+    windows: tuple[Sentence, ...] = ()  # parts of a text that is too long; the best answer to one of them is the answer
 
     @property
     def empty(self) -> bool:
@@ -80,7 +81,10 @@ class Scribe:
         """text -> tokens; a sentence that is too long raises an error."""
         if self.task.continues:
             return self._prompt(text + prefix)
-        found = self._tokens(text, self.text.source_ids)
+        given = self.task.given(text)
+        if given is None:
+            raise DataError(f"{text[:80]!r}: expected {self.task.lines}. Give both.")
+        found = self._tokens(given, self.text.source_ids)
         return replace(found, prefix=self.prefix(prefix, found)) if prefix else found
 
     def prefix(self, text: str, source: Sentence) -> Prefix:

@@ -8,6 +8,7 @@ from __future__ import annotations
 import math
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
+from itertools import islice
 from typing import TYPE_CHECKING, Any, Protocol, overload
 
 import numpy as np
@@ -261,11 +262,29 @@ class Translator(Scribe):
         """Ids given by a caller, checked against the vocabulary and the source."""
         if len(ids) > self.longest:
             raise DataError(f"{len(ids)} tokens are given: expected at most {self.longest}. Give fewer.")
-        most = len(self.text.target) + (len(self.text.extended.lacking(given.text)) if self.text.copies else 0)
+        most = len(self.text.target) + self.text.own(given.text)
         for word in ids:
             if not 0 <= word < most:
                 raise UsageError(f"Token {word}: the vocabulary has 0 to {most - 1}. Use ids from a trace.")
         return tuple(ids)
+
+    def tokens(self, text: str, prefix: str = "") -> Sentence:
+        """text -> tokens; of a passage that is too long, those of overlapping windows, if the task has them."""
+        try:
+            return super().tokens(text, prefix)
+        except DataError:
+            parts = [] if prefix else self.task.windows(text, self._fits)
+            if not parts:
+                raise
+        windows = tuple(super(Translator, self).tokens(part) for part in parts)
+        return replace(windows[0], text=self.text.prepare(text), windows=windows)
+
+    def _fits(self, text: str) -> bool:
+        try:
+            super().tokens(text)
+        except DataError:
+            return False
+        return True
 
     def stream(
         self, sentences: Iterable[Sentence], search: Search, first: Search | None = None, n_best: int | None = None
@@ -276,6 +295,12 @@ class Translator(Scribe):
         than the search finds where a task needs more to know what it says of an answer (`informed`).
         """
         sentences = list(sentences)
+        if any(sentence.windows for sentence in sentences):
+            parts = (window for sentence in sentences for window in sentence.windows or (sentence,))
+            answered = self.stream(parts, search, first, n_best)
+            for sentence in sentences:
+                yield max(islice(answered, len(sentence.windows) or 1), key=lambda found: found.score)
+            return
         if first is not None and isinstance(search, Beam) and first not in (search, replace(search, n_best=1)):
             for listed, best in zip(self.stream(sentences, search), self.stream(sentences, first), strict=True):
                 yield _led(listed, best, search)
@@ -330,7 +355,7 @@ class Translator(Scribe):
     def _pairs(self, pairs: Iterable[tuple[str, str]]) -> Iterator[tuple[Sentence, Sentence]]:
         for number, (source, target) in enumerate(pairs, start=1):
             try:
-                given = self.tokens(source)
+                given = super().tokens(source)
                 yield given, self.target_tokens(target, given)
             except DataError as error:
                 raise DataError(f"Pair {number:,}: {error}") from None

@@ -9,14 +9,14 @@ import torch
 
 from regarde import config
 from regarde.folder.model import Blueprint, save
-from regarde.models import ModelConfig
+from regarde.models import BahdanauConfig, ModelConfig, PointerNetworkConfig, SpanConfig
 from regarde.models.classifier import ClassifierConfig
 from regarde.models.language import AttentiveLanguageConfig, RecurrentLanguageConfig, TransformerLanguageConfig
 from regarde.models.tagger import TaggerConfig
 from regarde.search import Greedy, Rules
 from regarde.tasks import TASKS, ClassificationTask, ModelingTask
 from regarde.text import CharactersConfig, TextConfig, TokenizerConfig
-from regarde.text.tokenizers import LabelsConfig, SpelledConfig, TagsConfig
+from regarde.text.tokenizers import LabelsConfig, PositionsConfig, SpelledConfig, TagsConfig, WordsConfig
 from regarde.training.step import seeded
 
 LINES = ["the cat sat on the mat", "a cat", "the mat", "on monday the cat sat"]
@@ -59,6 +59,26 @@ TAGGER = TinyModel(
     (("the cat sat", "O B-ANIMAL O"), ("on the mat", "O B-PLACE I-PLACE")),
     source=SpelledConfig(),
     target=TagsConfig(),
+)
+QUESTIONS = TinyModel(
+    "questions",
+    BahdanauConfig(embedding=5, hidden=4, maxout=3, init="torch"),
+    (("Ada goes. Hugo stays.\tWho goes?", "Ada"), ("Edda has a map.\tWhat has Edda?", "a map")),
+    source=WordsConfig(marks=True),
+    target=WordsConfig(marks=True),
+)
+SPAN = TinyModel(
+    "questions",
+    SpanConfig(embedding=5, hidden=4, spelling=3, characters=2),
+    QUESTIONS.pairs,
+    source=SpelledConfig(marks=True),
+    target=PositionsConfig(spans=True),
+)
+POINTER = TinyModel(
+    "translation",
+    PointerNetworkConfig(embedding=5, hidden=4, once=True),
+    (("cab", "abc"), ("ba", "ab")),
+    target=PositionsConfig(),
 )
 
 

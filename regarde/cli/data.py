@@ -29,7 +29,8 @@ def data(
 ) -> None:
     """List the embedded data sets, or print or write one as lines of source TAB target.
 
-    The target is a text, a label, or one tag for each character. Text for a language model is plain lines.
+    The target is a text, a label, or one tag for each character. Text for a language model is plain lines, questions
+    are JSON lines with their passage, answer and supporting sentences.
 
     Example: regarde data dates --split test --links | head -3
     """
@@ -61,9 +62,9 @@ def _listing() -> Iterator[str]:
 
     for entry in DATASETS.values():
         sizes = ", ".join(f"{split} {size:,}" for split, size in entry.sizes.items())
-        source, target, _ = entry.sample
-        yield f"{entry.name:<10} {entry.task}: {entry.summary} ({sizes})"
-        yield f"{'':<10} {source} -> {target}" if source else f"{'':<10} {target}"
+        source, target = entry.sample.source.replace("\t", "  "), entry.sample.target
+        yield f"{entry.name:<14} {entry.task}: {entry.summary} ({sizes})"
+        yield f"{'':<14} {source} -> {target}" if source else f"{'':<14} {target}"
 
 
 def _print(lines: Iterator[str]) -> None:
@@ -86,7 +87,7 @@ def _write_all(chosen: Dataset, folder: Path, links: bool) -> None:
 
 
 def _file(chosen: Dataset, split: str) -> str:
-    suffix = {"modeling": "txt", "forecasting": "jsonl"}.get(chosen.task, "tsv")
+    suffix = {"modeling": "txt", "questions": "jsonl", "forecasting": "jsonl"}.get(chosen.task, "tsv")
     return f"{split}.{suffix}"
 
 

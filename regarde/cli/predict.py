@@ -83,7 +83,8 @@ def predict(
     """Answer lines from standard input on standard output: translate, classify, tag or continue them.
 
     A classifier answers with a label, a tagger with a tag for each token, a language model with the line and what
-    follows it, also where the line is empty. With --json, answers have probabilities or spans.
+    follows it, also where the line is empty. With --json, answers have probabilities or spans. A question is a line of
+    passage TAB question, or a JSON object with both.
 
     One line out for each line in; an empty line for an empty line. A line over 1,000 tokens or 64 KiB is refused: its
     answer is an empty line, and the exit code is 3.
@@ -181,6 +182,8 @@ def predict(
     for name, warning in WARNINGS.items():
         if count := getattr(counts, name):
             warn(f"warning: {counted(count, 'line')} {warning}")
+    if counts.malformed:
+        raise DataError(f"{counted(counts.malformed, 'line')} with an empty answer: expected {loaded.task.lines}.")
     if counts.refused:
         given = f"{counted(counts.refused, 'line')} too long, with an empty answer"
         raise DataError(f"{given}. Cut them, or choose --long split or truncate.")

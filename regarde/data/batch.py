@@ -20,7 +20,7 @@ from torch import Tensor
 
 from regarde.data import sampling
 from regarde.text import Text
-from regarde.text.tokenizers import BOS, EOS, PAD, positions
+from regarde.text.tokenizers import BOS, EOS, PAD, UNK, positions
 
 Rows = NDArray[np.int64]
 """The rows of a batch, as the corpus counts them that makes it."""
@@ -199,6 +199,7 @@ class EncodedPairs:
     targets: Sequences
     dropped: int
     kept: NDArray[np.int64]  # the index of each row among the given pairs
+    absent: int = field(default=0, kw_only=True)  # pairs left out because their target is not in their source
 
     carries: bool = field(default=False, kw_only=True)  # whether texts continue from batch to batch within an epoch
 
@@ -207,18 +208,21 @@ class EncodedPairs:
         cls, pairs: Iterable[tuple[str, str]], text: Text, *, max_source: int = 0, max_target: int = 0
     ) -> EncodedPairs:
         """Encode pairs. A pair with a side longer than its limit is skipped; 0 means no limit."""
-        sources, targets, kept, dropped = [], [], [], 0
+        sources, targets, kept, dropped, absent = [], [], [], 0, 0
         for number, (source_text, target_text) in enumerate(pairs):
             prepared = text.prepare(source_text)
             source, target = text.source_ids(prepared), text.target_ids(text.prepare(target_text), prepared)
             if (max_source and positions(source) > max_source) or (max_target and len(target) > max_target):
                 dropped += 1
                 continue
+            if text.target.points and UNK in target:
+                absent += 1
+                continue
             sources.append(source)
             targets.append(target)
             kept.append(number)
         wanted = Sequences.of(targets, ends=text.target.ends)
-        return cls(Sequences.of(sources), wanted, dropped, np.array(kept, dtype=np.int64))
+        return cls(Sequences.of(sources), wanted, dropped, np.array(kept, dtype=np.int64), absent=absent)
 
     def __len__(self) -> int:
         return len(self.sources)

@@ -19,6 +19,7 @@ from regarde.data.conll import TaggedFormat, cells_of, names_columns, tagged_sen
 from regarde.data.dialect import BELOW, QuoteCount, is_header, may_be_header
 from regarde.data.formats import Format, LineError, Pair, Several, format_of, line_text, parse_columns, side_of
 from regarde.data.lines import File, Line, count_lines, lines_of, name_of
+from regarde.data.questions import QuestionRecords, QuestionTable, names_of, squad_rows
 from regarde.errors import DataError, UsageError, counted
 from regarde.text.tags import TagScheme, repaired, scheme_of
 
@@ -71,6 +72,7 @@ class Report:
     bom: int = 0  # files that began with a byte order mark
     repaired: int = 0  # tags that were illegal where they stood
     row: str = "pair"  # what a message calls a row
+    impossible: int = 0  # questions without an answer in their passage, which are left out
 
     def summary(self) -> str:
         parts = [f"{counted(self.kept, self.row)} kept"]
@@ -85,12 +87,14 @@ class Report:
             parts.append(f"{counted(self.bom, 'byte order mark')} removed")
         if self.repaired:
             parts.append(f"{counted(self.repaired, 'illegal tag')} repaired, which --on-error strict refuses")
+        if self.impossible:
+            parts.append(f"{counted(self.impossible, 'impossible question')} left out: they have no answer to learn")
         parts += [f"header row skipped ({header})" for header in self.headers]
         return "; ".join(parts)
 
     def notes(self) -> Iterator[str]:
         """Notes for the user after a successful reading; none if nothing was skipped or odd."""
-        if self.skipped or self.lone_cr or self.headers or self.repaired:
+        if self.skipped or self.lone_cr or self.headers or self.repaired or self.impossible:
             yield self.summary()
         if warning := self.warning():
             yield warning
@@ -175,6 +179,14 @@ def read_tagged(
     return _tagged(formats, header, on_error, report)
 
 
+def read_questions(files: Sequence[File], options: ReadOptions, report: Report) -> Iterator[Pair]:
+    """The questions of some files, one after the other, as data/questions.py describes their formats."""
+    options.refuse_several("a file of questions")
+    _require(files)
+    for file in files:
+        yield from _questions(file, options, report)
+
+
 def read_texts(files: Sequence[File], *, on_error: OnError = "stop", report: Report) -> Iterator[Pair]:
     """The lines of some files that are not blank, each as a target with an empty source."""
     _require(files)
@@ -194,6 +206,7 @@ class _ParsedLine(NamedTuple):
     line: Line
     pair: Pair | None
     error: LineError | None = None
+    unit: str = "line"  # what the number of the line counts
 
 
 def _pairs(
@@ -217,6 +230,46 @@ def _pairs(
             rows = _ask_quotes(rows, count, count)
         yield from _kept(rows, on_error, report)
     _finish([file for file, _ in formats], before, on_error, report)
+
+
+def _questions(file: File, options: ReadOptions, report: Report) -> Iterator[Pair]:
+    suffix = "" if file == "-" else Path(file.name.removesuffix(".gz")).suffix.lower()
+    if suffix == ".json":
+        before = report.kept
+        yield from _kept(_squad(file, report), options.on_error, report)
+        _finish([file], before, options.on_error, report)
+        return
+    columns, header, quotes = options.columns, options.header, options.quotes
+    if suffix == ".jsonl":
+        yield from _pairs([(file, QuestionRecords())], header, quotes, options.on_error, report, lambda pair: None)
+        return
+    first = next(lines_of(file), None) if file != "-" and columns is None else None
+    names = names_of(first.body.decode("utf-8", errors="replace")) if first else None
+    if names and header is not False:
+        yield from _pairs([(file, QuestionTable(names))], True, quotes, options.on_error, report, lambda pair: None)
+    elif columns is None:
+        given = f"{name_of(file)}: the first row does not name the columns passage, question and answer"
+        raise DataError(f"{given}. Name them, or choose them, for example --columns 1+2:3.")
+    else:
+        yield from read_pairs(
+            [file], columns=columns, header=header, quotes=quotes, on_error=options.on_error, report=report
+        )
+
+
+def _squad(file: File, report: Report) -> Iterator[_ParsedLine]:
+    for number, pair, error in squad_rows(file):
+        if pair is None and error is None:
+            report.impossible += 1
+            continue
+        place = Line(number=number, offset=0, raw=b"", terminated=True)
+        try:
+            if pair:
+                _check("question", pair.source)
+                _check("answer", pair.target)
+        except LineError as wrong:
+            yield _ParsedLine(file, place, None, wrong, "question")
+        else:
+            yield _ParsedLine(file, place, pair, error, "question")
 
 
 def _parallel(
@@ -395,7 +448,7 @@ def _kept(rows: Iterator[_ParsedLine], on_error: OnError, report: Report) -> Ite
         if row.error is not None:
             if on_error in ("stop", "strict"):
                 remedy = _REMEDIES.get(row.error.reason, _REMEDY)
-                raise DataError(f"{name_of(row.file)}, line {row.line.number}: {row.error}. {remedy}")
+                raise DataError(f"{name_of(row.file)}, {row.unit} {row.line.number}: {row.error}. {remedy}")
             report.skipped[row.error.reason] += 1
             if len(report.first) < _SHOWN:
                 report.first.append(f"{name_of(row.file)}:{row.line.number} {row.error}")

@@ -11,8 +11,9 @@ from dataclasses import dataclass
 from typing import Literal, get_args
 
 from regarde.config import did_you_mean
-from regarde.data import dateparts, dates, diary, languages, toys, waves
+from regarde.data import dateparts, dates, diary, hull, languages, rooms, toys, waves
 from regarde.data.dates import Example, Split
+from regarde.data.questions import Question
 from regarde.errors import DataError, UsageError
 from regarde.text.inference import Inference
 from regarde.text.tokenizers import CharactersConfig
@@ -29,15 +30,15 @@ class Dataset:
 
     name: str
     summary: str
-    sample: Example
+    sample: Example | Question
     sizes: Mapping[Split, int]
     digests: Mapping[Split, str]
-    generate: Callable[[Split], Iterator[Example]]
+    generate: Callable[[Split], Iterator[Example | Question]]
     remedy: str = "Please report it."  # what to do if the data differs from its digests
-    task: Literal["translation", "classification", "tagging", "modeling", "forecasting"] = "translation"
+    task: Literal["translation", "classification", "tagging", "modeling", "questions", "forecasting"] = "translation"
     text: Inference | None = None  # the tokenizer of both sides, if the examples do not tell it
 
-    def split(self, name: str) -> Iterator[Example]:
+    def split(self, name: str) -> Iterator[Example | Question]:
         """The examples of a split, in an order that is always the same."""
         return self.generate(self._known(name))
 
@@ -74,12 +75,66 @@ def no_such_data(name: object) -> DataError:
     return DataError(f"{name}: no such file or data set.{hint} Embedded: {', '.join(DATASETS)}.")
 
 
-def digest(examples: Iterable[Example]) -> str:
+def digest(examples: Iterable[Example | Question]) -> str:
     """The SHA-256 of examples as the lines of a file, links included."""
     sha = hashlib.sha256()
     for example in examples:
         sha.update(f"{example.line(links=True)}\n".encode())
     return sha.hexdigest()
+
+
+_ROOMS: dict[str, dict[Split, str]] = {
+    "all": {
+        "train": "eac02c6f6498f6308ef218f62b4ba06220119a6b1b8ec4cd9d3d0fae6c5706e7",
+        "valid": "f284b2529c834195b4501d0cf928f4550031b6034c56d7d8024eaa0038facd53",
+        "test": "e65de406a78c82b1813fae33f9a87da77c4b526878a8241f59e897d5ca394eb3",
+    },
+    "one": {
+        "train": "0753e0b7c2ae07a16de5e79aa4745f5c92e778297575e83a62b41d1b16770470",
+        "valid": "94f6b49eaf6b5e835a8937e6526cc27da585cedb8cb58325ec1910a510d1f11f",
+        "test": "360d2c9d4cd35fec32f36256d2561b5c84722c0fb0ac14fa2f4bb43ce24a05ca",
+    },
+    "two": {
+        "train": "2df83e9feda5f70e2318807af44fc7fbd58d6ae377dfa3b5fba512e3882aa71e",
+        "valid": "f8104aab580786a8a344c8228d046e7ac277dd43cb0bd40c32ae95c359259dca",
+        "test": "0c1e8d2c36d03370a26154eeb6d4de050dd82a1556692a290798eaa503249243",
+    },
+    "three": {
+        "train": "285f3b234b5cfaab24f1ab40a11cdf7600dc34074e69cc1fc7b5b85a772d86d4",
+        "valid": "874023edbe592c4e3850fc5226592d7f8b04b5ad1947d5c4f3e07aff1214a1e8",
+        "test": "f7953c26acb8f82a3b22caf07fab0b84b7f4d921089a4b7fbb8d81aa5cab2dfb",
+    },
+    "before": {
+        "train": "a5dbdf22657bd666bb27fa9210f016689729d2337461bc0566ca736b897512bc",
+        "valid": "a308a12f9afb2e4e5d4dc1e01997ffbdba29b399561fb81d5c343a8d4f68cda5",
+        "test": "bbcb190fe531dab4d65465736adf928e272ae5209eef8ebf1e44c98de4a698a1",
+    },
+    "yes-no": {
+        "train": "6a52eb3d81ad970c927a15df73e350601d8d74a3e4781caed88b2e98a11af359",
+        "valid": "8fa23b620b8d6175651b23b9d233fa9609fd34a7c02a14b41466050bdcfe8b47",
+        "test": "9ab0446e5fe943c598b48e09ec1ba6b746d9dde1c32de44fa3cf7774d85031b5",
+    },
+    "counting": {
+        "train": "2d7bd06f07a2ecd7fb8c2af4ec450a42877bebf612627eb09b969bc6935f64bf",
+        "valid": "787f8aadf2f79e981da95dd4d15b1b204d5c6e6951c85fb283fb4368391207c4",
+        "test": "74568635f707fe3b19f1b8c68ffe8d0125ba52828d57ed40435993b78c84967d",
+    },
+}
+
+
+def _rooms(kind: rooms.RoomsKind | None) -> Dataset:
+    """The questions of one kind, or of all."""
+    which = {"yes-no": "to be answered yes or no", "counting": "that count", "before": "about a room before"}
+    of = which.get(kind, f"with {'one fact' if kind == 'one' else f'{kind} facts'} to find") if kind else "of six kinds"
+    return Dataset(
+        name=f"rooms-{kind}" if kind else "rooms",
+        summary=f"who is where and who has what: questions {of}",
+        sample=rooms.SAMPLES[kind or "two"],
+        sizes=rooms.SIZES,
+        digests=_ROOMS[kind or "all"],
+        generate=rooms.examples(kind),
+        task="questions",
+    )
 
 
 DATASETS: dict[str, Dataset] = {
@@ -131,6 +186,18 @@ DATASETS: dict[str, Dataset] = {
             "test": "8ffdd956cc9e1cda9d0bccb0d6bbd138724496962f9791d46991cf16d42760e1",
         },
         generate=toys.sort,
+    ),
+    "hull": Dataset(
+        name="hull",
+        summary="points -> their convex hull, counter-clockwise",
+        sample=Example("0.10,0.20 0.55,0.40 0.90,0.15 0.60,0.95", "0.10,0.20 0.90,0.15 0.60,0.95"),
+        sizes=hull.SIZES,
+        digests={
+            "train": "5ef3b9aa8b267a4f8bc90cf5bd9094e3be778922d445d3e8893fe4e043ad8610",
+            "valid": "8fa0e8a2bc0add02d69292692298c490bab4cd5b0c8c32541fde3661f9a6e400",
+            "test": "ff9273e32f7179b5d6317aaee4eba0f1cc6104bc21f5f7174b1768ae3bfb4339",
+        },
+        generate=hull.examples,
     ),
     "languages": Dataset(
         name="languages",
@@ -193,3 +260,4 @@ DATASETS: dict[str, Dataset] = {
         task="forecasting",
     ),
 }
+DATASETS |= {each.name: each for each in map(_rooms, (None, *rooms.KINDS))}

@@ -24,6 +24,7 @@ from itertools import islice
 from random import Random
 from typing import Literal, NamedTuple, TypeVar
 
+from regarde.data.formats import Pair
 from regarde.errors import RegardeError
 
 BABEL = "2.18.0"
@@ -284,6 +285,10 @@ class Example(NamedTuple):
     source: str
     target: str
     links: tuple[tuple[int, int], ...] = ()
+
+    @property
+    def pair(self) -> Pair:
+        return Pair(self.source, self.target)
 
     def line(self, *, links: bool) -> str:
         """Tab-separated, without a line ending. `links` adds the links in Pharaoh format as a third column, if known.

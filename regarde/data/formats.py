@@ -36,6 +36,16 @@ class Pair(NamedTuple):
     source: str
     target: str
 
+    @property
+    def accepted(self) -> tuple[str, ...]:
+        """All targets that are right."""
+        return (self.target,)
+
+    @property
+    def supporting(self) -> tuple[int, ...]:
+        """The sentences of the source that the target follows from, counted from 0, where they are known."""
+        return ()
+
 
 class LineError(Exception):
     """Why a line is not a pair, or not one side of a pair."""
@@ -153,16 +163,21 @@ class _Records:
     has_keys = True
 
     def pair(self, text: str) -> Pair:
-        try:
-            record = json.loads(text)
-        except (ValueError, RecursionError):  # RecursionError: nested thousands deep
-            raise LineError("not JSON", "not valid JSON, expected an object with source and target") from None
+        record = parsed(text, "source and target")
         if not isinstance(record, dict) or not {"source", "target"} <= record.keys():
             raise LineError("no source and target", 'expected {"source": "…", "target": "…"}')
         source, target = record["source"], record["target"]
         if not isinstance(source, str) or not isinstance(target, str):
             raise LineError("not a string", "source and target must be strings")
         return Pair(source, target)
+
+
+def parsed(text: str, expected: str) -> object:
+    """The JSON of a line, or a LineError."""
+    try:
+        return json.loads(text)
+    except (ValueError, RecursionError):  # RecursionError: nested thousands deep
+        raise LineError("not JSON", f"not valid JSON, expected an object with {expected}") from None
 
 
 def format_of(file: File, columns: Columns | None, quotes: bool | None = None) -> Format:

@@ -5,6 +5,7 @@ classification   two columns, one of them a small closed set of labels, in eithe
 translation      two columns of text, or more columns
 modeling         one column: language modeling
 forecasting      a .csv table of numbers, with a time column or one series a row; JSON lists of numbers; .parquet
+questions        passage, question and answer, as keys of JSON lines or names of columns, or SQuAD's JSON
 
 A file is running text, not a list of lines, if blank lines divide it into paragraphs or each line is a paragraph.
 A set of labels is closed if it is small compared with the number of rows and each label has several texts.
@@ -24,10 +25,11 @@ from typing import Literal
 from regarde.data.conll import cells_of, is_boundary, is_comment
 from regarde.data.formats import BARS, Columns
 from regarde.data.lines import lines_of
+from regarde.data.questions import names_of
 from regarde.data.tables import looks_like_series
 from regarde.errors import counted
 
-TaskKind = Literal["translation", "modeling", "classification", "tagging", "forecasting"]
+TaskKind = Literal["translation", "modeling", "classification", "tagging", "questions", "forecasting"]
 
 LOOKED_AT = 20_000  # lines at the start of a file
 FEWEST_ROWS = 10  # fewest rows of a table that may have a column of labels
@@ -65,8 +67,12 @@ def infer_task(lines: Sequence[str], name: str, columns: Columns | None = None) 
         return TaskGuess("forecasting", "The name ends in .parquet.")
     if reason := looks_like_series(lines, suffix):
         return TaskGuess("forecasting", reason)
+    if suffix == ".json":
+        return TaskGuess("questions", "The name ends in .json, as SQuAD's files.")
     if suffix == ".jsonl":
         return _of_records(lines)
+    if lines and names_of(lines[0]) and columns is None:
+        return TaskGuess("questions", "The first row names passage, question and answer.")
     if guess := _tagging(lines, columns):
         return guess
     rows = [line for line in lines if line and not line.isspace()]
@@ -136,14 +142,17 @@ def _of_table(rows: Sequence[str], columns: Columns | None) -> TaskGuess:
 
 
 def _of_records(lines: Sequence[str]) -> TaskGuess:
-    pairs = []
+    pairs, asked = [], 0
     for line in lines:
         try:
             record = json.loads(line)
         except (ValueError, RecursionError):
             continue  # reading the file raises the error
+        asked += isinstance(record, dict) and {"passage", "question"} <= record.keys()
         if isinstance(record, dict) and all(isinstance(record.get(key), str) for key in ("source", "target")):
             pairs.append((record["source"], record["target"]))
+    if 2 * asked > len(lines):
+        return TaskGuess("questions", "The keys are passage and question.")
     return _of_pairs(pairs, "source and target")
 
 

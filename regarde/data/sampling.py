@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import hashlib
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import NamedTuple
 
 import numpy as np
@@ -60,13 +60,21 @@ class TrainValid(NamedTuple):
     valid: list[Pair]
 
 
-def split(pairs: Sequence[Pair], *, seed: int, valid_share: float = 0.05, valid_max: int = 2_000) -> TrainValid:
+def split(
+    pairs: Sequence[Pair],
+    *,
+    seed: int,
+    valid_share: float = 0.05,
+    valid_max: int = 2_000,
+    key: Callable[[Pair], str] = lambda pair: pair.source or pair.target,
+) -> TrainValid:
     """Hold out a share of the pairs, at most `valid_max`, at least one.
 
     Sources, or targets without a source, are chosen by a keyed hash of their text, so equal ones are on the same side,
-    and the order of the corpus has no effect.
+    and the order of the corpus has no effect. The same source in another Unicode form is equal.
     """
-    counts = Counter(_key(pair) for pair in pairs)
+    keys = [normalized(key(pair), "NFC") for pair in pairs]
+    counts = Counter(keys)
     if len(counts) < 2:
         given = (
             f"{len(pairs):,} pair{'s' * (len(pairs) != 1)} with {len(counts)} distinct source{'s' * (len(counts) != 1)}"
@@ -81,7 +89,7 @@ def split(pairs: Sequence[Pair], *, seed: int, valid_share: float = 0.05, valid_
             left -= counts[source]
     if not held:  # every source occurs more often than that
         held.add(min(drawn, key=lambda source: counts[source]))
-    chosen = [_key(pair) in held for pair in pairs]
+    chosen = [each in held for each in keys]
     return TrainValid(
         [pair for pair, is_held in zip(pairs, chosen, strict=True) if not is_held],
         [pair for pair, is_held in zip(pairs, chosen, strict=True) if is_held],
@@ -119,10 +127,6 @@ def _cut(order: Indices, source_lengths: Indices, target_lengths: Indices, pairs
             found.append(order[start:end])
             start, longest_source, longest_target = end, source, target
     return [*found, order[start:]] if len(order) else []
-
-
-def _key(pair: Pair) -> str:
-    return normalized(pair.source or pair.target, "NFC")  # the same source in another Unicode form is equal
 
 
 def _draw(source: str, seed: int) -> bytes:

@@ -348,7 +348,9 @@ def _dice(
     thrown = []
     for ids, prefix in zip(sources, prefixes, strict=True):
         most = search.rules.limit(len(ids) + 1, prefix)
-        words = [word for mark, word in itertools.pairwise(ids) if mark == BOS] or ids  # without their characters
+        words = ids
+        if BOS in ids:  # without their characters; an EOS within has none
+            words = [word for mark, word in itertools.pairwise(ids) if mark == BOS or word == EOS]
         dice = (np.random.default_rng([search.seed, n, *words, EOS]) for n in range(search.n_best))
         thrown += [die.random(most) for die in dice]
     starts = np.cumsum([0, *(len(throws) for throws in thrown[:-1])], dtype=np.int64)

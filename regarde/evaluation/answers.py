@@ -16,6 +16,7 @@ from regarde.errors import DataError
 from regarde.evaluation.labels import decisions_of
 from regarde.evaluation.likelihood import likelihoods
 from regarde.evaluation.metrics import Rows
+from regarde.evaluation.supporting import supported
 from regarde.evaluation.testset import TestSet
 from regarde.scribe import Sentence
 from regarde.search import Search
@@ -37,6 +38,7 @@ class Answers:
     forced: Rows | None  # (pairs, 3) negative log-probability, tokens and characters of the first reference, if scored
     unseen: Counter[str] = field(default_factory=Counter)  # labels and tags of references, never seen in training
     decisions: tuple[Sequence[tuple[float, bool]], ...] = ()  # of labels: how sure each is, and whether it is right
+    supported: tuple[bool | None, ...] = ()  # whether attention was most on a sentence that supports it
 
 
 def answers(
@@ -63,11 +65,15 @@ def collected(
 ) -> Answers:
     """The answers, without the references' scores."""
     nothing = Sentence("", ())  # whether a token is known does not depend on what is copied
-    targets = list(_tokens(lambda text: translator.target_tokens(text, nothing), testset.first_references))
+    given = iter(sources if translator.text.target.points else [nothing] * len(testset))
+    targets = list(_tokens(lambda text: translator.target_tokens(text, next(given)), testset.first_references))
     texts: list[str] = []
     unfinished = unknown_said = 0
     decisions: list[Sequence[tuple[float, bool]]] = []
-    for found, accepted in zip(translations, testset.normalized_references, strict=False):
+    support: list[bool | None] = []
+    gold = testset.supporting or [()] * len(testset)
+    for found, accepted, sentences in zip(translations, testset.normalized_references, gold, strict=False):
+        support.append(supported(found, sentences))
         if translator.task.calibrates:
             decisions.append(decisions_of(found, accepted, several=translator.task.several))
         texts.append(normalized(found.text, "NFC"))
@@ -77,7 +83,8 @@ def collected(
     unknown = [UNK in (*known(one.ids, size), *other.ids) for one, other in zip(sources, targets, strict=True)]
     closed = () if target.ends else (target.unknown(one.text) for one in targets if UNK in one.ids)
     unseen = Counter(label for labels in closed for label in labels)
-    return Answers(tuple(texts), unfinished, np.array(unknown), unknown_said, None, unseen, tuple(decisions))
+    right = tuple(support) if any(one is not None for one in support) else ()
+    return Answers(tuple(texts), unfinished, np.array(unknown), unknown_said, None, unseen, tuple(decisions), right)
 
 
 def forced_score(found: Translation) -> list[float]:

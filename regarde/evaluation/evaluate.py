@@ -16,6 +16,7 @@ from regarde.evaluation.metrics import (
     CALIBRATION,
     LIKELIHOODS,
     METRICS,
+    SUPPORTING,
     LikelihoodName,
     Metric,
     MetricCounts,
@@ -23,6 +24,7 @@ from regarde.evaluation.metrics import (
     count,
     count_calibration,
     count_likelihood,
+    count_supporting,
 )
 from regarde.evaluation.testset import TestSet
 from regarde.text import infer
@@ -80,7 +82,7 @@ def suited(testset: TestSet) -> Choice:
     match guess.config.kind:
         case "sentencepiece":
             return Choice(("bleu", "chrf", "ter"), "references are sentences")
-        case "words" | "tags" | "labels" | "spelled":
+        case "words" | "tags" | "labels" | "spelled" | "positions":
             return Choice(("exact_match", "wer"), "references are sequences from a small set of symbols")
         case "characters" | "fields":
             return Choice(("exact_match", "cer"), "references are short strings")
@@ -102,6 +104,8 @@ def metric_counts(
         }
     if any(answers.decisions):
         found[CALIBRATION] = count_calibration(answers.decisions)
+    if answers.supported:
+        found[SUPPORTING] = count_supporting(answers.supported)
     if answers.forced is None:
         return found
     named = cast(tuple[LikelihoodName, ...], testset.task.likelihoods)

@@ -1,5 +1,5 @@
 """Quality of answers against references: BLEU, chrF and TER by sacrebleu, error rates by jiwer, exact match; of labels
-and tags accuracy and F1.
+and tags accuracy and F1; of answers to questions exact match and F1 as for SQuAD.
 
 A metric counts something in each sentence, and its value is a function of the sums. So its value for a part of a
 corpus, or for a thousand samples of it, needs only sums, and texts are compared once. A sentence may have several
@@ -18,7 +18,7 @@ from typing import Any, Literal
 import numpy as np
 from numpy.typing import NDArray
 
-from regarde.evaluation import labels
+from regarde.evaluation import labels, squad
 
 MetricName = Literal[
     "exact_match",
@@ -34,6 +34,8 @@ MetricName = Literal[
     "span_f1",
     "span_precision",
     "span_recall",
+    "squad_exact_match",
+    "squad_f1",
 ]
 References = Sequence[Sequence[str]]  # for each sentence one or more
 Rows = NDArray[np.float64]  # (sentences, things counted)
@@ -83,6 +85,8 @@ METRICS: dict[MetricName, Metric] = {
     "span_f1": Metric("span_f1", "span F1", True, percent=True),
     "span_precision": Metric("span_precision", "span precision", True, percent=True),
     "span_recall": Metric("span_recall", "span recall", True, percent=True),
+    "squad_exact_match": Metric("squad_exact_match", "exact match", True, percent=True),
+    "squad_f1": Metric("squad_f1", "token F1", True, percent=True),
 }
 LikelihoodName = Literal["perplexity", "bits_per_character", "nats_per_token"]
 PERPLEXITY = Metric("perplexity", "perplexity", False, digits=3)
@@ -104,6 +108,7 @@ JudgingName = Literal[MetricName, "perplexity", ForecastMetricName]
 JUDGING: dict[str, Metric] = {metric.name: metric for metric in (*METRICS.values(), PERPLEXITY, *FORECASTS.values())}
 """The metrics that can choose the best model of a run."""
 
+SUPPORTING = Metric("supporting", "supporting sentence", True, percent=True)  # of attention
 CALIBRATION = Metric("calibration_error", "expected calibration error", False, percent=True)  # of probabilities
 
 
@@ -168,6 +173,10 @@ def count(
             return MetricCounts(labels.correct_tags(hypotheses, references), _ratio)
         case "span_f1" | "span_precision" | "span_recall":
             return _of_spans(name, labels.compared_spans(hypotheses, references))
+        case "squad_exact_match":
+            return MetricCounts(squad.best(squad.exact, hypotheses, references), _ratio)
+        case "squad_f1":
+            return MetricCounts(squad.best(squad.f1, hypotheses, references), _ratio)
 
 
 def count_likelihood(name: LikelihoodName, forced: Rows) -> MetricCounts:
@@ -183,6 +192,11 @@ def count_likelihood(name: LikelihoodName, forced: Rows) -> MetricCounts:
 def count_calibration(rows: Sequence[Sequence[tuple[float, bool]]]) -> MetricCounts:
     """Of the decisions of each row: how sure, and whether right."""
     return MetricCounts(labels.confidence_bins(rows), labels.calibration_error, f"{labels.BINS} bins")
+
+
+def count_supporting(rows: Sequence[bool | None]) -> MetricCounts:
+    """The share of answers whose most attended sentence supports them; None of answers that do not count."""
+    return MetricCounts(np.array([[float(bool(one)), float(one is not None)] for one in rows]), _ratio_or_zero)
 
 
 def exact_match(hypotheses: Sequence[str], references: References) -> MetricCounts:
@@ -276,6 +290,10 @@ def _edits(output: Any) -> Iterator[tuple[int, int]]:
 def _perplexity(sums: Rows) -> float:
     with np.errstate(over="ignore"):
         return float(np.exp(sums[0] / sums[1]))
+
+
+def _ratio_or_zero(sums: Rows) -> float:
+    return _ratio(sums) if sums[1] else 0.0
 
 
 def _ratio(sums: Rows) -> float:

@@ -11,7 +11,7 @@ The task of the model says how a file is read: pairs of texts, texts with labels
 from __future__ import annotations
 
 import itertools
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -71,7 +71,7 @@ class Origin:
             if TASKS[dataset.task].continues != task.continues:
                 given = f"{self.data}: data for {dataset.task}, but the model is {task.noun}"
                 raise UsageError(f"{given}. Give other --data.")
-            return (Pair(example.source, example.target) for example in dataset.split("test"))
+            return (example.pair for example in dataset.split("test"))
         if self.data != "-" and not Path(self.data).exists():
             raise no_such_data(self.data)
         file: File = Path(self.data) if self.data != "-" else "-"
@@ -95,6 +95,7 @@ class TestSet:
     references: tuple[tuple[str, ...], ...]
     report: Report  # of reading the files
     task: TaskConfig = TRANSLATION
+    supporting: tuple[tuple[int, ...], ...] = ()  # the sentences that each answer follows from, where they are known
 
     def __len__(self) -> int:
         return len(self.sources)
@@ -125,16 +126,21 @@ def read_testset(origin: Origin, task: TaskConfig = TRANSLATION) -> TestSet:
     if len(origin.targets) > 1:
         return _aligned(origin, report)
     pairs = list(origin.pairs(report, task))
-    references = tuple(tuple(target.split("\t")) if origin.several else (target,) for _, target in pairs)
-    return TestSet(str(origin), tuple(source for source, _ in pairs), references, report, task)
+    references = tuple(tuple(pair.target.split("\t")) if origin.several else pair.accepted for pair in pairs)
+    return TestSet(str(origin), tuple(source for source, _ in pairs), references, report, task, _supporting(pairs))
 
 
 def first_pairs(origin: Origin, most: int, report: Report, task: TaskConfig = TRANSLATION) -> TestSet:
     """The first pairs, at most `most`; the rest is not read."""
     pairs = list(itertools.islice(origin.pairs(report, task), most))
     report.judge(origin.on_error)  # as reading to the end does
-    references = tuple((target,) for _, target in pairs)
-    return TestSet(str(origin), tuple(source for source, _ in pairs), references, report, task)
+    references = tuple(pair.accepted for pair in pairs)
+    return TestSet(str(origin), tuple(source for source, _ in pairs), references, report, task, _supporting(pairs))
+
+
+def _supporting(pairs: Sequence[Pair]) -> tuple[tuple[int, ...], ...]:
+    """None if none are known."""
+    return tuple(pair.supporting for pair in pairs) if any(pair.supporting for pair in pairs) else ()
 
 
 def _aligned(origin: Origin, report: Report) -> TestSet:

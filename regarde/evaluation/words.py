@@ -81,7 +81,7 @@ def _cut(references: Sequence[str]) -> Callable[[str], list[str]]:
     match infer(references).config.kind:
         case "characters" | "fields":
             return list
-        case "words" | "tags" | "labels" | "spelled":
+        case "words" | "tags" | "labels" | "spelled" | "positions":
             return str.split
         case "sentencepiece":
             return _WORD.findall

@@ -189,6 +189,7 @@ def _read(folder: Path, files: Mapping[str, Entry]) -> _NativeModel:
         sizes = {"source": len(text.source), "target": len(text.target)}
         if settings.copies(stated):
             known.text.check_copying()
+        known.text.check_pointing(stated.kind)
         answered = OF_MODEL.get(stated.kind, TRANSLATION)
         if answered.models != known.task.models and not suits(known.task, stated.kind):
             raise Unfit(f"a {stated.kind} for {known.task.kind}")  # torch raises the error

@@ -58,9 +58,14 @@ class Blueprint(ScribeConfig):
             self.text.check_tying(self.model.tying)
         if copies(self.model):
             self.text.check_copying()
-        if self.text.source.kind == "spelled" and not (self.model.kind == "tagger" and self.model.spelling):
-            given = "text.source.kind = spelled: only a tagger with model.spelling reads the characters of words"
+        self.text.check_pointing(self.model.kind)
+        spells = bool(getattr(self.model, "spelling", 0))
+        if self.text.source.kind == "spelled" and not spells:
+            given = "text.source.kind = spelled: only a model with model.spelling reads the characters of words"
             raise ConfigError(f"{given}. Set model.spelling, or text.source.kind=words.")
+        if spells and self.model.kind in ("pointer", "span") and self.text.source.kind != "spelled":
+            given = f"model.spelling reads the characters of words, but text.source.kind = {self.text.source.kind}"
+            raise ConfigError(f"{given}. Set text.source.kind=spelled, or model.spelling=0.")
 
 
 class Kept(Protocol):

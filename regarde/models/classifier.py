@@ -143,12 +143,12 @@ def in_order(logits: Tensor, previous: Tensor) -> Tensor:
     return torch.cat((none, left_out[..., -1:], labels), dim=-1)
 
 
-def certain(logits: Tensor, ends: Tensor) -> Tensor:
+def certain(logits: Tensor, ends: Tensor, never: float = NEVER) -> Tensor:
     """Logits with EOS certain where an answer ends, and all controls impossible elsewhere.
 
     (B, T, V), ends (B, T) -> (B, T, V)
     """
-    none = torch.full_like(logits, NEVER)
+    none = torch.full_like(logits, never)
     sure = none.index_fill(2, torch.tensor([EOS], device=logits.device), 0.0)
     symbols = torch.arange(logits.shape[-1], device=logits.device) >= len(CONTROLS)
     return torch.where(ends.unsqueeze(2), sure, torch.where(symbols, logits, none))

@@ -49,6 +49,7 @@ class Counts:
     replaced: int = 0  # with bytes that are not text
     lone_cr: int = 0
     unknown: int = 0  # without any token that the model knows
+    malformed: int = 0  # not as the task says
 
 
 @dataclass(frozen=True)
@@ -109,6 +110,9 @@ class Filter:
         counts.replaced += decoded.replaced or sentence.replaced or rest.replaced
         counts.lone_cr += "\r" in sentence.text
         whole = "" if sentence.text.isspace() else sentence.text
+        if not line.too_long and self._given(whole) is None:
+            counts.malformed += 1
+            return LineRequest(line.number, ending, "", rest.text, (), "refused")
         if not line.too_long:
             try:
                 sentences = self.form.sentences(self.translator, whole)
@@ -124,6 +128,9 @@ class Filter:
                 return LineRequest(line.number, ending, whole, rest.text, sentences, "truncated")
         counts.refused += 1
         return LineRequest(line.number, ending, "", rest.text, (), "refused")
+
+    def _given(self, text: str) -> str | None:
+        return self.translator.task.given(text)
 
     def _pieces(self, text: str) -> tuple[Sentence, ...]:
         """The sentences to translate of a text that is too long; none if it is refused, or has too long a character."""
@@ -148,6 +155,9 @@ class Scoring(Filter):
     """Reads lines of source and target, and writes their scores, computed by forced decoding."""
 
     scored: Callable[[LineRequest, Translation | None], str] = field(kw_only=True)  # a row; None of a refused line
+
+    def _given(self, text: str) -> str | None:
+        return text  # `pair` reads it
 
     def _translate(self, window: list[Line], out: Output, counts: Counts, done: int) -> None:
         requests = [self._read(line, counts) for line in window]

@@ -15,7 +15,9 @@ from collections.abc import Iterable
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Literal, Protocol
 
+from regarde.data.questions import tidy
 from regarde.errors import DataError
+from regarde.text.tokenizers import BETWEEN
 
 if TYPE_CHECKING:
     from regarde.scribe import Scribe, Sentence
@@ -118,16 +120,21 @@ class Paired(Plain):
 
 
 class Json:
-    """JSON lines out; in, objects with a `source`, whose other fields are kept, or plain text."""
+    """JSON lines out; in, objects with a `source`, or with `passage` and `question`, or plain text; fields are kept."""
 
     several_rows = False
 
     def read(self, text: str) -> tuple[str, str]:
         try:
             record = json.loads(text, parse_constant=_finite, parse_float=_finite)
-            if not isinstance(record, dict) or not isinstance(record.get("source"), str):
+            if not isinstance(record, dict):
                 return text, ""
-            source = record.pop("source")
+            if isinstance(record.get("passage"), str) and isinstance(record.get("question"), str):
+                source = f"{tidy(record['passage'])}{BETWEEN}{tidy(record['question'])}"
+            elif isinstance(record.get("source"), str):
+                source = record["source"]
+            else:
+                return text, ""
             for own in _ANSWER:
                 record.pop(own, None)
             # encoded here, because a record nested too deep to be encoded is read as text, like invalid JSON

@@ -16,10 +16,11 @@ from regarde.tasks.classification import ClassificationTask
 from regarde.tasks.forecasting import ForecastingTask
 from regarde.tasks.interface import Sides, Task
 from regarde.tasks.modeling import ModelingTask
+from regarde.tasks.questions import QuestionsTask
 from regarde.tasks.tagging import TaggingTask
 from regarde.tasks.translation import TranslationTask
 
-TaskConfig = TranslationTask | ClassificationTask | TaggingTask | ModelingTask | ForecastingTask
+TaskConfig = TranslationTask | ClassificationTask | TaggingTask | ModelingTask | QuestionsTask | ForecastingTask
 TRANSLATION = TranslationTask()
 TASKS: dict[str, TaskConfig] = {task.kind: task() for task in get_args(TaskConfig)}
 
@@ -29,7 +30,7 @@ OF_MODEL: dict[str, TaskConfig] = {kind: task for task in reversed(TASKS.values(
 
 def suits(task: TaskConfig, model: str) -> bool:
     """Whether a kind of model is for a task."""
-    return model in task.models if task.models else model not in OF_MODEL
+    return model in task.models or (task.generates and model not in OF_MODEL)
 
 
 __all__ = [
@@ -39,6 +40,7 @@ __all__ = [
     "ClassificationTask",
     "ForecastingTask",
     "ModelingTask",
+    "QuestionsTask",
     "Sides",
     "TaggingTask",
     "Task",

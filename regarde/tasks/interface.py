@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 from abc import ABC, abstractmethod
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, ClassVar, Self
 
@@ -32,7 +32,9 @@ class Sides:
 class Task(ABC):
     """What is given, what is wanted, and how an answer is judged."""
 
-    models: ClassVar[tuple[str, ...]] = ()  # kinds that answer this task; none: all that answer no other
+    models: ClassVar[tuple[str, ...]] = ()  # kinds that answer this task and no other
+    generates: ClassVar[bool] = False  # its answers are texts, so that models for translation suit too
+    lines: ClassVar[str] = "text"  # what a line to answer consists of
     preset: ClassVar[str]
     noun: ClassVar[str]  # what a message calls a model of this task
     continues: ClassVar[bool] = False  # the text given is the beginning of the answer, and there is no source
@@ -83,6 +85,14 @@ class Task(ABC):
         """What is given and what is wanted on a line to score, separated by a TAB; None of a line that is no pair."""
         given, tab, wanted = line.partition("\t")
         return (given, wanted) if tab and given.strip() else None
+
+    def given(self, line: str) -> str | None:
+        """The source of a line to answer; None of a line that is none."""
+        return line
+
+    def windows(self, line: str, fits: Callable[[str], bool]) -> list[str]:
+        """Parts of a line that is too long, one of which has the answer; none, unless a task overrides it."""
+        return []
 
     @abstractmethod
     def tokenizers(self, pairs: Sequence[Pair]) -> Sides:

@@ -16,6 +16,7 @@ from regarde.text.sides import TokenizerConfig
 class TranslationTask(Task):
     """Pairs of texts."""
 
+    generates: ClassVar[bool] = True
     preset: ClassVar[str] = "rnnsearch-small"
     noun: ClassVar[str] = "a model for translation"
     example: ClassVar[str] = "echo TEXT | regarde translate"

@@ -58,6 +58,13 @@ class SentencepieceTokenizer(Tokenizer):
         self._known: dict[int, str] = {}  # printable pieces, cached
         self._shown: dict[int, str] = {}
 
+    def split(self, text: str) -> list[str]:
+        pieces = self._processor.encode_as_pieces(text.translate(_SWAP))
+        return [piece.replace(SPACE, " ").translate(_SWAP) for piece in pieces]
+
+    def join(self, symbols: Sequence[str]) -> str:
+        return "".join(symbols).removeprefix(" ")
+
     def encode(self, text: str) -> list[int]:
         ids: list[int] = self._processor.encode(text.translate(_SWAP))
         return ids

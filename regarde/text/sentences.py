@@ -35,6 +35,13 @@ def cut(text: str, fits: Fits) -> list[str]:
     return [piece for sentence in sentences for piece in _halved(sentence.strip(), fits)]
 
 
+def sentences_of(text: str) -> list[str]:
+    """The sentences of a text, without the spaces around them."""
+    ends = [match.end() for match in _SENTENCE.finditer(text)]
+    found = (text[start:end].strip() for start, end in zip([0, *ends], [*ends, len(text)], strict=True))
+    return [sentence for sentence in found if sentence]
+
+
 def shorten(text: str, fits: Fits) -> str:
     """A beginning of a text that fits, found by bisection."""
     if fits(text):

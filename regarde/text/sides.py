@@ -12,6 +12,7 @@ from typing import Literal
 from regarde import config as configs
 from regarde.errors import ConfigError, DataError, FolderError, unreadable
 from regarde.text.extended import ExtendedVocabulary, known
+from regarde.text.pointing import Pointing
 from regarde.text.sentencepieces import SentencepieceConfig
 from regarde.text.tokenizers import (
     UNK,
@@ -19,6 +20,7 @@ from regarde.text.tokenizers import (
     CharactersConfig,
     FieldsConfig,
     LabelsConfig,
+    PositionsConfig,
     SpelledConfig,
     TagsConfig,
     Tokenizer,
@@ -27,7 +29,14 @@ from regarde.text.tokenizers import (
 )
 
 TokenizerConfig = (
-    CharactersConfig | WordsConfig | SentencepieceConfig | FieldsConfig | LabelsConfig | TagsConfig | SpelledConfig
+    CharactersConfig
+    | WordsConfig
+    | SentencepieceConfig
+    | FieldsConfig
+    | LabelsConfig
+    | TagsConfig
+    | SpelledConfig
+    | PositionsConfig
 )
 Normalization = Literal["NFC", "NFKC", "none"]
 UnicodeForm = Literal["NFC", "NFKC"]
@@ -68,6 +77,21 @@ class TextConfig:
                 f"{given}. Make both characters, words or sentencepiece, or use model.copying.kind=mapped."
             )
 
+    def check_pointing(self, model: str) -> None:
+        """Check that the targets of a model that points are positions, and those of no other."""
+        points = self.target.kind == "positions"
+        wanted = {"pointer": "false", "span": "true"}.get(model)
+        if points != (wanted is not None):
+            given = f"model.kind = {model} and text.target.kind = {self.target.kind}"
+            remedy = "Set text.target.kind=positions" if wanted else "Set model.kind=pointer, or other targets"
+            raise ConfigError(f"{given}: positions of the source are for models that point. {remedy}.")
+        spans = str(getattr(self.target, "spans", False)).lower()
+        if wanted and spans != wanted:
+            raise ConfigError(f"model.kind = {model} needs text.target.spans = {wanted}, got {spans}. Change one.")
+        if points and self.source.kind == "fields":
+            given = "text.source.kind = fields: its tokens are no positions of the text"
+            raise ConfigError(f"{given}. Set text.source.kind to characters, words, spelled or sentencepiece.")
+
     def train(self, pairs: Iterable[tuple[str, str]]) -> Text:
         prepared = [(prepare(source, self.normalize), prepare(target, self.normalize)) for source, target in pairs]
         if not prepared:
@@ -95,14 +119,20 @@ class Text:
 
     def source_ids(self, text: str) -> list[int]:
         """The ids of a source, which is prepared."""
+        if self.target.points:
+            return self.pointing.source_ids(text)
         return self.extended.source_ids(text) if self.copies else self.source.encode(text)
 
     def target_ids(self, text: str, source: str) -> list[int]:
         """The ids of a target of this source; both are prepared."""
+        if self.target.points:
+            return self.pointing.target_ids(text, source)
         return self.extended.target_ids(text, source) if self.copies else self.target.encode(text)
 
     def said(self, ids: Sequence[int], source: str, unknown: Sequence[str] | None = None) -> str:
         """The text of target ids; each UNK is written as in `unknown`, or as `UNKNOWN`."""
+        if self.target.points:
+            return self.pointing.said(ids, source)
         written = iter([UNKNOWN] * len(ids) if unknown is None else unknown)
         lacking = self._lacking(ids, source)
         texts = [next(written) if i == UNK else lacking[i - len(self.target)] for i in ids if self._unlisted(i)]
@@ -110,12 +140,16 @@ class Text:
 
     def target_pieces(self, ids: Sequence[int], source: str) -> list[str]:
         """One printable symbol per target id."""
+        if self.target.points:
+            return self.pointing.pieces(ids, source)
         V, lacking = len(self.target), self._lacking(ids, source)
         pieces = self.target.pieces(known(ids, V))
         return [printable(lacking[i - V]) if i >= V else piece for i, piece in zip(ids, pieces, strict=True)]
 
     def target_words(self, ids: Sequence[int], source: str) -> list[int]:
         """The word that each target id is part of, as `Tokenizer.words` has it."""
+        if self.target.points:
+            return self.pointing.words(ids)
         lacking = self._lacking(ids, source)
         texts = [UNKNOWN if i == UNK else lacking[i - len(self.target)] for i in ids if self._unlisted(i)]
         return self.target.words(known(ids, len(self.target)), texts)
@@ -135,8 +169,18 @@ class Text:
         return self.source.words(known(ids, len(self.source)), unknown)
 
     @functools.cached_property
+    def pointing(self) -> Pointing:
+        return Pointing(self.source, spans=not self.target.ends)
+
+    @functools.cached_property
     def extended(self) -> ExtendedVocabulary:
         return ExtendedVocabulary(self.source, self.target)
+
+    def own(self, source: str) -> int:
+        """How many target ids only this source has, or its positions."""
+        if self.target.points:
+            return self.pointing.count(source)
+        return len(self.extended.lacking(source)) if self.copies else 0
 
     def _unlisted(self, i: int) -> bool:
         return i == UNK or i >= len(self.target)

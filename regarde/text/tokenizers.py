@@ -1,7 +1,8 @@
 """Text -> tokens, and back: what every tokenizer does, and the tokenizers that look symbols up in a vocabulary.
 
 characters   code points; lossless for known characters
-words        split at runs of spaces; decoding writes one space for each run
+words        split at runs of spaces; decoding writes one space for each run; with `marks`, punctuation marks are tokens
+             of their own
 fields       TAB-separated columns: the first as characters, the others as whole features
 spelled      words as above, each followed by its characters, for models that read both
 
@@ -12,6 +13,7 @@ matched against text and never stored with the symbols: a user who types `</s>` 
 from __future__ import annotations
 
 import itertools
+import unicodedata
 from abc import ABC, abstractmethod
 from collections import Counter
 from collections.abc import Iterable, Sequence
@@ -28,6 +30,11 @@ UNKNOWN = "⁇"  # what decoding writes where the id is UNK
 LINE_BREAK = r"\n"  # how a line break is written in the file of a vocabulary
 SILENT = frozenset({PAD, BOS, EOS})  # ids without a text
 NO_WORD = -1
+JOINER = (
+    "\u2060"  # the beginning of a symbol that follows the one before it without a space, of more than one character
+)
+BETWEEN = "\t"  # a passage and its question
+_BREAKS = ("\n", BETWEEN)
 SEPARATOR = ","  # between several labels of one text
 MOST_LETTERS = 1000  # different characters that spell words; their ids come first
 LONGEST_SPELLING = 40  # characters of a word; the others are not read
@@ -40,6 +47,8 @@ class Tokenizer(ABC):
 
     ends: bool = True
     """Whether targets end with EOS. They do not if their length is known: a label has one token."""
+    points: bool = False
+    """Whether ids are positions of a source (pointing.py)."""
     several: bool = False
     """Whether a text is a set of labels, separated by commas, whose order says nothing."""
 
@@ -68,6 +77,14 @@ class Tokenizer(ABC):
 
         `unknown` holds the text of each UNK, as in `decode`, where it matters.
         """
+
+    def split(self, text: str) -> list[str]:
+        """The text of each token of a text, known or not."""
+        raise NotImplementedError
+
+    def join(self, symbols: Sequence[str]) -> str:
+        """The text of such tokens."""
+        raise NotImplementedError
 
     def symbols(self) -> list[str]:
         """Every token as `pieces` prints it, in the order of ids."""
@@ -186,6 +203,12 @@ class SymbolTokenizer(Tokenizer):
             raise DataError("The texts hold no symbol to build a vocabulary from. Give a corpus that is not empty.")
         return cls(scheme, vocabulary)
 
+    def split(self, text: str) -> list[str]:
+        return self.scheme.split(text)
+
+    def join(self, symbols: Sequence[str]) -> str:
+        return self.scheme.join(symbols)
+
     def encode(self, text: str) -> list[int]:
         return [self.vocabulary.id(symbol) for symbol in self.scheme.split(text)]
 
@@ -238,33 +261,44 @@ class SpelledTokenizer(Tokenizer):
     character is stored with a leading TAB, which no word has. Only the first `LONGEST_SPELLING` of a word are kept.
     """
 
-    def __init__(self, vocabulary: Vocabulary) -> None:
+    def __init__(self, scheme: Words, vocabulary: Vocabulary) -> None:
+        self.scheme = scheme
         self.vocabulary = vocabulary
 
     @classmethod
-    def train(cls, texts: Iterable[str], size: int, least: int) -> SpelledTokenizer:
-        words = Counter(word for text in texts for word in Words().split(text))
-        letters = Vocabulary.build((f"\t{c}" for word in words.elements() for c in word), MOST_LETTERS)
+    def train(cls, scheme: Words, texts: Iterable[str], size: int, least: int) -> SpelledTokenizer:
+        words = Counter(word for text in texts for word in scheme.split(text))
+        letters = Vocabulary.build((f"\t{c}" for word in words.elements() for c in scheme.letters(word)), MOST_LETTERS)
         known = Vocabulary.build(words.elements(), max(0, size - len(letters)), least)
         if not letters.symbols:
             raise DataError("The texts hold no symbol to build a vocabulary from. Give a corpus that is not empty.")
-        return cls(Vocabulary([*letters.symbols, *(word for word in known.symbols if word[0] != "\t")]))
+        return cls(scheme, Vocabulary([*letters.symbols, *(word for word in known.symbols if not _is_letter(word))]))
+
+    def split(self, text: str) -> list[str]:
+        return self.scheme.split(text)
+
+    def join(self, symbols: Sequence[str]) -> str:
+        return self.scheme.join(symbols)
 
     def encode(self, text: str) -> list[int]:
         letter = self.vocabulary.id
         return [
             number
-            for word in Words().split(text)
-            for number in (BOS, self._word(word), *(letter(f"\t{c}") for c in word[:LONGEST_SPELLING]))
+            for word in self.scheme.split(text)
+            for number in (
+                BOS,
+                self._word(word),
+                *(letter(f"\t{c}") for c in self.scheme.letters(word)[:LONGEST_SPELLING]),
+            )
         ]
 
     def decode(self, ids: Sequence[int], unknown: Sequence[str] | None = None) -> str:
         written = itertools.repeat(UNKNOWN) if unknown is None else iter(unknown)
         words = [word for word, *_ in self._spelled(ids) if word not in SILENT]
-        return " ".join(next(written) if word == UNK else self.vocabulary.symbol(word) for word in words)
+        return self.scheme.join([next(written) if word == UNK else self.vocabulary.symbol(word) for word in words])
 
     def unknown(self, text: str) -> list[str]:
-        return [word for word in Words().split(text) if self._word(word) == UNK]
+        return [word for word in self.scheme.split(text) if self._word(word) == UNK]
 
     def pieces(self, ids: Sequence[int]) -> list[str]:
         """One for each word; an unknown one is spelled."""
@@ -272,13 +306,16 @@ class SpelledTokenizer(Tokenizer):
         return [
             printable("".join(UNKNOWN if i == UNK else symbol(i)[1:] for i in letters) or CONTROLS[UNK])
             if word == UNK
-            else printable(symbol(word))
+            else self.scheme.show(symbol(word))
             for word, *letters in self._spelled(ids)
         ]
 
     def words(self, ids: Sequence[int], unknown: Sequence[str] | None = None) -> list[int]:
-        count = itertools.count()
-        return [NO_WORD if word in SILENT else next(count) for word, *_ in self._spelled(ids)]
+        written = itertools.repeat(UNKNOWN) if unknown is None else iter(unknown)
+        heads = [word for word, *_ in self._spelled(ids)]
+        symbols = [next(written) if i == UNK else self.vocabulary.symbol(i) for i in heads if i not in SILENT]
+        words = iter(self.scheme.words(symbols))
+        return [NO_WORD if i in SILENT else next(words) for i in heads]
 
     def symbols(self) -> list[str]:
         return [*CONTROLS, *map(printable, self.vocabulary.symbols)]
@@ -294,13 +331,13 @@ class SpelledTokenizer(Tokenizer):
     def __eq__(self, other: object) -> bool:
         if not isinstance(other, SpelledTokenizer):
             return NotImplemented
-        return self.vocabulary.symbols == other.vocabulary.symbols
+        return type(self.scheme) is type(other.scheme) and self.vocabulary.symbols == other.vocabulary.symbols
 
     def __hash__(self) -> int:
-        return hash(self.vocabulary.symbols)
+        return hash((type(self.scheme), self.vocabulary.symbols))
 
     def _word(self, word: str) -> int:
-        return UNK if word.startswith("\t") else self.vocabulary.id(word)
+        return UNK if _is_letter(word) else self.vocabulary.id(word)
 
     def _spelled(self, ids: Sequence[int]) -> list[list[int]]:
         """Each word with its characters; EOS and PAD are words without any."""
@@ -311,6 +348,47 @@ class SpelledTokenizer(Tokenizer):
             elif found:
                 found[-1].append(i)
         return [each for each in found if each]
+
+
+class PositionsTokenizer(Tokenizer):
+    """No vocabulary: the tokens are those of a source, which `Text` knows (pointing.py)."""
+
+    points = True
+
+    def __init__(self, *, spans: bool) -> None:
+        self.spans = spans
+        self.ends = not spans
+
+    def encode(self, text: str) -> list[int]:
+        """Without a source every token is unknown."""
+        return [UNK] * len(Words().split(text))
+
+    def decode(self, ids: Sequence[int], unknown: Sequence[str] | None = None) -> str:
+        return " ".join(UNKNOWN for i in ids if i not in SILENT)
+
+    def unknown(self, text: str) -> list[str]:
+        return Words().split(text)
+
+    def pieces(self, ids: Sequence[int]) -> list[str]:
+        return [CONTROLS[i] if i < len(CONTROLS) else str(i - len(CONTROLS)) for i in ids]
+
+    def words(self, ids: Sequence[int], unknown: Sequence[str] | None = None) -> list[int]:
+        count = itertools.count()
+        return [NO_WORD if i in SILENT else next(count) for i in ids]
+
+    def __len__(self) -> int:
+        return len(CONTROLS)
+
+    def save(self, path_stem: Path) -> Path:
+        path = vocabulary_path(path_stem)
+        Vocabulary(()).save(path)
+        return path
+
+    def __eq__(self, other: object) -> bool:
+        return self.spans == other.spans if isinstance(other, PositionsTokenizer) else NotImplemented
+
+    def __hash__(self) -> int:
+        return hash(self.spans)
 
 
 class Characters:
@@ -355,6 +433,44 @@ class Words:
 
     def show(self, symbol: str) -> str:
         return printable(symbol)
+
+    def letters(self, symbol: str) -> str:
+        """The characters that spell a symbol."""
+        return symbol
+
+
+class MarkedWords(Words):
+    """Words without their punctuation marks, and each mark by itself: `Yes, I do.` is `Yes , I do .` as tokens.
+
+    A symbol that begins inside a word starts with `JOINER`, so that joining the symbols writes spaces where they were.
+    A TAB, which separates a passage from its question, is a symbol too.
+    """
+
+    def split(self, text: str) -> list[str]:
+        return [symbol for word in super().split(text.replace(BETWEEN, f" {BETWEEN} ")) for symbol in _parts(word)]
+
+    def join(self, symbols: Sequence[str]) -> str:
+        text = ""
+        for symbol in symbols:
+            if is_joined(symbol):
+                text += symbol[1:]
+            else:
+                text += symbol if not text or symbol in _BREAKS or text[-1] in _BREAKS else f" {symbol}"
+        return text
+
+    def words(self, symbols: Sequence[str]) -> list[int]:
+        """A mark belongs to the word that it is written with."""
+        found, word = [], NO_WORD
+        for symbol in symbols:
+            word += symbol not in _BREAKS and not is_joined(symbol)
+            found.append(NO_WORD if symbol in _BREAKS else word)
+        return found
+
+    def show(self, symbol: str) -> str:
+        return printable(self.letters(symbol))
+
+    def letters(self, symbol: str) -> str:
+        return symbol[1:] if is_joined(symbol) else symbol
 
 
 class Labels:
@@ -471,9 +587,13 @@ class WordsConfig(_SymbolConfig):
     kind: Literal["words"] = "words"
     size: VocabularySize = 30_000
     least: Annotated[int, Bound(1, 10**6)] = 1  # Times that a word must occur to be known.
+    marks: bool = False  # Punctuation marks are tokens of their own.
 
     def train(self, texts: Iterable[str]) -> Tokenizer:
-        return SymbolTokenizer.train(self.scheme(), texts, self.size, self.least)
+        return SymbolTokenizer.train(_words(marks=self.marks), texts, self.size, self.least)
+
+    def load(self, path_stem: Path) -> Tokenizer:
+        return SymbolTokenizer(_words(marks=self.marks), Vocabulary.load(vocabulary_path(path_stem)))
 
 
 @dataclass(frozen=True)
@@ -483,12 +603,13 @@ class SpelledConfig(Checked):
     kind: Literal["spelled"] = "spelled"
     size: VocabularySize = 50_000  # of which at most 1,000 are characters
     least: Annotated[int, Bound(1, 10**6)] = 1
+    marks: bool = False
 
     def train(self, texts: Iterable[str]) -> Tokenizer:
-        return SpelledTokenizer.train(texts, self.size, self.least)
+        return SpelledTokenizer.train(_words(marks=self.marks), texts, self.size, self.least)
 
     def load(self, path_stem: Path) -> Tokenizer:
-        return SpelledTokenizer(Vocabulary.load(vocabulary_path(path_stem)))
+        return SpelledTokenizer(_words(marks=self.marks), Vocabulary.load(vocabulary_path(path_stem)))
 
     def filename(self, stem: str) -> str:
         return f"{stem}.vocab"
@@ -532,16 +653,62 @@ class TagsConfig(_SymbolConfig):
     size: VocabularySize = 10_000
 
 
+@dataclass(frozen=True)
+class PositionsConfig(Checked):
+    """Positions of the source: the targets of a model that points."""
+
+    kind: Literal["positions"] = "positions"
+    size: VocabularySize = 5  # not used: there are as many positions as the source has
+    spans: bool = False  # A target is the first and the last position of a span of the passage.
+
+    def train(self, texts: Iterable[str]) -> Tokenizer:
+        return PositionsTokenizer(spans=self.spans)
+
+    def load(self, path_stem: Path) -> Tokenizer:
+        return PositionsTokenizer(spans=self.spans)
+
+    def filename(self, stem: str) -> str:
+        return f"{stem}.vocab"
+
+
+def is_joined(symbol: str) -> bool:
+    """Whether a symbol of marked words follows the one before it without a space."""
+    return len(symbol) > 1 and symbol.startswith(JOINER)
+
+
 def vocabulary_path(path_stem: Path) -> Path:
     return path_stem.with_name(f"{path_stem.name}.vocab")
 
 
 def printable(symbol: str) -> str:
-    """A symbol that can be seen: a space as ␣, a line break as ↵, an unprintable character as its code point."""
+    """A symbol that can be seen: a space as ␣, a line break as ↵, a TAB as ⇥; an unprintable one as its code point."""
     if symbol.isprintable() and " " not in symbol:
         return symbol
-    shown = {" ": "␣", "\n": "↵"}
+    shown = {" ": "␣", "\n": "↵", BETWEEN: "⇥"}
     return "".join(shown.get(c) or (c if c.isprintable() else f"U+{ord(c):04X}") for c in symbol)
+
+
+def _words(*, marks: bool) -> Words:
+    return MarkedWords() if marks else Words()
+
+
+def _parts(word: str) -> list[str]:
+    """The runs of letters, digits and combining marks in a word, and every other character by itself."""
+    parts: list[str] = []
+    inside = False
+    for character in word:
+        within = character.isalnum() or unicodedata.category(character).startswith("M")
+        if inside and within:
+            parts[-1] += character
+        else:
+            parts.append(f"{JOINER}{character}" if parts else character)
+        inside = within
+    return parts
+
+
+def _is_letter(symbol: str) -> bool:
+    """Whether a stored symbol is a character that spells words."""
+    return len(symbol) > 1 and symbol.startswith("\t")
 
 
 def _storable(symbol: str) -> bool:

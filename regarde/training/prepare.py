@@ -264,7 +264,7 @@ def _row(task: TaskConfig) -> str:
 
 
 def _embedded(name: str, split: Split, task: TaskConfig, notes: list[str]) -> list[Pair]:
-    pairs = [Pair(example.source, example.target) for example in DATASETS[name].split(split)]
+    pairs = [example.pair for example in DATASETS[name].split(split)]
     count = counted(len(pairs), _row(task))
     notes.append(f"data: {name}, {count}" if split == "train" else f"validation: {count}, the valid split of {name}")
     return pairs
@@ -348,8 +348,14 @@ def _encode(pairs: Sequence[Pair], text: Text, recipe: Recipe, purpose: str, not
         return EncodedStream.running(pairs, text, context=context, carries=_decoder(recipe, text).carries)
     encoded = EncodedPairs.of(pairs, text, max_source=data.max_source, max_target=data.max_target)
     row, limits = recipe.task.row, f"data.max_source = {data.max_source}, data.max_target = {data.max_target}"
+    if not len(encoded) and encoded.absent:
+        given = f"No target of {len(pairs):,} {purpose} {row}s is in its source, so that a model could point at it"
+        raise DataError(f"{given}. Use a model that writes, such as {recipe.task.preset}, or other data.")
     if not len(encoded):
         raise DataError(f"All {len(pairs):,} {purpose} {row}s are over the length limits ({limits}). Raise the limits.")
+    if encoded.absent:
+        what = f"{counted(encoded.absent, row)} of {len(pairs):,} left out: the target is not in the source"
+        notes.append(f"warning: {purpose}: {what}, and a model that points cannot say it")
     if encoded.dropped:
         notes.append(
             f"{purpose}: {counted(len(encoded), row)} kept, {encoded.dropped:,} over the length limits ({limits})"

@@ -191,9 +191,18 @@ def _task(data: Table, tables: Table, settings: Sequence[str]) -> tuple[TaskConf
     said = config.override(tables, [each for each in settings if each.startswith(("task.kind=", "model.kind="))])
     if "task" in said:
         return config.typed(TaskConfig, said["task"], "task"), None
+    generates = False
     if "model" in said:
         kind = said["model"].get("kind") if isinstance(said["model"], dict) else None
-        return OF_MODEL.get(str(kind), TRANSLATION), None
+        if str(kind) in OF_MODEL:
+            return OF_MODEL[str(kind)], None
+        generates = True
+    found, guess = _of_data(data)
+    return (found, guess) if found.generates or not generates else (TRANSLATION, None)
+
+
+def _of_data(data: Table) -> tuple[TaskConfig, TaskGuess | None]:
+    """The task of a data set, or the one that a file looks like."""
     name = data.get("name", "")
     if name in DATASETS:
         return TASKS[DATASETS[name].task], None

@@ -13,7 +13,7 @@ import torch
 
 from regarde.data.batch import Batch
 from regarde.engines.reference import TorchEngine
-from regarde.evaluation.metrics import MetricName, measure
+from regarde.evaluation.metrics import MetricName, count
 from regarde.models.interface import Model, State
 from regarde.search import Greedy
 from regarde.text import PAD, UNK
@@ -69,5 +69,6 @@ def validation_metric(prepared: PreparedTexts, model: Model, world: World, loss:
     mine = chosen[world.rank :: world.size]
     shares = world.gather([found.text for found in translator.translate([pair.source for pair in mine])])
     texts = [shares[i % world.size][i // world.size] for i in range(len(chosen))]
-    references = [text.prepare(pair.target) for pair in chosen]
-    return measure(cast(MetricName, recipe.training.metric), texts, references, several_labels=text.target.several)
+    references = [[text.prepare(answer) for answer in pair.accepted] for pair in chosen]
+    metric = cast(MetricName, recipe.training.metric)
+    return count(metric, texts, references, several_labels=text.target.several).value()

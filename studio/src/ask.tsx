@@ -48,10 +48,17 @@ export function Sentence(): JSX.Element {
       autocomplete="off"
       aria-label={task.value.label}
       placeholder={task.value.placeholder}
-      value={text.value}
-      onInput={(event) => set({ text: event.currentTarget.value.replace(/\n/g, " "), step: null, rank: null, "beam.rank": null })}
+      value={task.value.parts ? text.value.replace(/\t/g, "\n") : text.value}
+      onInput={(event) => set({ text: joined(event.currentTarget.value), step: null, rank: null, "beam.rank": null })}
     />
   );
+}
+
+/** One line; the last line of a passage is its question, which follows a TAB. */
+function joined(typed: string): string {
+  const last = task.value.parts ? typed.lastIndexOf("\n") : -1;
+  const line = (part: string): string => part.replace(/\n/g, " ");
+  return last < 0 ? line(typed) : `${line(typed.slice(0, last))}\t${typed.slice(last + 1)}`;
 }
 
 const FORGOTTEN = { layer: null, head: null, step: null, rank: null, "beam.rank": null };

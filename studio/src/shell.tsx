@@ -8,6 +8,7 @@ import { typing } from "./keys";
 import { Ask } from "./ask";
 import { busy, enclosed, model, task } from "./session";
 import { Align } from "./views/align";
+import { Answer } from "./views/answer";
 import { Beam } from "./views/beam";
 import { Classify } from "./views/classify";
 import { Compare } from "./views/compare";
@@ -19,7 +20,7 @@ import { Translate } from "./views/translate";
 import { WhatIf } from "./views/whatif";
 
 /** The first view, by task. */
-const FIRST: Record<string, FunctionComponent> = { translation: Translate, classification: Classify, tagging: Tag, modeling: Generate };
+const FIRST: Record<string, FunctionComponent> = { translation: Translate, classification: Classify, tagging: Tag, questions: Answer, modeling: Generate };
 
 const Predict = (): JSX.Element => {
   const First = FIRST[model.value?.task ?? ""] ?? Translate;

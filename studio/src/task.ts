@@ -18,11 +18,14 @@ export interface Task {
   paired: boolean; // whether each step belongs to one token of the text
   axes: [string, string]; // of a matrix of attention: its columns, its rows
   names?: Partial<Record<View, string>>; // of views that are called otherwise
+  parts?: boolean; // whether the text is a passage and, in its last line, a question
   examples: Record<string, string[]>; // by the embedded data set of the model
   without: Partial<Record<View, string>>; // views that it does not have, and why
 }
 
 const DATES = ["mercredi 17 décembre 1969", "2024年2月29日", "٣ مارس ١٩٩٩", "7. März 2023"];
+const STORY = "Ada enters the hall. Ada takes the map. Hugo strolls into the cellar. Ada hurries to the attic.";
+const ROOMS = [`${STORY}\tWhere is Ada?`, `${STORY}\tWhere is the map?`];
 
 export const TASKS: Record<string, Task> = {
   translation: {
@@ -81,6 +84,24 @@ export const TASKS: Record<string, Task> = {
       step: "A tag is read from the state of its own token, so there are no weights to step through. Tag shows every tag with its probability.",
       align: "Each tag belongs to its own token, so there is nothing to align. Tag shows every tag below its token.",
     },
+  },
+  questions: {
+    view: "Answer",
+    answer: "answer",
+    label: "Passage, and a question in the last line",
+    placeholder: "Type a passage, and a question in the last line",
+    busy: "answering",
+    hint: "Type a passage, and a question in the last line, to see the answer and where the model finds it.",
+    blank: false,
+    search: "beam",
+    changes: true,
+    maps: true,
+    candidates: "Candidates for the next token",
+    paired: false,
+    axes: ["passage and question", "answer"],
+    parts: true,
+    examples: Object.fromEntries(["rooms", ...["one", "two", "three", "before", "yes-no", "counting"].map((kind) => `rooms-${kind}`)].map((name) => [name, ROOMS])),
+    without: {},
   },
   modeling: {
     view: "Generate",

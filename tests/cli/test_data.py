@@ -33,8 +33,9 @@ def run(*arguments: str) -> str:
 def test_alone_it_lists_every_data_set_with_sizes_and_an_example():
     printed = run()
     for name, entry in DATASETS.items():
-        assert f"{name:<10} {entry.task}: {entry.summary}" in printed
-        assert f" {entry.sample.source} -> {entry.sample.target}".removeprefix("  -> ") in printed
+        assert f"{name:<14} {entry.task}: {entry.summary}" in printed
+        source = entry.sample.source.replace("\t", "  ")
+        assert f" {source} -> {entry.sample.target}".removeprefix("  -> ") in printed
     assert "train 40,000, valid 1,000, test 2,000" in printed
 
 

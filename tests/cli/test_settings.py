@@ -12,6 +12,7 @@ import pytest
 
 import regarde as package
 from regarde import config, manual
+from regarde.data.rooms import KINDS
 from regarde.errors import UsageError
 from regarde.training.recipe import COMMON, Recipe
 from regarde.training.start import compose
@@ -25,6 +26,9 @@ KEYS = {
     "dropout": "model.dropout",
     "seed": "training.seed",
 }
+
+
+ROOMS = ["rooms", *(f"rooms-{kind}" for kind in KINDS)]
 
 
 @pytest.fixture(autouse=True)
@@ -224,7 +228,7 @@ def complete(words: str, cwd: Path) -> tuple[list[str], str]:
         ),
         ("regarde models stack", ["stacked-small"]),
         ("regarde train da", ["dates", "date-parts", "data.tsv"]),
-        ("regarde data ", ["dates", "copy", "reverse", "sort", "languages", "date-parts", "diary"]),
+        ("regarde data ", ["dates", "copy", "reverse", "sort", "hull", "languages", "date-parts", "diary", *ROOMS]),
         ("regarde show ", ["runs/one"]),
         ("regarde translate runs/o", ["runs/one"]),
         ("regarde compare runs/one runs/", ["runs/one"]),

@@ -23,6 +23,9 @@ FILES = {
     "my.tsv": "".join(f"{n:02}\t{n:02}\n" for n in range(40)),
     "labels.tsv": "".join(f"{n:02}\t{'low' if n < 20 else 'high'}\n" for n in range(40)),
     "tags.conll": "".join(f"{n // 10}\tB-TEN\n{n % 10}\tI-TEN\n.\tO\n\n" for n in range(40)),
+    "asked.jsonl": "".join(
+        f'{{"passage": "Ada has {n} maps.", "question": "How many?", "answer": "{n}"}}\n' for n in range(40)
+    ),
     "lines.txt": "".join(f"{n} and {n + 1} and so on\n" for n in range(40)),
     "series.csv": "".join(f"s{n},{','.join(str(n + t % 4 + t * t % 7) for t in range(40))}\n" for n in range(9)),
 }
@@ -44,10 +47,20 @@ MODELS = {  # of every task
     ],
     "classifier": ["model.embedding=5", "model.hidden=4", "model.size=6"],
     "tagger": ["model.embedding=5", "model.hidden=4"],
+    "span": [
+        *("model.kind=span", "model.hidden=4", "model.embedding=5", "model.spelling=0", "text.source.kind=words"),
+        *("text.source.marks=true", "text.target.kind=positions", "text.target.spans=true"),
+    ],
     "language": ["model.size=8", "model.layers=1", "model.heads=2", "model.feed_forward=10"],
     "forecaster": ["model.hidden=4", "task.horizon=5", "task.history=9", "task.lags=[4]"],
 }
-GIVEN = {"classifier": "labels.tsv", "tagger": "tags.conll", "language": "lines.txt", "forecaster": "series.csv"}
+GIVEN = {
+    "span": "asked.jsonl",
+    "classifier": "labels.tsv",
+    "tagger": "tags.conll",
+    "language": "lines.txt",
+    "forecaster": "series.csv",
+}
 
 
 @dataclass(frozen=True)

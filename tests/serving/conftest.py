@@ -23,7 +23,7 @@ from regarde import config
 from regarde.folder.manifest import CONFIG, add_file
 from regarde.native import library
 from tests.conftest import environment
-from tests.tasks import CLASSIFIER, LANGUAGE_MODELS, TAGGER, saved
+from tests.tasks import CLASSIFIER, LANGUAGE_MODELS, QUESTIONS, SPAN, TAGGER, saved
 
 STARTED = re.compile(r"at (http://[\w.:\[\]]+)$")
 
@@ -115,6 +115,8 @@ def runs_of_tasks(tiny: Path, tmp_path_factory: pytest.TempPathFactory) -> dict[
     of_task = {
         "label": CLASSIFIER,
         "tag": TAGGER,
+        "ask": QUESTIONS,
+        "span": SPAN,
         **{name: LANGUAGE_MODELS[name] for name in ("attentive", "recurrent")},
     }
     folder = tmp_path_factory.mktemp("tasks")

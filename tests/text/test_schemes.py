@@ -1,5 +1,6 @@
 """Characters, words and fields."""
 
+import re
 from pathlib import Path
 
 import pytest
@@ -8,6 +9,7 @@ from hypothesis import strategies as st
 
 from regarde.errors import DataError
 from regarde.text import BOS, CONTROLS, EOS, PAD, UNK, UNKNOWN, CharactersConfig, FieldsConfig, WordsConfig
+from regarde.text.tokenizers import MarkedWords, SpelledConfig
 
 
 @given(st.lists(st.text(st.characters(exclude_categories=["Cs"], exclude_characters="\n"), min_size=1), min_size=1))
@@ -86,3 +88,50 @@ def test_saving_and_loading_changes_nothing(
 def test_no_text_makes_no_vocabulary() -> None:
     with pytest.raises(DataError, match="no symbol"):
         WordsConfig().train(["   "])
+
+
+def test_marks_are_tokens_and_spaces_come_back():
+    scheme = MarkedWords()
+    text = "“Yes,” said Mary-Ann: it's 3.5 (or so)."
+    assert [scheme.show(symbol) for symbol in scheme.split(text)] == [
+        *(
+            "“",
+            "Yes",
+            ",",
+            "”",
+            "said",
+            "Mary",
+            "-",
+            "Ann",
+            ":",
+            "it",
+            "'",
+            "s",
+            "3",
+            ".",
+            "5",
+            "(",
+            "or",
+            "so",
+            ")",
+            ".",
+        )
+    ]
+    assert scheme.join(scheme.split(text)) == text
+
+
+@given(st.text(alphabet="ab ,.\u2060\u0301\t\n"))
+def test_marked_words_lose_nothing_but_repeated_spaces(text):
+    once = re.sub(" *([\t\n]) *", r"\1", re.sub(" +", " ", text)).strip(" ")
+    assert MarkedWords().join(MarkedWords().split(text)) == once
+
+
+def test_a_mark_belongs_to_the_word_that_it_is_written_with():
+    scheme = MarkedWords()
+    assert scheme.words(scheme.split("Go on, Ada.\tWho?")) == [0, 1, 1, 2, 2, -1, 3, 3]
+
+
+def test_marked_words_are_spelled_without_what_joins_them():
+    tokenizer = SpelledConfig(marks=True).train(["Go on, Ada.\tWho goes?"])
+    assert tokenizer.pieces(tokenizer.encode("Ada, oh?")) == ["Ada", ",", "oh", "?"]
+    assert tokenizer.decode(tokenizer.encode("Go on.\tWho?")) == "Go on.\tWho?"

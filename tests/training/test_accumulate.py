@@ -79,7 +79,11 @@ def test_every_batch_of_a_run_has_a_number_of_its_own(tmp_path: Path, monkeypatc
     assert numbers == [[0, 1], [2, 3], [4, 5]]
 
 
-SMALL = [name for name, preset in presets().items() if name.endswith("-small") and "task" not in preset.recipe]
+SMALL = [  # that translate into a vocabulary
+    name
+    for name, preset in presets().items()
+    if name.endswith("-small") and "task" not in preset.recipe and preset.recipe["model"]["kind"] != "pointer"
+]
 
 
 @pytest.mark.parametrize("preset", SMALL)

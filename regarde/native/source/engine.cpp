@@ -9,6 +9,7 @@
 #include "engine/copying.h"
 #include "engine/ensemble.h"
 #include "engine/language.h"
+#include "engine/pointing.h"
 #include "engine/reading.h"
 
 #define EXPORT extern "C" __attribute__((visibility("default")))
@@ -34,6 +35,8 @@ std::unique_ptr<engine::Model> build_plain(const engine::Folder &folder) {
   if (kind == "luong") return std::make_unique<engine::Luong>(folder);
   if (kind == "gnmt") return std::make_unique<engine::Gnmt>(folder);
   if (kind == "transformer") return std::make_unique<engine::Transformer>(folder);
+  if (kind == "pointer") return std::make_unique<engine::Pointer>(folder);
+  if (kind == "span") return std::make_unique<engine::Span>(folder);
   if (kind == "classifier") return std::make_unique<engine::Classifier>(folder);
   if (kind == "tagger") return std::make_unique<engine::Tagger>(folder);
   if (kind == "recurrent-lm") return std::make_unique<engine::RecurrentLanguage>(folder);

@@ -22,7 +22,7 @@ class ModelInfo:
 
     name: str
     kind: str
-    task: str  # translation, classification, tagging or modeling
+    task: str  # translation, classification, tagging, questions or modeling
     labels: Sequence[str]  # or tags, all there are; none of a model that answers with text
     source_language: str  # BCP 47, or empty
     target_language: str

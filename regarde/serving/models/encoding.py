@@ -93,15 +93,15 @@ class RequestEncoder:
 
     def _sizes(self, sentence: Sentence) -> ResponseSizes:
         """Those of its response: a token that is copied may be longer than any of the vocabulary."""
-        if not self.scribe.text.copies or not sentence.ids:
+        if not (self.scribe.text.copies or self.scribe.text.target.points) or not sentence.ids:
             return self.sizes
         longest = max(map(len, self.scribe.text.source_pieces(sentence.ids, sentence.text)))
         return replace(self.sizes, token=max(self.sizes.token, 3 + 6 * longest))  # a character is at most \\u0000
 
     @property
     def _own_prefixes(self) -> bool:
-        """Whether each text has a prefix of its own: a prompt is one, and a copying model's may hold source tokens."""
-        return self.scribe.task.continues or self.scribe.text.copies
+        """Whether each text has a prefix of its own: a prompt is one, and one may hold source tokens."""
+        return self.scribe.task.continues or self.scribe.text.copies or self.scribe.text.target.points
 
     def _sentences(self, text: str, request: PredictionRequest, prefix: Prefix) -> list[Sentence]:
         limit = request.max_tokens

@@ -42,6 +42,7 @@ EXAMPLES: dict[str, tuple[str, dict[str, Any]]] = {
     "translation": ("Translate, with what each word attends to:", {"text": "TEXT", "beam": 5, "attention": True}),
     "classification": ("The probability of each label:", {"text": "TEXT"}),
     "tagging": ("A tag for each token:", {"text": "TEXT"}),
+    "questions": ("Answer a question about a passage:", {"text": "PASSAGE\tQUESTION", "attention": True}),
     "modeling": ("Continue a prompt:", {"text": "PROMPT", "temperature": 0.8, "length": 40, "stream": True}),
 }  # by task
 

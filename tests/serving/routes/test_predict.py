@@ -57,6 +57,18 @@ def test_tags_come_with_their_spans(tasks: Running, runs_of_tasks: Runs) -> None
     assert sum(len(one["spans"]) for one in said) > 0
 
 
+@pytest.mark.parametrize("name", ["ask", "span"])
+def test_a_question_is_answered_and_says_where_it_looked(tasks: Running, runs_of_tasks: Runs, name: str) -> None:
+    text = "Ada goes. Hugo stays.\tWho goes?"
+    expected = regarde.load(runs_of_tasks[name]).predict(text)
+    (said,) = predicted(tasks, model=name, text=text, attention=True)
+    assert (said["task"], said["text"]) == ("questions", expected.text)
+    assert said["attention"] == expected.attention_rows()
+    refused = tasks.post("/v1/predict", {"model": name, "text": "Who goes?"})
+    assert refused.status == 422
+    assert "expected passage TAB question" in str(refused.json)
+
+
 @pytest.mark.parametrize("name", ["attentive", "recurrent"])
 def test_a_prompt_is_continued_as_the_settings_say(tasks: Running, runs_of_tasks: Runs, name: str) -> None:
     search = Sampling(temperature=0.7, top_k=9, top_p=0.9, seed=5, n_best=2)

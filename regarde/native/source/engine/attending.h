@@ -199,9 +199,10 @@ struct Attention {
     }
   }
 
-  // queries (M, Q) -> contexts (M, width); the weights go where each row keeps those of its layer.
+  // queries (M, Q) -> contexts (M, width); the weights go where each row keeps those of its layer. `open`: where each row
+  // may look, if not everywhere.
   void attend(const Model &model, const std::vector<Row> &rows, int64_t layer, const float *queries, int64_t apart,
-              float *contexts, int64_t contexts_apart) const {
+              float *contexts, int64_t contexts_apart, const std::vector<std::vector<uint8_t>> *open = nullptr) const {
     const int64_t M = static_cast<int64_t>(rows.size());
     static thread_local Floats asked, projected, found, placed;
     const float *q = queries;
@@ -228,7 +229,7 @@ struct Attention {
       for (int64_t n = 0; n < N; n++) {
         const float *keys = memory.keys.data() + n * S * score.width;
         weigh(model, row, layer, n, q + (i * N + n) * q_apart, kind == local_p ? &placed[i * Q] : nullptr, keys, memory,
-              weights + n * S, energies ? energies + n * S : nullptr);
+              weights + n * S, energies ? energies + n * S : nullptr, open ? (*open)[i] : memory.mask);
         if (const Interventions *told = row.sentence->interventions)
           told->pin(row.t, layer, n, memory.mask, weights + n * S);
         float *to = several ? &found[i * D + n * C] : contexts + i * contexts_apart;
@@ -243,11 +244,12 @@ struct Attention {
 
  private:
   void weigh(const Model &model, const Row &row, int64_t layer, int64_t head, const float *q, const float *place,
-             const float *keys, const Memory &memory, float *weights, float *energies) const {
+             const float *keys, const Memory &memory, float *weights, float *energies,
+             const std::vector<uint8_t> &open) const {
     const int64_t S = static_cast<int64_t>(memory.mask.size());
     static thread_local Floats changed;
     static thread_local std::vector<uint8_t> allowed;
-    allowed = memory.mask;
+    allowed = open;
     if (kind == coverage) {
       changed.assign(keys, keys + S * score.width);
       for (int64_t step = 0; step < row.t; step++) {

@@ -85,10 +85,11 @@ struct AnyEncoder {
   std::unique_ptr<Spelling> spelling;  // null where words are not spelled
   int64_t D = 0, words = 0;
 
-  explicit AnyEncoder(const Folder &folder) {
+  // Tensors under `plain`, or, where words are spelled, under encoder.encoder.
+  explicit AnyEncoder(const Folder &folder, const string &plain = "encoder") {
     const bool recurs = folder.word("model.encoder.kind") != "transformer";
     const bool spells = folder.number("model.spelling", 0) > 0;
-    const string name = spells ? "encoder.encoder" : "encoder", table = name + (recurs ? ".embedding" : ".entry.embed");
+    const string name = spells ? "encoder.encoder" : plain, table = name + (recurs ? ".embedding" : ".entry.embed");
     if (spells) spelling = std::make_unique<Spelling>(folder, table);
     else folder.ignore("model.characters");
     if (recurs) {

@@ -1,0 +1,78 @@
+"""Targets that are positions of their source: target id `len(CONTROLS) + j` is position j.
+
+    positions   a target is as many positions as it has tokens: each the first with an equal token that is not used yet
+    spans       a target is two positions of a passage: where it begins and where it ends
+
+The source of spans is `passage TAB question`: its ids are those of the passage, EOS, and those of the question. A token
+or a span that the source does not have is UNK, and no model can learn it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from regarde.text.tokenizers import BETWEEN, CONTROLS, EOS, NO_WORD, UNK, UNKNOWN, Tokenizer, printable
+
+FIRST = len(CONTROLS)  # the id of position 0
+
+
+class Pointing:
+    """The positions of a source, by its tokenizer."""
+
+    def __init__(self, source: Tokenizer, *, spans: bool) -> None:
+        self.source = source
+        self.spans = spans
+
+    def source_ids(self, text: str) -> list[int]:
+        """The ids of a source."""
+        if not self.spans:
+            return self.source.encode(text)
+        passage, _, question = text.partition(BETWEEN)
+        return [*self.source.encode(passage), EOS, *self.source.encode(question)]
+
+    def target_ids(self, text: str, source: str) -> list[int]:
+        """The positions of a target; UNK where the source lacks it."""
+        given, wanted = self._symbols(source), self.source.split(text)
+        if self.spans:
+            return self._span([_bare(one) for one in given], [_bare(one) for one in wanted])
+        left: dict[str, list[int]] = {}
+        for place in reversed(range(len(given))):
+            left.setdefault(given[place], []).append(place)
+        return [FIRST + left[symbol].pop() if left.get(symbol) else UNK for symbol in wanted]
+
+    def said(self, ids: Sequence[int], source: str) -> str:
+        """The text of positions, as the source has it."""
+        given = self._symbols(source)
+        places = [i - FIRST for i in ids if i >= FIRST]
+        if self.spans and len(places) > 1:
+            places = list(range(places[0], min(places[1] + 1, len(given))))
+        return self.source.join([given[place] if place < len(given) else UNKNOWN for place in places])
+
+    def pieces(self, ids: Sequence[int], source: str) -> list[str]:
+        """One printable symbol for each position."""
+        given = [printable(self.source.join([symbol])) for symbol in self._symbols(source)]
+        named = {place + FIRST: piece for place, piece in enumerate(given)}
+        return [CONTROLS[i] if i < FIRST else named.get(i, UNKNOWN) for i in ids]
+
+    def words(self, ids: Sequence[int]) -> list[int]:
+        """Each position is a word of its own."""
+        count = iter(range(len(ids)))
+        return [next(count) if i >= FIRST else NO_WORD for i in ids]
+
+    def count(self, source: str) -> int:
+        """How many positions can be pointed to, EOS not counted."""
+        return len(self._symbols(source))
+
+    def _symbols(self, source: str) -> list[str]:
+        return self.source.split(source.partition(BETWEEN)[0] if self.spans else source)
+
+    def _span(self, given: list[str], wanted: list[str]) -> list[int]:
+        n = len(wanted)
+        starts = (place for place in range(len(given) - n + 1) if given[place : place + n] == wanted)
+        place = next(starts, None) if n else None
+        return [UNK, UNK] if place is None else [FIRST + place, FIRST + place + n - 1]
+
+
+def _bare(symbol: str) -> str:
+    """A symbol without what says whether a space comes before it."""
+    return symbol.lstrip(" \u2060")
