@@ -73,7 +73,6 @@ def serve(
     _check_address(host, keys)
 
     from regarde.folder.forecasting import forecasts, load_forecaster
-    from regarde.folder.manifest import CONFIG
     from regarde.serving.app import Settings
     from regarde.serving.app import serve as run
     from regarde.serving.http.keys import Keys, read
@@ -84,7 +83,7 @@ def serve(
 
     named = f"[{host}]" if ":" in host else host
     folders = catalog(runs)
-    numbers = {name: folder for name, folder in folders.items() if (folder / CONFIG).is_file() and forecasts(folder)}
+    numbers = {name: folder for name, folder in folders.items() if forecasts(folder)}
     settings = Settings(
         models={name: folder for name, folder in folders.items() if name not in numbers},
         forecasters={name: load_forecaster(folder) for name, folder in numbers.items()},

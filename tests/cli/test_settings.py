@@ -203,7 +203,7 @@ def complete(words: str, cwd: Path) -> tuple[list[str], str]:
         ),
         ("regarde models stack", ["stacked-small"]),
         ("regarde train da", ["dates", "date-parts", "data.tsv"]),
-        ("regarde data ", ["dates", "copy", "reverse", "sort", "languages", "date-parts", "diary"]),
+        ("regarde data ", ["dates", "copy", "reverse", "sort", "languages", "date-parts", "diary", "waves"]),
         ("regarde show ", ["runs/one"]),
         ("regarde translate runs/o", ["runs/one"]),
         ("regarde compare runs/one runs/", ["runs/one"]),

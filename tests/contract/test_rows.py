@@ -23,7 +23,7 @@ SMALL = {"embedding": 6, "hidden": 6, "size": 8, "heads": 2, "feed_forward": 6, 
 
 
 def test_every_task_has_a_file_here() -> None:
-    assert FILES.keys() == TASKS.keys()
+    assert FILES.keys() == {kind for kind, task in TASKS.items() if not task.numbers}
 
 
 @pytest.fixture(params=FILES)

@@ -71,7 +71,9 @@ def routes(service: Service, forecasters: Mapping[str, Forecaster]) -> list[Base
             async with asyncio.timeout(service.limits.deadline), alone:
                 found = await asyncio.to_thread(_found, forecasters[name], body)
         except TimeoutError:
-            raise RequestError(UNAVAILABLE, "The forecast took too long. Ask for fewer series or paths.", 1) from None
+            raise RequestError(
+                UNAVAILABLE, "The forecast took too long. Ask for fewer series or paths.", retry_after=1
+            ) from None
         return json_response({"model": name, "forecasts": found})
 
     return [Route("/v1/forecast", forecast, methods=["POST"])]
