@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import json
 import sys
+import tempfile
 import time
 import warnings
 from pathlib import Path
@@ -58,9 +59,9 @@ def main() -> None:
             "accelerator": "cpu",
             "callbacks": [clock],
             "logger": False,
+            "default_root_dir": tempfile.mkdtemp(),
             "enable_progress_bar": False,
             "enable_model_summary": False,
-            "enable_checkpointing": False,
         },
     )
     estimator.train(ListDataset(rows, freq="h"))
