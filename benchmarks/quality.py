@@ -19,6 +19,8 @@ updates: reading, validating and translating are not in it. Figures of a job are
                   a softmax) and DIR/ner-wnut17, F1 of spans; recipes beside this file
     trec, sst2    DIR/cls-trec and DIR/cls-sst2, no pre-trained vectors, recipes beside this file: accuracy of three
                   seeds; of sst2 also that of the three models as an ensemble
+    m4-hourly     DIR/forecast-m4-hourly, 48 hours of 414 series, recipe beside this file: CRPS, MASE, sMAPE, coverage
+                  beside the seasonal naive forecast
     g2p, translit, inflection-*    `regarde train my.tsv` as it is, nothing tuned; exact match and error rates
 """
 
@@ -309,6 +311,21 @@ class Labelled:
             row(f"{name}, all seeds", f"accuracy {100 * right / len(rows):.1f} %", " + ".join(map(trained, runs)))
 
 
+@dataclass(frozen=True)
+class Forecasted:
+    """Series in one file, what follows them in another, a recipe beside this file."""
+
+    folder: str
+    recipe: str
+
+    def __call__(self, name: str, at: Place) -> None:
+        train, test = at.data / self.folder / "train.csv.gz", at.data / self.folder / "test.csv"
+        run = at.train(name, 0, train, "--recipe", HERE / "recipes" / self.recipe)
+        found = json.loads(at.regarde("evaluate", run, "--data", test, "--json"))["metrics"]
+        for label, metrics in found.items():
+            row(label, *(f"{metric} {of['value']:.3f}" for metric, of in metrics.items()), trained(run))
+
+
 def turned(links: str) -> list[str]:
     """Source and target of each link in each other's place."""
     return ["-".join(reversed(link.split("-"))) for link in links.split()]
@@ -342,6 +359,7 @@ JOBS: dict[str, Callable[[str, Place], None]] = {
     "ner-sec-crf": Tagged("ner-sec", "ner.toml", 2, SPANS, valid="", seeds=3),
     "ner-sec-softmax": Tagged("ner-sec", "ner.toml", 2, SPANS, valid="", seeds=3, crf=False),
     "ner-wnut17": Tagged("ner-wnut17", "ner.toml", 4, SPANS),
+    "m4-hourly": Forecasted("forecast-m4-hourly", "m4-hourly.toml"),
     "trec": Labelled("cls-trec", "trec.toml"),
     "sst2": Labelled("cls-sst2", "sst2.toml", valid="dev.tsv"),
     "g2p": Strings("g2p-cmudict", PARTS, "exact_match,wer", several=True, minutes=30),

@@ -55,7 +55,7 @@ def forecast(
 
     On a terminal the fan of the first series is drawn instead. The same seed gives the same paths.
 
-    Example: regarde forecast runs/demand --horizon 48 --quantiles .1,.5,.9 > forecast.csv
+    Example: regarde forecast runs/demand --horizon 48
     """
     from regarde.folder.forecasting import load_forecaster
 

@@ -36,7 +36,7 @@ def are_forecasters(runs: Sequence[Path], *, given: Mapping[str, object]) -> boo
     """Whether all runs are forecasters; an error if only some are, or if an option has no meaning for them."""
     from regarde.folder.forecasting import forecasts
 
-    found = [(run / "config.toml").is_file() and forecasts(run) for run in runs]
+    found = [forecasts(run) for run in runs]
     if any(found) and not all(found):
         raise UsageError(
             f"{runs[found.index(True)]} forecasts, {runs[found.index(False)]} does not. Compare models of one task."

@@ -72,6 +72,7 @@ def serve(
         raise UsageError("There is nothing to serve: no model folder was given. Try: regarde serve runs/dates")
     _check_address(host, keys)
 
+    from regarde.folder.forecasting import forecasts, load_forecaster
     from regarde.serving.app import Settings
     from regarde.serving.app import serve as run
     from regarde.serving.http.keys import Keys, read
@@ -81,8 +82,11 @@ def serve(
     from regarde.serving.models.catalog import catalog
 
     named = f"[{host}]" if ":" in host else host
+    folders = catalog(runs)
+    numbers = {name: folder for name, folder in folders.items() if forecasts(folder)}
     settings = Settings(
-        models=catalog(runs),
+        models={name: folder for name, folder in folders.items() if name not in numbers},
+        forecasters={name: load_forecaster(folder) for name, folder in numbers.items()},
         host=host,
         port=port,
         threads=threads or max(1, CORES - 1),
@@ -96,7 +100,7 @@ def serve(
         notice=notice,
         grace=grace,
     )
-    return run(settings, ready=lambda address: warn(f"serving {', '.join(settings.models)} at {address}"))
+    return run(settings, ready=lambda address: warn(f"serving {', '.join(folders)} at {address}"))
 
 
 def _create_key(name: str, file: Path | None) -> None:

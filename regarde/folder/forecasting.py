@@ -45,7 +45,9 @@ class _Read:
 
 
 def forecasts(folder: Path) -> bool:
-    """Whether a folder is a forecaster's."""
+    """Whether a folder is a forecaster's; not if it has no configuration, which loading reports."""
+    if not (folder / CONFIG).is_file():
+        return False
     table = read_config(folder)[0].get("task")
     return isinstance(table, dict) and table.get("kind") == ForecastingTask().kind
 

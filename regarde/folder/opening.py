@@ -20,7 +20,7 @@ def load(
     `shortlist`, a sentence is translated with the target tokens that `regarde shortlist` has learned for its words.
     """
     folder = Path(folder)
-    if (folder / "config.toml").is_file() and forecasts(folder):
+    if forecasts(folder):
         if shortlist:
             raise UsageError(f"{folder}: a forecaster says numbers, so it has no shortlist. Leave it out.")
         return load_forecaster(folder, device=device, engine=engine)

@@ -20,6 +20,7 @@ from starlette.responses import Response
 from starlette.routing import BaseRoute, Route
 
 from regarde.errors import Stopped
+from regarde.forecast import Forecaster
 from regarde.serving.http.admission import Admission
 from regarde.serving.http.body import SWITCH
 from regarde.serving.http.limits import Limits, RequestError
@@ -30,7 +31,7 @@ from regarde.serving.http.security import Policy
 from regarde.serving.http.server import Server, listen, new_event_loop
 from regarde.serving.models.client import WorkerClient
 from regarde.serving.models.service import ClientDisconnected, Service
-from regarde.serving.routes import api, health, libretranslate, pages, studio
+from regarde.serving.routes import api, forecasts, health, libretranslate, pages, studio
 from regarde.serving.routes.responses import json_response
 from regarde.serving.routes.studio import StudioContent
 
@@ -46,6 +47,7 @@ class Settings:
     """The options of `regarde serve`."""
 
     models: Mapping[str, Path]
+    forecasters: Mapping[str, Forecaster] = field(default_factory=dict)
     host: str = "127.0.0.1"
     port: int = 5000  # 0: any free port
     threads: int = 1  # of each model
@@ -81,7 +83,7 @@ async def _serve(
         address, port = listener.getsockname()[:2]
         url = f"http://{f'[{address}]' if ':' in address else address}:{port}"
         server = Server(
-            create(service, settings.studio),
+            create(service, settings.studio, settings.forecasters),
             limits,
             admission,
             notice=settings.notice,
@@ -98,10 +100,13 @@ async def _serve(
         raise Stopped(f"{event}, {server.unanswered or 'no'} requests were left unanswered.", server.signal)
 
 
-def create(service: Service, content: StudioContent | None = None) -> Starlette:
+def create(
+    service: Service, content: StudioContent | None = None, forecasters: Mapping[str, Forecaster] | None = None
+) -> Starlette:
     """The application, with or without the studio."""
     routes = [
-        *api.routes(service),
+        *api.routes(service, forecasts.described(forecasters or {})),
+        *forecasts.routes(service, forecasters or {}),
         *libretranslate.routes(service),
         *health.routes(service),
         *pages.routes(service, home=content is None),  # the studio has a start page of its own

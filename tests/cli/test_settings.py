@@ -228,7 +228,7 @@ def complete(words: str, cwd: Path) -> tuple[list[str], str]:
         ),
         ("regarde models stack", ["stacked-small"]),
         ("regarde train da", ["dates", "date-parts", "data.tsv"]),
-        ("regarde data ", ["dates", "copy", "reverse", "sort", "hull", "languages", "date-parts", "diary", *ROOMS]),
+        ("regarde data ", [*"dates copy reverse sort hull languages date-parts diary waves".split(), *ROOMS]),
         ("regarde show ", ["runs/one"]),
         ("regarde translate runs/o", ["runs/one"]),
         ("regarde compare runs/one runs/", ["runs/one"]),

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import json
-from collections.abc import AsyncGenerator, Mapping
+from collections.abc import AsyncGenerator, Mapping, Sequence
 from contextlib import aclosing
 from dataclasses import asdict, dataclass, replace
 from typing import Any
@@ -101,11 +101,12 @@ def predict_fields(limits: Limits) -> Mapping[str, Field]:
     }
 
 
-def routes(service: Service) -> list[BaseRoute]:
+def routes(service: Service, forecasters: Sequence[Mapping[str, Any]] = ()) -> list[BaseRoute]:
     translate_known, predict_known = translate_fields(service.limits), predict_fields(service.limits)
 
     async def models(client: Request) -> Response:
-        return json_response({"models": [asdict(model) for model in service.worker.models]})
+        listed = {"forecasters": list(forecasters)} if forecasters else {}
+        return json_response({"models": [asdict(model) for model in service.worker.models], **listed})
 
     async def translate(client: Request) -> Response:
         body: TranslateBody = fields.parse(translate_known, TranslateBody, await read_json(client, service.limits))

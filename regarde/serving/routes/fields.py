@@ -111,6 +111,26 @@ class Strings:
         return {"oneOf": [text, {"type": "array", "items": text, "maxItems": self.most}]}
 
 
+@dataclass(frozen=True)
+class Numbers:
+    """A list of numbers within bounds."""
+
+    description: str
+    low: float
+    high: float
+    most: int
+
+    def check(self, name: str, value: Any) -> list[float]:
+        if not isinstance(value, list) or not 1 <= len(value) <= self.most:
+            raise invalid(name, f"a list of 1 to {self.most:,} numbers")
+        one = Number(self.description, self.low, self.high)
+        return [one.check(name, number) for number in value]
+
+    def schema(self) -> dict[str, Any]:
+        items = Number(self.description, self.low, self.high).schema()
+        return {"type": "array", "items": items, "minItems": 1, "maxItems": self.most}
+
+
 def parse(fields: Mapping[str, Field], into: type[Any], given: Mapping[str, Any]) -> Any:
     """A dataclass from the given values and its own defaults; an unknown or missing field is an error."""
     for name in given:

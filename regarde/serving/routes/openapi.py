@@ -6,7 +6,7 @@ from typing import Any
 
 import regarde
 from regarde.serving.http.limits import Limits
-from regarde.serving.routes import api, fields, libretranslate
+from regarde.serving.routes import api, fields, forecasts, libretranslate
 from regarde.tasks import TASKS
 
 Table = dict[str, Any]
@@ -53,6 +53,13 @@ def document(limits: Limits) -> Table:
                     "Answer texts: translate, classify, tag or continue them",
                     predict,
                     _answers("predictions"),
+                )
+            },
+            "/v1/forecast": {
+                "post": _post(
+                    "Forecast time series: mean, quantiles and attention to the past",
+                    fields.schema(forecasts.forecast_fields(limits), forecasts.ForecastBody),
+                    _object({"model": {"type": "string"}, "forecasts": {"type": "array", "items": {"type": "object"}}}),
                 )
             },
             "/v1/translate": {
