@@ -40,6 +40,7 @@ from regarde.models import (
     TransformerConfig,
     TransformerLanguageConfig,
 )
+from regarde.models.copying import MappedConfig, PointerConfig
 from regarde.models.transformer import SelfAttentiveConfig
 from regarde.native import library
 from regarde.native.settings import flattened
@@ -61,6 +62,10 @@ MODELS: dict[str, ModelConfig] = {
     "luong": LuongConfig(embedding=5, hidden=6, layers=2),
     "gnmt": GNMTConfig(embedding=5, hidden=6, layers=3, start="project"),
     "transformer": TransformerConfig(size=8, layers=2, heads=2, feed_forward=10, tying="two-way"),
+    "copying": LuongConfig(embedding=5, hidden=6, layers=1, copying=PointerConfig()),
+    "copying, mapped": TransformerConfig(
+        size=8, layers=2, heads=2, feed_forward=10, tying="two-way", copying=MappedConfig(layer=1, head=2)
+    ),
     "classifier": ClassifierConfig(embedding=5, hidden=3, size=7, queries=2),
     "classifier by the mean": ClassifierConfig(embedding=5, hidden=3, pooling="mean"),
     "tagger": TaggerConfig(embedding=8, spelling=0, encoder=SelfAttentiveConfig(heads=2, feed_forward=6)),

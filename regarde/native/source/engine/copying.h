@@ -34,7 +34,7 @@ struct Copying : Model {
     state_width = inner->state_width, cache_width = inner->cache_width, scored = inner->scored;
     gated = true, points = pointing;
     layer = place(folder, "model.copying.layer", layers), head = place(folder, "model.copying.head", heads);
-    D = folder.tensor("decoder.w_h.weight", {1, -1}).size(1), H = inner->output().K;
+    D = inner->source_size(), H = inner->output().K;
     w_h = folder.dense("decoder.w_h.weight", 1, D), w_s = folder.dense("decoder.w_s.weight", 1, H);
     w_x = folder.dense("decoder.w_x.weight", 1, inner->input_size());
     const Floats bias = folder.vector("decoder.w_x.bias", 1);
@@ -70,7 +70,6 @@ struct Copying : Model {
     inner->encode(sentences, states);
     for (Sentence *sentence : sentences) {
       const int64_t S = sentence->S();
-      if (static_cast<int64_t>(sentence->states.size()) != S * D) throw Unknown("a gate of another size");
       sentence->gates.resize(S);
       for (int64_t s = 0; s < S; s++) sentence->gates[s] = dot(&sentence->states[s * D], w_h.data(), D);
       if (!sentence->watched) Floats().swap(sentence->states);

@@ -344,7 +344,8 @@ struct Model {
   }
   // How far apart the logits of these rows lie.
   virtual int64_t row_width(const std::vector<Row> &) const { return V; }
-  // What the decoder reads of a word at its place, and the size of that.
+  // The size of the encoder's states; what the decoder reads of a word at its place, and the size of that.
+  virtual int64_t source_size() const { return 0; }
   virtual int64_t input_size() const { throw Unknown("copying around such a model"); }
   virtual void input(int64_t, int64_t, float *) const {}
   // What the last layer read at this step (M, K), by this thread.

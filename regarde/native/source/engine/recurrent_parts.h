@@ -292,6 +292,7 @@ struct RecurrentModel : Model {
     source_words = encoder.embedding.count;
     folder.agree("model.embedding", embedding.size);
   }
+  int64_t source_size() const override { return encoder.D; }
   int64_t input_size() const override { return embedding.size; }
   void input(int64_t word, int64_t, float *x) const override { embedding.row(word, x); }
   void remember(const Attention &attention, const Sentences &sentences, const Encoded &encoded) const {

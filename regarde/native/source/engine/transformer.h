@@ -278,6 +278,7 @@ struct Transformer : Model {
   }
 
   Linear &output() override { return vocabulary; }
+  int64_t source_size() const override { return source.D; }
   int64_t input_size() const override { return target.D; }
   void input(int64_t word, int64_t t, float *x) const override { target.entry(word, t, x); }
 
