@@ -28,6 +28,7 @@ KEYS = {
 }
 
 
+TOYS = ["dates", "copy", "reverse", "sort"]
 ROOMS = ["rooms", *(f"rooms-{kind}" for kind in KINDS)]
 
 
@@ -228,7 +229,10 @@ def complete(words: str, cwd: Path) -> tuple[list[str], str]:
         ),
         ("regarde models stack", ["stacked-small"]),
         ("regarde train da", ["dates", "date-parts", "data.tsv"]),
-        ("regarde data ", [*"dates copy reverse sort hull languages date-parts diary waves".split(), *ROOMS]),
+        (
+            "regarde data ",
+            [*["dates", "copy", "reverse", "sort", "hull", "languages", "date-parts", "diary", "waves"], *ROOMS],
+        ),
         ("regarde show ", ["runs/one"]),
         ("regarde translate runs/o", ["runs/one"]),
         ("regarde compare runs/one runs/", ["runs/one"]),
