@@ -13,6 +13,7 @@ import { Weighted } from "../components/weighted";
 import { Examples } from "../examples";
 import { follow, question } from "../session";
 import { fixed, percent } from "../text";
+import { attention, shape, way } from "../trace";
 
 export function Answer(): JSX.Element {
   const found = useSignal<Traced | null>(null);
@@ -47,10 +48,9 @@ function Looked({ found: { trace } }: { found: Traced }): JSX.Element {
   const looked = useSignal<number | null>(null);
   const tokens = trace.source_tokens;
   const best = trace.hypotheses[0];
-  const heads = (best?.heads ?? []).flat(); // (layers x heads, T, S)
-  if (!best || !heads.length) return <p class="quiet">This model has no attention: its last state gives the answer.</p>;
-  const said = Math.max(1, best.ids.length - 1); // without EOS
-  const weights = tokens.map((_, s) => heads.reduce((sum, rows) => sum + rows.slice(0, said).reduce((all, row) => all + row[s], 0), 0) / heads.length / said);
+  if (!best || !shape(trace).layers) return <p class="quiet">This model has no attention: its last state gives the answer.</p>;
+  const rows = attention(trace, way(trace, best), { layer: null, head: null }).slice(0, Math.max(1, best.ids.length - 1)); // without EOS
+  const weights = tokens.map((_, s) => rows.reduce((sum, row) => sum + row[s], 0) / rows.length);
   const end = tokens.findIndex((token) => ENDS.includes(token));
   const highest = top([[weights]]);
   const parts: [string, number, number][] = [
