@@ -148,6 +148,8 @@ def _answers(name: str) -> Table:
         "spans": _list(span),  # of tags
         "continuation": text,  # of a prompt
         "prompt_tokens": place,
+        "p_gen": _list(number),  # of a model that copies
+        "copied": _list({"type": ["integer", "null"]}),
     }
     others = {"alternatives": _list(_object(answer, attention | of_task))}
     traced = {"trace": {"type": ["object", "null"]}}
