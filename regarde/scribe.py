@@ -21,6 +21,7 @@ from regarde.search.settings import NO_PREFIX, Prefix
 from regarde.tasks import TRANSLATION, TaskConfig, TranslationTask
 from regarde.text import BOS, CONTROLS, EOS, NO_WORD, UNK, UNKNOWN, Text, TextConfig
 from regarde.text.extended import known
+from regarde.text.sides import Side
 from regarde.text.tokenizers import positions
 from regarde.translation import MEAN, Translation
 
@@ -81,10 +82,10 @@ class Scribe:
         """text -> tokens; a sentence that is too long raises an error."""
         if self.task.continues:
             return self._prompt(text + prefix)
-        given = self.task.given(text)
+        given = self.task.given(text) if self.task.lines else text
         if given is None:
             raise DataError(f"{text[:80]!r}: expected {self.task.lines}. Give both.")
-        found = self._tokens(given, self.text.source_ids)
+        found = self._tokens(given, self.text.sources)
         return replace(found, prefix=self.prefix(prefix, found)) if prefix else found
 
     def prefix(self, text: str, source: Sentence) -> Prefix:
@@ -105,12 +106,13 @@ class Scribe:
         ids, tokenizer = sentence.ids, self.text.source
         if sentence.prompt:
             ids, tokenizer = sentence.prefix.ids, self.text.target
-        ids = tuple(known(ids, len(tokenizer)))
+        if not self.text.plain:
+            ids = tuple(known(ids, len(tokenizer)))
         return UNK not in ids or bool(tokenizer.decode(ids, [""] * ids.count(UNK)).strip())
 
     def target_tokens(self, text: str, source: Sentence) -> Sentence:
         """The same for a text of the target side, of a source."""
-        return self._tokens(text, lambda prepared: self.text.target_ids(prepared, source.text))
+        return self._tokens(text, lambda _: self.text.targets(source.text))
 
     def finish(self, sentence: Sentence, hypotheses: Sequence[Hypothesis]) -> Translation:
         """hypotheses -> text, the best with the others as its alternatives; none for an empty sentence."""
@@ -130,9 +132,9 @@ class Scribe:
     def _labels(self) -> int:
         return len(self.text.target) - len(CONTROLS)
 
-    def _tokens(self, text: str, encode: Callable[[str], list[int]]) -> Sentence:
+    def _tokens(self, text: str, side: Callable[[str], Side]) -> Sentence:
         prepared = self.text.prepare(text)
-        ids = encode(prepared) if prepared.strip() else []  # only spaces: no tokens
+        ids = side(prepared).encode(prepared) if prepared.strip() else []  # only spaces: no tokens
         found = Sentence(prepared, tuple(ids))
         if positions(ids) > self.longest:
             raise DataError(
@@ -151,7 +153,7 @@ class Scribe:
 
     def _prefix(self, text: str, source: Sentence) -> Prefix:
         prepared, target = self.text.prepare(text).strip(), self.text.target
-        ids = self.text.target_ids(prepared, source.text)
+        ids = self.text.targets(source.text).encode(prepared)
         if len(ids) > self.longest:
             raise DataError(f"A prefix of {len(ids)} tokens: expected at most {self.longest}. Give a shorter one.")
         if UNK in ids:
@@ -163,26 +165,26 @@ class Scribe:
         return Prefix(tuple(ids), np.array(target.lengthening(prepared), dtype=np.int64))
 
     def _finish(self, sentence: Sentence, hypothesis: Hypothesis) -> Translation:
-        ids, given = hypothesis.ids, sentence.prefix.ids
+        ids, given, target = hypothesis.ids, sentence.prefix.ids, self.text.targets(sentence.text)
         attended = self.attended(sentence, ids)
         found = Translation(
             source=sentence.text,
-            text=self.said(sentence, ids),
+            text=self.said(sentence, ids) if sentence.prompt else target.decode(ids),
             score=hypothesis.score,
             source_tokens=attended.tokens,
-            tokens=tuple(self.text.target_pieces(ids, sentence.text)),
+            tokens=tuple(target.pieces(ids)),
             token_scores=tuple(hypothesis.token_scores.tolist()),
             heads=hypothesis.heads,
             offset=self.offset,
             source_words=attended.words,
-            words=tuple(self.text.target_words(ids, sentence.text)),
+            words=tuple(target.words(ids)),
             finished=hypothesis.finished,
             task=self.task.kind,
             looks_back=sentence.prompt,
             prompt_tokens=len(given),
             prompt_length=len(self.said(sentence, given)) if sentence.prompt else 0,
             p_gen=None if hypothesis.p_gen is None else tuple(hypothesis.p_gen.tolist()),
-            copied=self.copied(sentence, hypothesis),
+            copied=self.copied(sentence, hypothesis) if self.copying else None,
             weights=self.copying or MEAN,
         )
         return self._without_unknown(found, ids) if self.replace_unknown and sentence.ids else found
@@ -190,7 +192,7 @@ class Scribe:
     def said(self, sentence: Sentence, ids: Sequence[int]) -> str:
         """The text of ids; where they begin with a prompt, its unknown characters or words are as they were given."""
         unknown = self.text.target.unknown(sentence.text)[: ids.count(UNK)] if sentence.prompt else []
-        return self.text.said(ids, sentence.text, [*unknown, *[UNKNOWN] * (ids.count(UNK) - len(unknown))])
+        return self.text.targets(sentence.text).decode(ids, [*unknown, *[UNKNOWN] * (ids.count(UNK) - len(unknown))])
 
     def copied(self, sentence: Sentence, hypothesis: Hypothesis) -> Origins | None:
         """Where each token was copied from; None of a model that copies nothing."""
@@ -207,9 +209,8 @@ class Scribe:
         if sentence.prompt:
             target = self.text.target
             return AttendedTokens(tuple(target.pieces([BOS, *ids[:-1]])), (NO_WORD, *target.words(ids)[:-1]))
-        text, ids = self.text, sentence.ids
-        tokens = text.source_pieces([*ids, EOS], sentence.text)
-        return AttendedTokens(tuple(tokens), (*text.source_words(ids), NO_WORD))
+        source, ids = self.text.sources(sentence.text), sentence.ids
+        return AttendedTokens(tuple(source.pieces([*ids, EOS])), (*source.words(ids), NO_WORD))
 
     def _without_unknown(self, found: Translation, ids: Sequence[int]) -> Translation:
         if found.explained is None:
@@ -219,7 +220,7 @@ class Scribe:
         unknown = replacements(found.explained, source, found.source, target, known(ids, len(target)))
         places = [i for i in ids if i == UNK or i >= len(target)]
         written = [text for i, text in zip(places, unknown, strict=True) if i == UNK]  # the others are copied
-        return replace(found, text=self.text.said(ids, found.source, written))
+        return replace(found, text=self.text.targets(found.source).decode(ids, written))
 
 
 def check_numbers(hypotheses: Sequence[Hypothesis]) -> None:

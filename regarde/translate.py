@@ -212,7 +212,7 @@ class Translator(Scribe):
         if top_k < 1:
             raise UsageError(f"top_k = {top_k}: expected at least 1. Give a larger top_k.")
         chosen = search or adjusted(self.search, beam=beam, n_best=n_best)
-        given, text = self.tokens(sentence), self.text
+        given = self.tokens(sentence)
         if given.empty:
             raise UsageError("There is nothing to trace in an empty sentence. Give one with words.")
         steps, found = self.engine.trace(
@@ -224,7 +224,7 @@ class Translator(Scribe):
             interventions=interventions,
         )
         check_numbers(found)
-        named = sorted(ids_in(steps))
+        named, targets = sorted(ids_in(steps)), self.text.targets(given.text)
         attended = self.attended(given, found[0].ids)
         return Trace(
             source=given.text,
@@ -235,9 +235,9 @@ class Translator(Scribe):
             states=None if given.prompt else self.engine.states(given.ids),
             steps=steps,
             hypotheses=tuple(found),
-            texts=tuple(text.said(hypothesis.ids, given.text) for hypothesis in found),
-            words=tuple(tuple(text.target_words(hypothesis.ids, given.text)) for hypothesis in found),
-            tokens=dict(zip(named, text.target_pieces(named, given.text), strict=True)),
+            texts=tuple(targets.decode(hypothesis.ids) for hypothesis in found),
+            words=tuple(tuple(targets.words(hypothesis.ids)) for hypothesis in found),
+            tokens=dict(zip(named, targets.pieces(named), strict=True)),
             copied=tuple(self.copied(given, hypothesis) for hypothesis in found),
             interventions=tuple(interventions),
             looks_back=given.prompt,
@@ -255,7 +255,7 @@ class Translator(Scribe):
 
     def _whole(self, target: str | Sequence[int], given: Sentence) -> Sequence[int]:
         if isinstance(target, str):
-            return self.text.target_ids(self.text.prepare(target), given.text)
+            return self.text.targets(given.text).encode(self.text.prepare(target))
         return self._known(target, given)
 
     def _known(self, ids: Sequence[int], given: Sentence) -> tuple[int, ...]:

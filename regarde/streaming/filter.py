@@ -110,7 +110,7 @@ class Filter:
         counts.replaced += decoded.replaced or sentence.replaced or rest.replaced
         counts.lone_cr += "\r" in sentence.text
         whole = "" if sentence.text.isspace() else sentence.text
-        if not line.too_long and self._given(whole) is None:
+        if self.translator.task.lines and not line.too_long and self._given(whole) is None:
             counts.malformed += 1
             return LineRequest(line.number, ending, "", rest.text, (), "refused")
         if not line.too_long:

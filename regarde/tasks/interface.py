@@ -34,7 +34,7 @@ class Task(ABC):
 
     models: ClassVar[tuple[str, ...]] = ()  # kinds that answer this task and no other
     generates: ClassVar[bool] = False  # its answers are texts, so that models for translation suit too
-    lines: ClassVar[str] = "text"  # what a line to answer consists of
+    lines: ClassVar[str] = ""  # what a line to answer consists of, if not of a text
     preset: ClassVar[str]
     noun: ClassVar[str]  # what a message calls a model of this task
     continues: ClassVar[bool] = False  # the text given is the beginning of the answer, and there is no source
@@ -87,7 +87,7 @@ class Task(ABC):
         return (given, wanted) if tab and given.strip() else None
 
     def given(self, line: str) -> str | None:
-        """The source of a line to answer; None of a line that is none."""
+        """The source of a line to answer, where `lines` says that it is no plain text; None of a line that is none."""
         return line
 
     def windows(self, line: str, fits: Callable[[str], bool]) -> list[str]:

@@ -7,7 +7,7 @@ import unicodedata
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Literal
+from typing import Literal, Protocol
 
 from regarde import config as configs
 from regarde.errors import ConfigError, DataError, FolderError, unreadable
@@ -104,6 +104,18 @@ class TextConfig:
         return Text(source, target, self.normalize)
 
 
+class Side(Protocol):
+    """One side of the pairs of a source: a tokenizer, or one that also knows what only this source has."""
+
+    def encode(self, text: str) -> list[int]: ...
+
+    def decode(self, ids: Sequence[int], unknown: Sequence[str] | None = None) -> str: ...
+
+    def pieces(self, ids: Sequence[int]) -> list[str]: ...
+
+    def words(self, ids: Sequence[int], unknown: Sequence[str] | None = None) -> list[int]: ...
+
+
 @dataclass(frozen=True)
 class Text:
     """The trained tokenizers of both sides."""
@@ -116,6 +128,19 @@ class Text:
     def prepare(self, text: str) -> str:
         """Normalize a text before it is encoded."""
         return prepare(text, self.normalize)
+
+    @property
+    def plain(self) -> bool:
+        """Whether every id is one of a vocabulary: the model neither copies nor points."""
+        return not (self.copies or self.target.points)
+
+    def targets(self, source: str) -> Side:
+        """The tokenizer of the targets of a source, which is prepared."""
+        return self.target if self.plain else TargetsOf(self, source)
+
+    def sources(self, source: str) -> Side:
+        """The tokenizer of a source, which is prepared."""
+        return self.source if self.plain else SourceOf(self, source)
 
     def source_ids(self, text: str) -> list[int]:
         """The ids of a source, which is prepared."""
@@ -192,6 +217,46 @@ class Text:
     def save(self, folder: Path) -> list[Path]:
         """Write source.* and target.*, with equal content if the vocabulary is shared."""
         return [self.source.save(folder / "source"), self.target.save(folder / "target")]
+
+
+@dataclass(frozen=True)
+class TargetsOf:
+    """The tokenizer of the targets of one source, of a model that copies or points."""
+
+    text: Text
+    source: str
+
+    def encode(self, text: str) -> list[int]:
+        return self.text.target_ids(text, self.source)
+
+    def decode(self, ids: Sequence[int], unknown: Sequence[str] | None = None) -> str:
+        return self.text.said(ids, self.source, unknown)
+
+    def pieces(self, ids: Sequence[int]) -> list[str]:
+        return self.text.target_pieces(ids, self.source)
+
+    def words(self, ids: Sequence[int], unknown: Sequence[str] | None = None) -> list[int]:
+        return self.text.target_words(ids, self.source)
+
+
+@dataclass(frozen=True)
+class SourceOf:
+    """The tokenizer of one source, of a model that copies or points."""
+
+    text: Text
+    source: str
+
+    def encode(self, text: str) -> list[int]:
+        return self.text.source_ids(text)
+
+    def decode(self, ids: Sequence[int], unknown: Sequence[str] | None = None) -> str:
+        return self.text.source.decode(known(ids, len(self.text.source)), unknown)
+
+    def pieces(self, ids: Sequence[int]) -> list[str]:
+        return self.text.source_pieces(ids, self.source)
+
+    def words(self, ids: Sequence[int], unknown: Sequence[str] | None = None) -> list[int]:
+        return self.text.source_words(ids, unknown)
 
 
 def load_text(config: TextConfig, folder: Path, *, copies: bool = False) -> Text:

@@ -113,5 +113,5 @@ def test_answers_of_which_none_is_in_its_passage_are_an_error(tmp_path: Path, co
     file.write_text("".join(json.dumps(row | {"passage": f"Ada goes {n}."}) + "\n" for n in range(9)))
     ended = command("train", file, "--preset", "span-small", "--out", tmp_path / "run")
     assert ended.code == 3
-    assert "No target of 8 training pairs is in its source" in ended.error
+    assert "No target of 8 training questions is in its source" in ended.error
     assert "questions-small" in ended.error

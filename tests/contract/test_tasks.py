@@ -486,9 +486,12 @@ def test_products_in_bytes_say_what_torch_says_of_the_same_weights(
         np.testing.assert_allclose(one.token_scores, other.token_scores, atol=0.2)
 
 
-@pytest.mark.parametrize(("verb", "declared"), [("annotated", "parts"), ("probe", "parts"), ("settings", "models")])
+DECLARED = [("annotated", "parts"), ("probe", "parts"), ("settings", "models"), ("given", "lines")]
+
+
+@pytest.mark.parametrize(("verb", "declared"), DECLARED)
 def test_what_a_task_says_of_its_answers_is_asked_for(verb: str, declared: str) -> None:
-    """A task that declares no parts of its answers, or no models, is not asked what it would add to them."""
+    """A task that declares no parts of its answers, no models or no lines of its own is not asked about them."""
     own = [task for task in TASKS.values() if getattr(type(task), verb) is not getattr(Task, verb)]
     assert own
     assert all(any(getattr(task, declared)) for task in own)
