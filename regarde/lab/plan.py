@@ -90,11 +90,11 @@ def hold_against(folder: Path, old: LabPlan, new: LabPlan) -> None:
     for name in ("task", "embedded", "minutes", "tokens", "beam", "threads"):
         before, now = getattr(old, name), getattr(new, name)
         if before != now:
-            given = f"{name} is {now or 'not given'}, but it was started with {before or 'none'}"
+            given = f"{name} is {now or 'not given'}, but the run was started with {before or 'none'}"
             raise UsageError(f"{folder}: {given}. {_REMEDY}")
     for name in new.models.keys() & old.models.keys():
         for found in differences(_settings(old.models[name]), _settings(new.models[name])):
-            given = f"{found.key} of {name} is {found.given}, but it was started with {found.expected}"
+            given = f"{found.key} of {name} is {found.given}, but the run was started with {found.expected}"
             raise UsageError(f"{folder}: {given}. {_REMEDY}")
 
 

@@ -49,7 +49,7 @@ MODELS = {  # of every task
     "tagger": ["model.embedding=5", "model.hidden=4"],
     "span": [
         *("model.kind=span", "model.hidden=4", "model.embedding=5", "model.spelling=0", "text.source.kind=words"),
-        *("text.source.marks=true", "text.target.kind=positions", "text.target.spans=true"),
+        *("text.source.marks=true", "text.target.kind=positions", "text.target.spans=true", "training.hide=0"),
     ],
     "language": ["model.size=8", "model.layers=1", "model.heads=2", "model.feed_forward=10"],
     "forecaster": ["model.hidden=4", "task.horizon=5", "task.history=9", "task.lags=[4]"],

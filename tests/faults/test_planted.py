@@ -70,6 +70,8 @@ OTHERS = [
     ["quantize", "run", "--out", "bytes"],
     ["shortlist", "run", "--data", "pairs.tsv"],
     ["calibrate", "labels", "--data", "labels.tsv"],
+    ["train", "series.csv", "--out", "forecaster", "--steps", "2", "--hidden", "4", "--set", "task.horizon=5"],
+    ["forecast", "forecaster", "--picture", "fan.svg"],
     ["translate", "run", "--engine", "torch", "--long", "split"],
     ["search-params", "pairs.tsv", "--space", "space.toml", "--trials", "1", "--out", "found", *SET],
 ]
@@ -150,6 +152,8 @@ def planted(tiny: Path, tmp_path_factory: pytest.TempPathFactory) -> Planted:
     (folder / "labels.tsv").write_text("".join(f"{text}\t{label}\n" for text, label in CLASSIFIER.pairs))
     (folder / "pairs.tsv").write_text("".join(f"{a}{b}{a}\t{a}{b}{a}\n" for a in "abcdefgh" for b in "abcdefgh"))
     (folder / "links").write_text("0-0\n")
+    rows = (f"s{n},{','.join(str(n + t % 4 + t * t % 7) for t in range(60))}\n" for n in range(9))
+    (folder / "series.csv").write_text("".join(rows))
     (folder / "space.toml").write_text('[space."training.optimizer.rate"]\nlow = 0.001\nhigh = 0.01\n')
     script = tmp_path_factory.mktemp("bin") / "regarde.py"
     script.write_text(SCRIPT)

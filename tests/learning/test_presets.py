@@ -12,6 +12,7 @@ from regarde.training.presets import presets
 
 WITHOUT_ATTENTION = {"sutskever-small", "cho-small", "stacked-small"}  # their shortfall is shown by benchmarks/learn.py
 CANNOT_REACH_ACROSS = {"luong-local-m-small", "monotonic-small"}
+POINTING = {"pointer-small", "pointer-hull-small"}  # their answers are positions of the source
 COPYING = {"copying-small"}  # hides characters, without which dates cannot be read
 LEAST = {"copy": 0.98, "reverse": 0.98, "dates": 0.97}
 
@@ -19,7 +20,7 @@ LEAST = {"copy": 0.98, "reverse": 0.98, "dates": 0.97}
 def cases() -> list[tuple[str, str, int]]:
     found = []
     for name, preset in presets().items():
-        if name.endswith("-small") and name not in WITHOUT_ATTENTION and "task" not in preset.recipe:
+        if name.endswith("-small") and name not in WITHOUT_ATTENTION | POINTING and "task" not in preset.recipe:
             tasks = ["copy"] if name in CANNOT_REACH_ACROSS else ["reverse", "dates"]
             tasks = ["copy", "reverse"] if name in COPYING else tasks
             found += [(name, task, getattr(preset.about.steps, task)) for task in tasks]

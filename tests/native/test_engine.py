@@ -348,7 +348,7 @@ def test_a_translation_begins_with_the_words_it_was_given(run: Path) -> None:
 
 def test_a_prefix_holds_no_control_and_no_word_that_is_not_there() -> None:
     engine = NativeEngine(*parts("bahdanau"))
-    with pytest.raises(UsageError, match="controls"):
+    with pytest.raises(UsageError, match="control tokens"):
         Prefix((5, 3))
     with pytest.raises(RuntimeError, match="does not know"):
         list(engine.decode([[5]], Greedy(), [Prefix((11,))]))
