@@ -24,6 +24,7 @@ from regarde.folder.model import Kept
 from regarde.models.interface import Trainable
 from regarde.training.distributed import World
 from regarde.training.recipe import Recipe
+from regarde.training.transfer import Pretrained
 
 SHOWN = 5  # rows of a batch in a message
 
@@ -63,6 +64,7 @@ class Prepared(ABC):
 
     recipe: Recipe
     notes: list[str]
+    pretrained: Pretrained | None  # the model that the training starts from
 
     @property
     @abstractmethod
