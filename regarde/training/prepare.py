@@ -278,7 +278,7 @@ class Pairs(NamedTuple):
 
 
 def read(data: DataConfig, task: TaskConfig, seed: int, notes: list[str], *, validates: bool = True) -> Pairs:
-    """The data that a recipe names; remarks about it are added to the notes. Unless it `validates`, nothing is held out."""
+    """The data that a recipe names, held out in part if it `validates`; remarks about them are added to the notes."""
     embedded = data.name in DATASETS and not (data.source or data.target)
     pairs = (
         _embedded(data.name, "train", task, notes)
