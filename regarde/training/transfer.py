@@ -49,10 +49,10 @@ def recipe_of(run: Path) -> Table:
     tables, _ = read_config(run)
     training = {key: value for key, value in tables.get("training", {}).items() if key not in _OF_OTHER_DATA}
     task = {key: value for key, value in tables.get("task", {}).items() if key != "temperature"}
-    search = config.merge(tables.get("search", {}), {})
-    search.get("rules", {}).pop("max_ratio", None)  # follows from the data
-    kept = {key: value for key, value in tables.items() if key != "data"}
-    return kept | {"training": training, "task": {"kind": "translation"} | task, "search": search}
+    found = {key: value for key, value in tables.items() if key != "data"}
+    found |= {"training": training, "task": {"kind": "translation"} | task}
+    found.get("search", {}).get("rules", {}).pop("max_ratio", None)  # follows from the data
+    return found
 
 
 def continued(run: Path) -> Table:
