@@ -21,7 +21,7 @@ from torch import Tensor
 
 from regarde import config
 from regarde.config import Table
-from regarde.data.batch import EncodedPairs, Sequences
+from regarde.data.batch import EncodedPairs
 from regarde.data.formats import Pair
 from regarde.errors import ConfigError, DataError, UsageError, counted
 from regarde.folder import manifest
@@ -31,7 +31,7 @@ from regarde.folder.model import Blueprint
 from regarde.folder.trained import load_trained
 from regarde.models.interface import Trainable
 from regarde.native.settings import flattened
-from regarde.tasks import TASKS, TaskConfig, suits
+from regarde.tasks import OF_MODEL, TASKS, TaskConfig, suits
 from regarde.text import UNK, Text
 from regarde.text.sides import TextConfig
 from regarde.text.tokenizers import CONTROLS, Tokenizer
@@ -96,7 +96,10 @@ def settled(tables: Table) -> Table:
 
 def with_encoder(base: Table, tables: Table) -> Table:
     """The tables of a model for another task, with the encoder and the source tokens of `base`."""
-    model = base["model"]
+    model, task = base["model"], TASKS[str(base["task"]["kind"])]
+    if task.numbers or OF_MODEL.get(str(tables["model"]["kind"]), task).numbers:
+        both = f"{task.noun}, and the data are for {tables['model']['kind']}"
+        raise UsageError(f"--from: {both}, which has nothing of it. Leave out --from.")
     if model["kind"] == "transformer":
         keys = ("layers", "heads", "feed_forward", "norm", "positions", "longest")
         encoder = {"kind": "transformer", **{key: model[key] for key in keys if key in model}}
@@ -106,7 +109,7 @@ def with_encoder(base: Table, tables: Table) -> Table:
     text = {key: base["text"][key] for key in ("source", "normalize") if key in base.get("text", {})}
     if "encoder" not in given or not text:
         raise UsageError(f"--from: {model['kind']} has no encoder for another task. Leave out --from.")
-    start = {key: base["training"]["transfer"][key] for key in ("run", "sha256")}
+    start = {key: value for key, value in base["training"].get("transfer", {}).items() if key in ("run", "sha256")}
     return config.merge(tables, {"text": text, "model": given, "training": {"transfer": start}})
 
 
@@ -182,7 +185,8 @@ class Pretrained:
 
     def fits(self, train: EncodedPairs, notes: list[str]) -> None:
         """Tell the shares of unknown tokens, and raise a DataError if one is too large."""
-        shares = {"source": _unknown(train.sources), "target": _unknown(train.targets)}
+        sides = {"source": train.sources, "target": train.targets}
+        shares = {name: float((side.ids == UNK).mean()) for name, side in sides.items() if len(side.ids)}
         notes.append("unknown: " + ", ".join(f"{share:.1%} of the {side} tokens" for side, share in shares.items()))
         side, most = max(shares.items(), key=lambda item: item[1])
         if most > MOST_UNKNOWN:
@@ -257,10 +261,6 @@ def _extended(tensor: Tensor, axis: int, parts: Sequence[Sequence[int]]) -> Tens
     places = (torch.tensor(ids, device="cpu") for ids in parts)
     new = [tensor.index_select(axis, ids).mean(axis) if len(ids) else mean for ids in places]
     return torch.cat((tensor, torch.stack(new, axis)), axis)
-
-
-def _unknown(side: Sequences) -> float:
-    return float((side.ids == UNK).mean()) if len(side.ids) else 0.0
 
 
 def _changed(before: Table, after: Table) -> list[str]:
