@@ -123,10 +123,11 @@ class Checkpoint:
             if any(name not in parameters or parameters[name].shape != found[name].shape for name in found):
                 raise FolderError(f"{path}: not the weights of this model. Restore it.")
         names = world.share(sorted(found))
-        empty = {name: torch.zeros_like(parameters[name]) for name in names}
-        found = {name: tensor.to(empty[name]) for name, tensor in found.items()} or empty
-        world.spread(list(found.values()))
-        return found
+        weights = {name: torch.zeros_like(parameters[name]) for name in names}  # in one order in all processes
+        for name, tensor in found.items():
+            weights[name].copy_(tensor)
+        world.spread(list(weights.values()))
+        return weights
 
     def carried(self, model: Trainable, device: torch.device | str) -> State | None:
         """The state of the decoder after the last batch, if the next one goes on with its texts."""
