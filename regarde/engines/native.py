@@ -9,8 +9,8 @@ from __future__ import annotations
 
 import ctypes
 import itertools
-import weakref
 import math
+import weakref
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from types import MappingProxyType

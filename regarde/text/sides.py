@@ -116,7 +116,7 @@ class Side(Protocol):
     def words(self, ids: Sequence[int], unknown: Sequence[str] | None = None) -> list[int]: ...
 
 
-class Sides(NamedTuple):
+class Tokenizers(NamedTuple):
     """The tokenizers of one source and of its targets."""
 
     source: Side
@@ -141,9 +141,11 @@ class Text:
         """Whether every id is one of a vocabulary: the model neither copies nor points."""
         return not (self.copies or self.target.points)
 
-    def of(self, source: str) -> Sides:
+    def of(self, source: str) -> Tokenizers:
         """The tokenizers of a source, which is prepared, and of its targets."""
-        return Sides(self.source, self.target) if self.plain else Sides(SourceOf(self, source), TargetsOf(self, source))
+        if self.plain:
+            return Tokenizers(self.source, self.target)
+        return Tokenizers(SourceOf(self, source), TargetsOf(self, source))
 
     def source_ids(self, text: str) -> list[int]:
         """The ids of a source, which is prepared."""
