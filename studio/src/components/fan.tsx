@@ -29,7 +29,7 @@ const LEFT = 52;
 const RIGHT = 10;
 const TOP = 12;
 const STRIP = 16; // of the weights, below the values
-const BOTTOM = 62;
+const BOTTOM = 68;
 
 export function Fan({ label, past, times, median, bands, weights, top, season, at, onAt }: FanProps): JSX.Element {
   const held = useSignal(false); // a step that was clicked stays
