@@ -22,6 +22,7 @@ Numbers = NDArray[np.float64]
 MOST = 12  # series in one picture
 _WIDTH, _HEIGHT, _PAD, _LEFT, _MAP = 760.0, 220.0, 16.0, 70.0, 110.0
 _SHADES = 33  # as svg.py has them
+_GRAY = LIGHT.lines[7]  # of the past: the same on light and dark paper
 _ROWS = 12  # lines of a fan in a terminal
 _PAST = 3  # times as much of the past as of the horizon is drawn
 
@@ -120,7 +121,7 @@ def _fan(found: Forecast, top: float) -> str:
         title = f"<title>{over - under:.0%} of the paths</title>"
         outline = f"{there} {' '.join(reversed(back))}"
         parts.append(f'<polygon points="{outline}" fill="{color}" opacity="0.25">{title}</polygon>')
-    parts.append(f'<polyline points="{line(past, 0)}" fill="none" stroke="{LIGHT.faint}" stroke-width="1.2"/>')
+    parts.append(f'<polyline points="{line(past, 0)}" fill="none" stroke="{_GRAY}" stroke-width="1.2"/>')
     parts.append(f'<polyline points="{line(found.median, len(past))}" fill="none" stroke="{color}" stroke-width="2"/>')
     parts += _looks(found, len(past), top + _HEIGHT - 12, x)
     ends = [(0, found.past_times[len(found.past_times) - len(past)] if len(past) else ""), (steps - 1, found.times[-1])]
