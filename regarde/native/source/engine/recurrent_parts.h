@@ -63,6 +63,8 @@ inline std::vector<int64_t> in_order(const Tokens &tokens, Reading reading) {
   return places;
 }
 
+constexpr int64_t LINE = 16;  // floats that memory brings at once
+
 // A cell over whole sentences. `shares` are those of the tokens in the order of `places`.
 // -> outputs (total, H) `apart`; finals (sentences, K)
 inline void run(const Cell &cell, const Tokens &tokens, const std::vector<int64_t> &places,
@@ -72,6 +74,8 @@ inline void run(const Cell &cell, const Tokens &tokens, const std::vector<int64_
   for (int64_t k = 0, first = 0, M = B; first < tokens.total; k++, first += M) {
     while (tokens.lengths[tokens.by_length[M - 1]] <= k) M--;
     for (int64_t row = 0; row < M; row++) std::copy_n(shares[first + row], cell.G, &gates[row * cell.G]);
+    for (size_t next = first + M; next < std::min<size_t>(first + 2 * M, shares.size()); next++)
+      for (int64_t j = 0; j < cell.G; j += LINE) __builtin_prefetch(shares[next] + j, 0, 2);
     cell.step(M, gates.data(), states.data());
     for (int64_t row = 0; row < M; row++)
       std::memcpy(outputs + places[first + row] * apart, &states[row * cell.K], sizeof(float) * cell.H);
