@@ -207,15 +207,24 @@ def _verify(folder: Path, files: Mapping[str, Entry]) -> None:
 @contextlib.contextmanager
 def new_folder(path: Path) -> Iterator[Path]:
     """A folder to fill; at the end it gets a manifest and is renamed to `path`. After an error nothing is left."""
-    beside = path.with_name(f".{path.name}{_NEW}")
-    _remove(beside)  # of a process that was killed
-    try:
-        beside.mkdir(parents=True)
+    with whole_folder(path) as beside:
         yield beside
         files = {item.name: _content(item) for item in sorted(beside.iterdir())}
         for name in files:
             _sync(beside / name)
         replace_file(beside / MANIFEST, _text(files))
+
+
+@contextlib.contextmanager
+def whole_folder(path: Path) -> Iterator[Path]:
+    """A folder to fill that is no model folder; at the end it is renamed to `path`. After an error nothing is left."""
+    beside = path.with_name(f".{path.name}{_NEW}")
+    _remove(beside)  # of a process that was killed
+    try:
+        beside.mkdir(parents=True)
+        yield beside
+        for item in beside.rglob("*"):
+            _sync(item)
         _sync(beside)
         beside.rename(path)
         _sync(path.parent)
