@@ -14,11 +14,14 @@ from typing import TYPE_CHECKING, Any
 
 from regarde.errors import DiskError, UsageError
 from regarde.folder import manifest
-from regarde.folder.model import Blueprint, load, read_blueprint
-from regarde.text import Text
+from regarde.folder.manifest import TOKENIZERS
 
 if TYPE_CHECKING:
     from torch import Tensor
+
+    from regarde.folder.model import Blueprint
+    from regarde.models.interface import Model
+    from regarde.text import Text
 
 FORMATS = {
     "huggingface": "transformers of Hugging Face: MarianMTModel and others",
@@ -33,17 +36,28 @@ class OurModel:
     folder: Path
     blueprint: Blueprint
     text: Text
-    tensors: Mapping[str, Tensor]
+    model: Model
+
+    @property
+    def tensors(self) -> Mapping[str, Tensor]:
+        return self.model.state_dict()
+
+    @property
+    def tokenizers(self) -> list[str]:
+        """Their files."""
+        return [name for name in TOKENIZERS if (self.folder / name).exists()]
 
 
 def read(folder: Path) -> OurModel:
     """A model folder, verified."""
+    from regarde.folder.model import load, read_blueprint  # torch, which the names of formats do not need
+
     translator = load(folder)
     blueprint, stored = read_blueprint(folder)
     if stored == "int8":
         given = f"{folder}: its matrices are in bytes, which lose what other formats could hold"
         raise UsageError(f"{given}. Give the model that it was made from.")
-    return OurModel(folder, blueprint, translator.text, translator.model.state_dict())
+    return OurModel(folder, blueprint, translator.text, translator.model)
 
 
 def unfit(name: str, model: OurModel) -> str:
@@ -56,8 +70,7 @@ def export(folder: Path, name: str, out: Path) -> list[str]:
     """Write a model into a new folder of a format; notes say what did not survive."""
     if name not in FORMATS:
         raise UsageError(f"--to {name}: expected one of {', '.join(FORMATS)}.")
-    if out.is_symlink() or out.exists():
-        raise UsageError(f"{out}: exists already and is never overwritten. Give another --out, or move it away.")
+    manifest.refuse_existing(out)
     model = read(folder)
     if reason := unfit(name, model):
         fits = [other for other in FORMATS if other != name and not unfit(other, model)]
