@@ -48,12 +48,12 @@ def made(path: Path, text: TextConfig, model: ModelConfig) -> Path:
     with seeded(1):
         built = model.build(len(trained.source), len(trained.target))
         with torch.no_grad():
-            for name, parameter in built.named_parameters():
+            for parameter in built.parameters():
                 parameter.add_(torch.randn_like(parameter) * 0.4)
-                if model.kind == "transformer" and name == "decoder.blocks.0.around_feed_forward.norm.bias":
-                    table = getattr(built.decoder.vocabulary, "weight", built.decoder.entry.embed.table.weight)
-                    strength = 12 if model.tying == "none" else 8
-                    parameter.add_(strength * table[EOS] / table[EOS].square().sum())
+            if model.kind == "transformer" and model.norm == "post":
+                table = getattr(built.decoder.vocabulary, "weight", built.decoder.entry.embed.table.weight)
+                ending = table[EOS] / table[EOS].square().sum()
+                built.decoder.blocks[-1].around_feed_forward.norm.bias.add_(8 * ending)
     task = OF_MODEL.get(model.kind, TRANSLATION)
     folders.save(path, config.as_table(Blueprint(task=task, model=model, text=text, search=SEARCH)), trained, built, "")
     return path
