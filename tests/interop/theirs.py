@@ -65,7 +65,7 @@ def save(
         for name, parameter in model.named_parameters():
             if parameter.requires_grad:  # positions that are computed are frozen
                 compared = any(matrix in name for matrix in ("q_proj", "k_proj", "embed_positions"))  # sharp attention
-                parameter.add_(torch.randn_like(parameter) * (0.6 if compared else 0.4 if parameter.ndim > 1 else 0.1))
+                parameter.add_(torch.randn_like(parameter) * (0.45 if compared else 0.4 if parameter.ndim > 1 else 0.1))
         if getattr(model, "final_logits_bias", None) is not None:
             model.final_logits_bias.copy_(torch.randn_like(model.final_logits_bias) * 0.3)
         if norm := dict(model.named_modules()).get(f"model.decoder.{last_norm}"):  # so that answers end
