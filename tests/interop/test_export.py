@@ -87,7 +87,7 @@ def test_an_exported_model_says_the_same_and_comes_back_bit_for_bit(name: str, t
             if EOS in said:
                 ended += 1
                 assert said[: said.index(EOS) + 1] == list(hypotheses[0].ids)
-        assert ended > 60
+        assert ended > 40
     texts = tokenizer.batch_decode(expected, skip_special_tokens=True)
     known = [(text, t.text) for text, t in zip(texts, ours.translate(SENTENCES), strict=True) if "⁇" not in t.text]
     assert sum(text == our_text.strip() for text, our_text in known) > 0.6 * len(known)
