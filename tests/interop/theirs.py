@@ -133,6 +133,8 @@ def bart(folder: Path, **options: Any) -> Path:
         generation,
         {"tokenizer_class": "BartTokenizer"},
         POST,
+        ends=4.0,
+        sharp=0.4,
     )
     write_merges(folder, names, merges)
     return folder
