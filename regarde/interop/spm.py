@@ -9,6 +9,7 @@ import struct
 from collections.abc import Iterable
 from typing import Literal
 
+from regarde.text.sentencepieces import varint
 from regarde.text.subwords import SPACE
 
 _WHOLE, _SIZED, _REAL = 0, 2, 5  # how a field is written
@@ -40,7 +41,7 @@ def symbol_of(kind: str, piece: str) -> str:
 
 
 def _field(number: int, how: int, content: bytes) -> bytes:
-    return _varint(number << 3 | how) + (_varint(len(content)) if how == _SIZED else b"") + content
+    return varint(number << 3 | how) + (varint(len(content)) if how == _SIZED else b"") + content
 
 
 def _text(number: int, text: str) -> bytes:
@@ -48,13 +49,4 @@ def _text(number: int, text: str) -> bytes:
 
 
 def _number(number: int, value: int) -> bytes:
-    return _field(number, _WHOLE, _varint(value))
-
-
-def _varint(value: int) -> bytes:
-    """Seven bits a byte, the lowest first; the eighth says that more follow."""
-    found = bytearray()
-    while value > 127:
-        found.append(value & 127 | 128)
-        value >>= 7
-    return bytes([*found, value])
+    return _field(number, _WHOLE, varint(value))
