@@ -77,6 +77,12 @@ class Scribe:
     copying: CopyWeights | None = None  # which weights copy; None of a model that copies nothing
     replace_unknown: bool = False  # each UNK by the source word with most attention (Luong et al. 2015, section 4.2)
 
+    def __post_init__(self) -> None:
+        first, count = self.search.rules.first, len(self.text.target)
+        if first is not None and first >= count:
+            given = f"search.rules.first = {first}, but the target has {count:,} tokens"
+            raise FolderError(f"{given}. Choose from 0 to {count - 1}, or leave it out.")
+
     def tokens(self, text: str, prefix: str = "") -> Sentence:
         """text -> tokens; a sentence that is too long raises an error."""
         if self.task.continues:
