@@ -25,7 +25,7 @@ _Misuse: Any = typer.BadParameter.__mro__[1]  # click's UsageError, be it in cli
 COMMANDS = (
     *("demo", "train", "translate", "predict", "generate", "forecast", "score", "show"),
     *("align", "aer", "evaluate", "compare", "lab", "inspect"),
-    *("models", "config", "data", "search-params", "average", "calibrate", "quantize", "shortlist"),
+    *("models", "config", "data", "search-params", "average", "calibrate", "quantize", "shortlist", "export"),
     *("serve", "studio", "doctor"),
 )  # each a function in a module of its name
 RENAMED = {"--symmetrise": "--symmetrize", "--tokenise": "--tokenize"}  # British spelling

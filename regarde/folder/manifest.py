@@ -1,6 +1,6 @@
 """The manifest of a folder: size and SHA-256 of each file in it, and atomic writes that keep it correct at any moment.
 
-    new_folder      creates a whole folder, or none
+    new_folder      creates a whole folder, or none; whole_folder one without a manifest
     replace_files   replaces files; if it is interrupted, each file is whole, and listed in the manifest
 
 After a power failure a file has its old or its new content. Three rules ensure that: content is on the disk (fsync)
@@ -204,18 +204,30 @@ def _verify(folder: Path, files: Mapping[str, Entry]) -> None:
         raise FolderError(unreadable(error.filename, error, "Restore it, or train again.")) from None
 
 
+def refuse_existing(path: Path) -> None:
+    """A UsageError if there is anything where a new folder is to be."""
+    if path.is_symlink() or path.exists():
+        raise UsageError(f"{path}: exists already and is never overwritten. Give another --out, or move it away.")
+
+
 @contextlib.contextmanager
 def new_folder(path: Path) -> Iterator[Path]:
     """A folder to fill; at the end it gets a manifest and is renamed to `path`. After an error nothing is left."""
+    with whole_folder(path) as beside:
+        yield beside
+        replace_file(beside / MANIFEST, _text({item.name: _content(item) for item in sorted(beside.iterdir())}))
+
+
+@contextlib.contextmanager
+def whole_folder(path: Path) -> Iterator[Path]:
+    """The same without a manifest, for a folder that is no model of ours."""
     beside = path.with_name(f".{path.name}{_NEW}")
     _remove(beside)  # of a process that was killed
     try:
         beside.mkdir(parents=True)
         yield beside
-        files = {item.name: _content(item) for item in sorted(beside.iterdir())}
-        for name in files:
-            _sync(beside / name)
-        replace_file(beside / MANIFEST, _text(files))
+        for item in sorted(beside.iterdir()):
+            _sync(item)
         _sync(beside)
         beside.rename(path)
         _sync(path.parent)

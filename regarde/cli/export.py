@@ -1,0 +1,27 @@
+"""`regarde export`: write a model in the format of another program."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated
+
+from regarde.cli import completion, options
+from regarde.cli.options import option
+from regarde.interop import EXPORTS
+from regarde.streaming.streams import warn
+
+
+def export(
+    run: options.Run,
+    to: Annotated[str, option("FORMAT", f"Format to write: {', '.join(EXPORTS)}.", complete=completion.formats)],
+    out: Annotated[Path, option("FOLDER", "Folder to create.")],
+) -> None:
+    """Write a model in the format of another program (docs/interop.md).
+
+    Example: regarde export runs/dates --to onnx --out dates-onnx
+    """
+    from regarde.interop import export as export_to
+
+    export_to(run, to, out)
+    size = sum(path.stat().st_size for path in out.iterdir())
+    warn(f"{out}: {to}, {size:,} bytes")
