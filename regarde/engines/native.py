@@ -39,6 +39,7 @@ MOST_NUMBERS = 16 << 20  # of the answers to a window, so that memory is bounded
 NO_MEMORY = b"out of memory"  # as in source/engine/answer.h
 KINDS = {"greedy": 0, "beam": 1, "sampling": 2}
 FORCED = 3
+NOTHING = -1  # as the first token: any
 CARRYING = frozenset({"recurrent-lm", "attentive-lm"})  # kinds whose decoder carries its state (Decoder.carries)
 
 
@@ -239,11 +240,13 @@ class NativeEngine:
         request = EngineRequest(
             count=len(sources), kind=KINDS[search.kind], size=1, n_best=search.n_best, min_length=rules.min_length,
             max_extra=rules.max_extra, context=rules.context, allow_unknown=rules.allow_unknown, rows=self.rows,
-            threads=self.threads, max_ratio=rules.max_ratio, top_p=1.0, temperature=1.0,
+            threads=self.threads, first=NOTHING if rules.first is None else rules.first, max_ratio=rules.max_ratio,
+            top_p=1.0, temperature=1.0,
         )  # fmt: skip
         if search.kind == "beam":
             request.size = search.size
             request.alpha, request.beta, request.prune = search.alpha, search.beta, search.prune
+            request.power, request.early = search.penalty == "power", search.early
         elif search.kind == "sampling":
             request.top_k, request.top_p, request.temperature = search.top_k, search.top_p, search.temperature
         return PreparedRequest(request, held)

@@ -100,6 +100,7 @@ struct Folder {
       if (setting.first.compare(0, beginning.size(), beginning) == 0) asked.insert(setting.first);
   }
   bool yes(const string &path) const { return choice(path, {"true", "false"}) == "true"; }
+  bool yes(const string &path, bool otherwise) const { return settings.count(path) ? yes(path) : otherwise; }
   bool has(const string &name) const { return tensors.count(name) > 0; }
   // Of so many axes, and of these sizes where they are not -1: whatever was built relies on it.
   const Tensor &tensor(const string &name, std::vector<int64_t> sizes) const {

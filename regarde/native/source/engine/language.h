@@ -110,6 +110,7 @@ struct TransformerLanguage : Model {
       : side(folder, "decoder", "model", "decoder.entry.embed", folder.number("model.size"), false),
         W(language_output(folder, "decoder.entry.embed", side.D, side.entry.embedding.count, false)) {
     if (side.D % 2) throw Unknown("an odd size");
+    if (folder.yes("model.output_bias")) W.bias = folder.vector("decoder.output.bias", W.N);
     folder.agree("model.layers", side.depth());
     layers = side.depth(), heads = side.N, cache_width = side.cache_width(), V = W.N;
     looks_back = true, scored = false;
