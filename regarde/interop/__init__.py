@@ -13,7 +13,7 @@ from regarde.errors import DiskError, UsageError
 from regarde.folder import manifest
 from regarde.folder.forecasting import forecasts
 
-EXPORTS = {"onnx": "regarde.interop.onnx"}
+EXPORTS = {"onnx": "regarde.interop.onnx", "ctranslate2": "regarde.interop.ctranslate2"}
 
 
 def export(folder: Path, to: str, out: Path) -> None:

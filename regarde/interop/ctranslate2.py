@@ -1,0 +1,153 @@
+"""CTranslate2: any Transformer of the paper's attention, as its own library writes it.
+
+Axes: V words, D model size, P positions.
+
+Projections that read the same vectors are one matrix there as here, so that every tensor has its place. Tokens are
+called as our tokenizers do: pieces of sentencepiece, or symbols. PAD and BOS get a bias that keeps them out of every
+answer. Attention (`return_attention`) is that of the last layer, the mean of its heads.
+"""
+
+from __future__ import annotations
+
+import shutil
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import torch
+from ctranslate2.specs.common_spec import Activation
+from ctranslate2.specs.transformer_spec import TransformerDecoderSpec, TransformerEncoderSpec, TransformerSpec
+from numpy.typing import NDArray
+
+from regarde.errors import UsageError
+from regarde.folder.loading import read_config
+from regarde.folder.manifest import TOKENIZERS
+from regarde.folder.model import load
+from regarde.native import settings
+from regarde.search.settings import NO_PREFIX
+from regarde.text.tokenizers import BOS, CONTROLS, EOS, PAD, UNK, Tokenizer
+from regarde.translate import Translator
+
+Floats = NDArray[np.float32]
+Tensors = Mapping[str, Floats]
+NEVER = -1e9
+ACTIVATIONS = {
+    "relu": Activation.RELU,
+    "swish": Activation.SWISH,
+    "gelu": Activation.GELU,
+    "gelu-tanh": Activation.GELUTanh,
+}
+
+
+def export(folder: Path, new: Path) -> None:
+    """Write the model, its vocabularies and its configuration, and our tokenizers beside them."""
+    config = settings.parse(read_config(folder)[0]["model"])
+    if reason := refused(config):
+        raise UsageError(f"{folder}: {reason}, which CTranslate2 does not have. Use --to onnx.")
+    translator = load(folder)
+    tensors = {name: tensor.numpy() for name, tensor in translator.model.state_dict().items()}
+    _spec(config, translator, tensors).save(str(new))
+    for name in TOKENIZERS:
+        if (folder / name).exists():
+            shutil.copyfile(folder / name, new / name)
+
+
+def refused(config: Any) -> str:
+    """What a model has that the format cannot hold; nothing if it can."""
+    if config.kind != "transformer":
+        return f"model.kind = {config.kind}"
+    attention, heads = config.attention, config.decoder_heads or config.heads
+    if attention.kind != "multi-head" or attention.score.kind != "scaled-dot" or attention.normalizer != "softmax":
+        return "attention to the source other than scaled dot products in several heads"
+    if not attention.attend_eos:
+        return "attention that leaves out the end of the source"
+    if (attention.heads or heads) != heads:
+        return f"{attention.heads} heads to the source beside {heads} of self-attention"
+    if config.copying.kind != "none":
+        return "copying"
+    return "" if config.source_end is None else "another token in the place of the source's end"
+
+
+def _spec(config: Any, translator: Translator, tensors: Tensors) -> TransformerSpec:
+    encoder, decoder = _sides(config)
+    words = tensors["decoder.entry.embed.table.weight"]
+    encoder.embeddings[0].weight = tensors.get("encoder.entry.embed.table.weight", words)
+    decoder.embeddings.weight = words
+    decoder.projection.weight = tensors.get("decoder.vocabulary.weight", words)
+    decoder.projection.bias = tensors.get("decoder.vocabulary.bias", np.zeros(len(words), np.float32)).copy()
+    decoder.projection.bias[[PAD, BOS] if translator.search.rules.allow_unknown else [PAD, BOS, UNK]] = NEVER
+    for name, side in (("encoder", encoder), ("decoder", decoder)):
+        side.scale_embeddings = config.scaled
+        if config.positions != "rotary":
+            side.position_encodings.encodings = _places(translator, name)
+        if config.norm == "pre":
+            _norm(side.layer_norm, tensors, f"{name}.norm")
+        if config.embedding_norm:
+            _norm(side.layernorm_embedding, tensors, f"{name}.entry.norm")
+        for number, layer in enumerate(side.layer):
+            _fill(layer, tensors, f"{name}.blocks.{number}")
+    spec = TransformerSpec(encoder, decoder)
+    spec.register_source_vocabulary(_tokens(translator.text.source))
+    spec.register_target_vocabulary(_tokens(translator.text.target))
+    spec.config.unk_token, spec.config.eos_token = CONTROLS[UNK], CONTROLS[EOS]
+    spec.config.bos_token = spec.config.decoder_start_token = CONTROLS[BOS]
+    spec.config.add_source_eos = True
+    spec.validate()
+    spec.optimize()
+    return spec
+
+
+def _sides(config: Any) -> tuple[TransformerEncoderSpec, TransformerDecoderSpec]:
+    """Both sides, still empty."""
+    heads = config.decoder_heads or config.heads
+    same = {
+        "pre_norm": config.norm == "pre",
+        "activation": ACTIVATIONS[config.activation],
+        "layernorm_embedding": config.embedding_norm,
+        "rotary_dim": 0 if config.positions == "rotary" else None,  # 0: all of a head
+    }
+    encoder = TransformerEncoderSpec(config.layers, config.heads, **same)
+    decoder = TransformerDecoderSpec(config.decoder_layers or config.layers, heads, alignment_heads=heads, **same)
+    return encoder, decoder
+
+
+def _fill(layer: Any, tensors: Tensors, name: str) -> None:
+    """One block; those of an encoder do not attend to a source."""
+    attention = layer.self_attention
+    _linear(attention.linear[0], tensors, f"{name}.attention.W_qkv")
+    _linear(attention.linear[1], tensors, f"{name}.attention.W_o")
+    _norm(attention.layer_norm, tensors, f"{name}.around_attention.norm")
+    if hasattr(layer, "attention"):
+        for linear, matrix in zip(layer.attention.linear, ("W_q", "W_kv", "W_o"), strict=True):
+            _linear(linear, tensors, f"{name}.cross.{matrix}")
+        _norm(layer.attention.layer_norm, tensors, f"{name}.around_cross.norm")
+    _linear(layer.ffn.linear_0, tensors, f"{name}.feed_forward.W_1")
+    _linear(layer.ffn.linear_1, tensors, f"{name}.feed_forward.W_2")
+    _norm(layer.ffn.layer_norm, tensors, f"{name}.around_feed_forward.norm")
+
+
+def _linear(spec: Any, tensors: Tensors, name: str) -> None:
+    spec.weight = tensors[f"{name}.weight"]
+    if f"{name}.bias" in tensors:
+        spec.bias = tensors[f"{name}.bias"]
+
+
+def _norm(spec: Any, tensors: Tensors, name: str) -> None:
+    spec.gamma, spec.beta = tensors[f"{name}.weight"], tensors[f"{name}.bias"]
+
+
+def _places(translator: Translator, name: str) -> Floats:
+    """What is added to the embeddings at each position that we read or write.  -> (P, D)"""
+    side = translator.model.get_submodule(f"{name}.entry")
+    longest = translator.longest + 1
+    count = max(longest, translator.search.rules.limit(longest, NO_PREFIX))
+    width = translator.model.encoder.size
+    with torch.no_grad():
+        found: Floats = side.where.place(torch.zeros(1, count, width), 0)[0].numpy()
+    return found
+
+
+def _tokens(tokenizer: Tokenizer) -> list[str]:
+    """How tokens are called, the controls first."""
+    return [*CONTROLS, *tokenizer.texts()]
