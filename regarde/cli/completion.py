@@ -27,9 +27,9 @@ def datasets(incomplete: str) -> list[str]:
 
 
 def formats(incomplete: str) -> list[str]:
-    from regarde.interop import EXPORTS
+    from regarde.interop.formats import FORMATS
 
-    return [name for name in EXPORTS if name.startswith(incomplete)]
+    return [name for name in FORMATS if name.startswith(incomplete)]
 
 
 def runs(incomplete: str) -> list[str]:

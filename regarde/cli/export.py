@@ -7,21 +7,22 @@ from typing import Annotated
 
 from regarde.cli import completion, options
 from regarde.cli.options import option
-from regarde.interop import EXPORTS
+from regarde.interop.formats import FORMATS
 from regarde.streaming.streams import warn
 
 
 def export(
     run: options.Run,
-    to: Annotated[str, option("FORMAT", f"Format to write: {', '.join(EXPORTS)}.", complete=completion.formats)],
+    to: Annotated[str, option("FORMAT", f"Format to write: {', '.join(FORMATS)}.", complete=completion.formats)],
     out: Annotated[Path, option("FOLDER", "Folder to create.")],
 ) -> None:
     """Write a model in the format of another program (docs/interop.md).
 
     Example: regarde export runs/dates --to onnx --out dates-onnx
     """
-    from regarde.interop import export as export_to
+    from regarde.interop.formats import export
 
-    export_to(run, to, out)
+    for note in export(run, to, out):
+        warn(note)
     size = sum(path.stat().st_size for path in out.iterdir())
     warn(f"{out}: {to}, {size:,} bytes")

@@ -226,7 +226,7 @@ def whole_folder(path: Path) -> Iterator[Path]:
     try:
         beside.mkdir(parents=True)
         yield beside
-        for item in sorted(beside.iterdir()):
+        for item in sorted(beside.rglob("*")):
             _sync(item)
         _sync(beside)
         beside.rename(path)

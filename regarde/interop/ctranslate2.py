@@ -12,7 +12,7 @@ from __future__ import annotations
 import shutil
 from collections.abc import Mapping
 from pathlib import Path
-from typing import Any
+from typing import Any, cast
 
 import numpy as np
 import torch
@@ -20,18 +20,14 @@ from ctranslate2.specs.common_spec import Activation
 from ctranslate2.specs.transformer_spec import TransformerDecoderSpec, TransformerEncoderSpec, TransformerSpec
 from numpy.typing import NDArray
 
-from regarde.errors import UsageError
-from regarde.folder.loading import read_config
-from regarde.folder.manifest import TOKENIZERS
-from regarde.folder.model import load
-from regarde.native import settings
+from regarde.interop.formats import OurModel
 from regarde.search.settings import NO_PREFIX
 from regarde.text.tokenizers import BOS, CONTROLS, EOS, PAD, UNK, Tokenizer
-from regarde.translate import Translator
 
 Floats = NDArray[np.float32]
 Tensors = Mapping[str, Floats]
 NEVER = -1e9
+LONGEST = 1000  # tokens of a source, as we translate it
 ACTIVATIONS = {
     "relu": Activation.RELU,
     "swish": Activation.SWISH,
@@ -40,47 +36,46 @@ ACTIVATIONS = {
 }
 
 
-def export(folder: Path, new: Path) -> None:
-    """Write the model, its vocabularies and its configuration, and our tokenizers beside them."""
-    config = settings.parse(read_config(folder)[0]["model"])
-    if reason := refused(config):
-        raise UsageError(f"{folder}: {reason}, which CTranslate2 does not have. Use --to onnx.")
-    translator = load(folder)
-    tensors = {name: tensor.numpy() for name, tensor in translator.model.state_dict().items()}
-    _spec(config, translator, tensors).save(str(new))
-    for name in TOKENIZERS:
-        if (folder / name).exists():
-            shutil.copyfile(folder / name, new / name)
-
-
-def refused(config: Any) -> str:
-    """What a model has that the format cannot hold; nothing if it can."""
+def unfit(model: OurModel) -> str:
+    """What its Transformers do not have."""
+    config = cast(Any, model.blueprint.model)
     if config.kind != "transformer":
         return f"model.kind = {config.kind}"
     attention, heads = config.attention, config.decoder_heads or config.heads
     if attention.kind != "multi-head" or attention.score.kind != "scaled-dot" or attention.normalizer != "softmax":
-        return "attention to the source other than scaled dot products in several heads"
+        return "attention to the source other than a softmax of scaled dot products in several heads"
     if not attention.attend_eos:
-        return "attention that leaves out the end of the source"
+        return "model.attention.attend_eos = false"
     if (attention.heads or heads) != heads:
         return f"{attention.heads} heads to the source beside {heads} of self-attention"
     if config.copying.kind != "none":
-        return "copying"
-    return "" if config.source_end is None else "another token in the place of the source's end"
+        return f"model.copying.kind = {config.copying.kind}"
+    return "" if config.source_end is None else f"model.source_end = {config.source_end}"
 
 
-def _spec(config: Any, translator: Translator, tensors: Tensors) -> TransformerSpec:
+def export(model: OurModel, folder: Path) -> list[str]:
+    """Write the model, its vocabularies and its configuration, and our tokenizers beside them."""
+    _spec(model).save(str(folder))
+    for name in model.tokenizers:
+        shutil.copyfile(model.folder / name, folder / name)
+    first = model.blueprint.search.rules.first
+    return [] if first is None else [f"search.rules.first = {first}: give that token as target_prefix"]
+
+
+def _spec(model: OurModel) -> TransformerSpec:
+    config, rules = cast(Any, model.blueprint.model), model.blueprint.search.rules
+    tensors = {name: tensor.numpy() for name, tensor in model.tensors.items()}
     encoder, decoder = _sides(config)
     words = tensors["decoder.entry.embed.table.weight"]
     encoder.embeddings[0].weight = tensors.get("encoder.entry.embed.table.weight", words)
     decoder.embeddings.weight = words
     decoder.projection.weight = tensors.get("decoder.vocabulary.weight", words)
     decoder.projection.bias = tensors.get("decoder.vocabulary.bias", np.zeros(len(words), np.float32)).copy()
-    decoder.projection.bias[[PAD, BOS] if translator.search.rules.allow_unknown else [PAD, BOS, UNK]] = NEVER
+    decoder.projection.bias[[PAD, BOS] if rules.allow_unknown else [PAD, BOS, UNK]] = NEVER
     for name, side in (("encoder", encoder), ("decoder", decoder)):
         side.scale_embeddings = config.scaled
         if config.positions != "rotary":
-            side.position_encodings.encodings = _places(translator, name)
+            side.position_encodings.encodings = _places(model, name)
         if config.norm == "pre":
             _norm(side.layer_norm, tensors, f"{name}.norm")
         if config.embedding_norm:
@@ -88,8 +83,8 @@ def _spec(config: Any, translator: Translator, tensors: Tensors) -> TransformerS
         for number, layer in enumerate(side.layer):
             _fill(layer, tensors, f"{name}.blocks.{number}")
     spec = TransformerSpec(encoder, decoder)
-    spec.register_source_vocabulary(_tokens(translator.text.source))
-    spec.register_target_vocabulary(_tokens(translator.text.target))
+    spec.register_source_vocabulary(_tokens(model.text.source))
+    spec.register_target_vocabulary(_tokens(model.text.target))
     spec.config.unk_token, spec.config.eos_token = CONTROLS[UNK], CONTROLS[EOS]
     spec.config.bos_token = spec.config.decoder_start_token = CONTROLS[BOS]
     spec.config.add_source_eos = True
@@ -137,14 +132,13 @@ def _norm(spec: Any, tensors: Tensors, name: str) -> None:
     spec.gamma, spec.beta = tensors[f"{name}.weight"], tensors[f"{name}.bias"]
 
 
-def _places(translator: Translator, name: str) -> Floats:
+def _places(model: OurModel, name: str) -> Floats:
     """What is added to the embeddings at each position that we read or write.  -> (P, D)"""
-    side = translator.model.get_submodule(f"{name}.entry")
-    longest = translator.longest + 1
-    count = max(longest, translator.search.rules.limit(longest, NO_PREFIX))
-    width = translator.model.encoder.size
+    longest = LONGEST + 1
+    count = max(longest, model.blueprint.search.rules.limit(longest, NO_PREFIX))
+    where = model.model.get_submodule(f"{name}.entry.where")
     with torch.no_grad():
-        found: Floats = side.where.place(torch.zeros(1, count, width), 0)[0].numpy()
+        found: Floats = where.place(torch.zeros(1, count, model.model.encoder.size), 0)[0].numpy()
     return found
 
 

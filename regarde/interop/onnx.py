@@ -30,16 +30,12 @@ import onnxscript  # noqa: F401  # torch.onnx needs it
 import torch
 from torch import Tensor, nn
 
-from regarde.config import Table
+from regarde.config import Table, as_table
 from regarde.data.batch import Batched, Source
-from regarde.errors import UsageError
-from regarde.folder.loading import read_config
-from regarde.folder.manifest import TOKENIZERS
-from regarde.folder.model import load
+from regarde.interop.formats import OurModel
 from regarde.models.interface import Encoding, Model, State
 from regarde.search.settings import Rules
 from regarde.text.tokenizers import BOS, CONTROLS, EOS, PAD, UNK
-from regarde.translate import Translator
 
 OPSET = 20
 ENCODER, STEP, CONFIG = "encoder.onnx", "step.onnx", "config.json"
@@ -49,22 +45,31 @@ Axes = dict[int, str]
 """The axes of a tensor that may have any size, by their place."""
 
 
-def export(folder: Path, new: Path) -> None:
+def unfit(model: OurModel) -> str:
+    """What two graphs cannot hold."""
+    if model.blueprint.text.source.kind == "spelled":
+        return "text.source.kind = spelled: each word has characters of its own"
+    if model.model.decoder.best(encoded(model.model, torch.tensor([[len(CONTROLS), EOS]]))):
+        return "an answer that is the likeliest as a whole, which no search word by word finds"
+    size = sum(parameter.nbytes for parameter in model.model.parameters())
+    return f"{size:,} bytes of weights in one file of at most {LARGEST:,}" if size > LARGEST else ""
+
+
+def export(model: OurModel, folder: Path) -> list[str]:
     """Write both graphs, and beside them what a search needs: names, control tokens, limits, tokenizers."""
-    translator = load(folder)
-    model: Model = translator.model
-    _refuse(folder, model)
+    traced = model.model
     with torch.no_grad(), _quiet():
-        stages = Stages.of(model, TRACED)
-        names, tensors, axes = stages.names(), stages.tensors(), stages.free_axes(model)
+        stages = Stages.of(traced, TRACED)
+        names, tensors, axes = stages.names(), stages.tensors(), stages.free_axes(traced)
         after = [f"next.{name}" for name in stages.state.names()]
-        _write(new / ENCODER, EncoderGraph(model), Traced(names[:1], tensors[:1], axes[:1], names[2:]))
+        _write(folder / ENCODER, EncoderGraph(traced), Traced(names[:1], tensors[:1], axes[:1], names[2:]))
         asked = Traced(names[1:], tensors[1:], axes[1:], ["log_probabilities", *after])
-        _write(new / STEP, StepGraph(model, stages, translator.search.rules), asked)
-    described = json.dumps(_described(folder, translator, names), indent=2, ensure_ascii=False)
-    (new / CONFIG).write_text(f"{described}\n", encoding="utf-8")
-    for name in _tokenizers(folder):
-        shutil.copyfile(folder / name, new / name)
+        _write(folder / STEP, StepGraph(traced, stages, model.blueprint.search.rules), asked)
+    described = json.dumps(_described(model, names), indent=2, ensure_ascii=False)
+    (folder / CONFIG).write_text(f"{described}\n", encoding="utf-8")
+    for name in model.tokenizers:
+        shutil.copyfile(model.folder / name, folder / name)
+    return []
 
 
 @dataclass(frozen=True, eq=False)
@@ -169,39 +174,23 @@ def _name_axes(graph: onnx.GraphProto, traced: Traced) -> None:
                 dim.dim_param = re.sub(r"\w+", lambda word: called.get(word[0], word[0]), dim.dim_param)
 
 
-def _refuse(folder: Path, model: Model) -> None:
-    if read_config(folder)[0]["text"]["source"]["kind"] == "spelled":
-        given = "its source is words with their characters, whose number is another for each word"
-        raise UsageError(f"{folder}: {given}. Train with --set text.source.kind=words --set model.spelling=0.")
-    if model.decoder.best(encoded(model, torch.tensor([[len(CONTROLS), EOS]]))):
-        given = "its answer is the likeliest of all at once, which no search word by word finds"
-        raise UsageError(f"{folder}: {given}. Export one with model.crf or model.several = false.")
-    size = sum(parameter.nbytes for parameter in model.parameters())
-    if size > LARGEST:
-        raise UsageError(f"{folder}: {size:,} bytes of weights, but a file of ONNX holds {LARGEST:,}.")
-
-
-def _described(folder: Path, translator: Translator, names: Sequence[str]) -> Table:
-    """config.json: what a search needs to know, beside the tokenizers."""
-    tables, _ = read_config(folder)
-    text = dict(tables["text"])
+def _described(model: OurModel, names: Sequence[str]) -> Table:
+    """config.json"""
+    settings, files = model.blueprint, model.tokenizers
+    text = as_table(settings.text)
     for side in ("source", "target"):
-        text[side] = {**text[side], "file": next(name for name in _tokenizers(folder) if name.startswith(side))}
+        text[side] = {**text[side], "file": next(name for name in files if name.startswith(side))}
     return {
         "format": "regarde-onnx",
         "opset": OPSET,
-        "task": translator.task.kind,
+        "task": settings.task.kind,
         "tokens": {"pad": PAD, "unk": UNK, "bos": BOS, "eos": EOS},
-        "rules": asdict(translator.search.rules),
+        "rules": asdict(settings.search.rules),
         "memory": [name for name in names if name.startswith("memory.")],
         "state": [name for name in names if name.startswith("state.")],
-        "attention": {"state": "state.past", "offset": translator.offset},
+        "attention": {"state": "state.past", "offset": model.model.decoder.offset},
         "text": text,
     }
-
-
-def _tokenizers(folder: Path) -> list[str]:
-    return [name for name in TOKENIZERS if (folder / name).exists()]
 
 
 @contextlib.contextmanager

@@ -38,7 +38,7 @@ _BREAKS = ("\n", BETWEEN)
 SEPARATOR = ","  # between several labels of one text
 MOST_LETTERS = 1000  # different characters that spell words; their ids come first
 LONGEST_SPELLING = 40  # characters of a word; the others are not read
-LARGEST_FILE = 256 * 2**20  # bytes; a larger file is not a vocabulary and is not read
+LARGEST_FILE = 256 * 2**20  # bytes; a larger file is not read
 VocabularySize = Annotated[int, Bound(5, 1_000_000)]  # the most ids a tokenizer may use, controls included
 
 
@@ -166,13 +166,8 @@ class Vocabulary:
 
     def save(self, path: Path) -> None:
         """One symbol a line in UTF-8; lines end at \\n only; controls are not written."""
-        try:
-            written = (LINE_BREAK if symbol == "\n" else symbol for symbol in self.symbols)
-            path.write_bytes("".join(f"{symbol}\n" for symbol in written).encode())
-        except OSError as error:
-            raise DiskError(
-                f"{path}: not written ({error.strerror}). Free some space or choose another folder."
-            ) from None
+        written = (LINE_BREAK if symbol == "\n" else symbol for symbol in self.symbols)
+        write_file(path, "".join(f"{symbol}\n" for symbol in written).encode())
 
     def id(self, symbol: str) -> int:
         """The id of a symbol, `UNK` if it is unknown."""
@@ -676,6 +671,25 @@ def is_joined(symbol: str) -> bool:
     return len(symbol) > 1 and symbol.startswith(JOINER)
 
 
+def write_file(path: Path, content: bytes) -> Path:
+    """Write a file of a tokenizer."""
+    try:
+        path.write_bytes(content)
+    except OSError as error:
+        raise DiskError(f"{path}: not written ({error.strerror}). Free some space or choose another folder.") from None
+    return path
+
+
+def read_file(path: Path) -> bytes:
+    """The bytes of a file of a tokenizer."""
+    try:
+        if path.stat().st_size > LARGEST_FILE:
+            raise FolderError(f"{path}: larger than {LARGEST_FILE:,} bytes. Restore the file of the model.")
+        return path.read_bytes()
+    except OSError as error:
+        raise FolderError(unreadable(path, error, "Restore the file of the model.")) from None
+
+
 def vocabulary_path(path_stem: Path) -> Path:
     return path_stem.with_name(f"{path_stem.name}.vocab")
 
@@ -719,14 +733,7 @@ def _storable(symbol: str) -> bool:
 
 
 def _lines(path: Path) -> list[bytes]:
-    try:
-        if path.stat().st_size > LARGEST_FILE:
-            raise FolderError(
-                f"{path}: larger than {LARGEST_FILE:,} bytes, so not a vocabulary. Restore the file of the model."
-            )
-        content = path.read_bytes()
-    except OSError as error:
-        raise FolderError(unreadable(path, error, "Restore the file of the model.")) from None
+    content = read_file(path)
     if not content:
         raise FolderError(f"{path}: empty, expected one symbol a line. Restore the file of the model.")
     return content.removesuffix(b"\n").split(b"\n")

@@ -8,9 +8,8 @@ import numpy as np
 import pytest
 
 import regarde
-from regarde.interop import export
-from tests.conftest import Command
-from tests.contract.conftest import CONFIGS, PLACEMENTS
+from regarde.interop.formats import export
+from tests.contract.conftest import CONFIGS
 from tests.interop.test_onnx import drawn, random_model
 
 ctranslate2 = pytest.importorskip("ctranslate2")

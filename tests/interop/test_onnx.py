@@ -20,7 +20,7 @@ import pytest
 import regarde
 from regarde import config as configs
 from regarde.folder.model import Blueprint, save
-from regarde.interop import export
+from regarde.interop.formats import export
 from regarde.models import ModelConfig
 from regarde.native.settings import copies
 from regarde.search import Greedy
@@ -114,7 +114,7 @@ def test_a_transformer_in_onnx_answers_batches_of_any_size(tmp_path: Path, monke
 def test_what_onnx_cannot_hold_is_refused_in_one_line(cli: Command, tmp_path: Path, tiny_model: TinyModel) -> None:
     saved(tmp_path / "run", tiny_model)
     line = cli("export", tmp_path / "run", "--to", "onnx", "--out", tmp_path / "out").fails(2)
-    assert "its source is words" in line or "which no search word by word finds" in line
+    assert "text.source.kind = spelled" in line or "which no search word by word finds" in line
     assert [path.name for path in tmp_path.iterdir()] == ["run"]
 
 
@@ -138,7 +138,7 @@ def test_an_existing_folder_is_never_overwritten(cli: Command, tiny: Path, tmp_p
 
 def test_an_unknown_format_is_refused(cli: Command, tiny: Path, tmp_path: Path) -> None:
     line = cli("export", tiny, "--to", "pmml", "--out", tmp_path / "out").fails(2)
-    assert "expected one of onnx" in line
+    assert "expected one of huggingface" in line
 
 
 def test_a_folder_that_is_no_model_is_refused(cli: Command, tmp_path: Path) -> None:
