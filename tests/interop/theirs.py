@@ -19,29 +19,7 @@ from transformers.utils import logging  # noqa: E402  # only if it is there
 logging.set_verbosity_error()
 logging.disable_progress_bar()
 
-WORDS = [
-    "der",
-    "die",
-    "das",
-    "ein",
-    "Haus",
-    "Baum",
-    "Kind",
-    "Straße",
-    "über",
-    "geht",
-    "läuft",
-    "schläft",
-    "the",
-    "a",
-    "house",
-    "tree",
-    "child",
-    "street",
-    "over",
-    "walks",
-    "runs",
-]
+WORDS = "der die das ein Haus Baum Kind Straße über geht läuft schläft the a house tree child street over walks runs".split()
 SIZES = {"d_model": 16, "encoder_layers": 2, "decoder_layers": 3, "encoder_attention_heads": 2}
 SIZES |= {"decoder_attention_heads": 4, "encoder_ffn_dim": 20, "decoder_ffn_dim": 24, "max_position_embeddings": 64}
 LONGEST = 30  # tokens of an answer
