@@ -55,16 +55,23 @@ def unfit(model: OurModel) -> str:
 
 def export(model: OurModel, folder: Path) -> list[str]:
     """Write the model, its vocabularies and its configuration, and our tokenizers beside them."""
-    _spec(model).save(str(folder))
+    write(model, folder)
     for name in model.tokenizers:
         shutil.copyfile(model.folder / name, folder / name)
     first = model.blueprint.search.rules.first
     return [] if first is None else [f"search.rules.first = {first}: give that token as target_prefix"]
 
 
+def write(model: OurModel, folder: Path, quantization: str | None = None) -> None:
+    """Write the model as their library loads it, in floats unless said otherwise."""
+    spec = _spec(model)
+    spec.optimize(quantization)
+    spec.save(str(folder))
+
+
 def _spec(model: OurModel) -> TransformerSpec:
     config, rules = cast(Any, model.blueprint.model), model.blueprint.search.rules
-    tensors = {name: tensor.numpy() for name, tensor in model.tensors.items()}
+    tensors = {name: tensor.numpy().copy() for name, tensor in model.tensors.items()}  # quantizing overwrites them
     encoder, decoder = _sides(config)
     words = tensors["decoder.entry.embed.table.weight"]
     encoder.embeddings[0].weight = tensors.get("encoder.entry.embed.table.weight", words)
@@ -89,7 +96,6 @@ def _spec(model: OurModel) -> TransformerSpec:
     spec.config.bos_token = spec.config.decoder_start_token = CONTROLS[BOS]
     spec.config.add_source_eos = True
     spec.validate()
-    spec.optimize()
     return spec
 
 

@@ -41,6 +41,7 @@ OPSET = 20
 ENCODER, STEP, CONFIG = "encoder.onnx", "step.onnx", "config.json"
 LARGEST = 2**31 - 2**24  # bytes of one file
 TRACED = {"batch": 3, "source": 7, "steps": 5}  # sizes that are traced: none equal, and neither 0 nor 1
+OTHER = {"batch": 4, "source": 8, "steps": 0}  # sizes to compare them with; what has a window of steps begins empty
 Axes = dict[int, str]
 """The axes of a tensor that may have any size, by their place."""
 
@@ -61,9 +62,13 @@ def export(model: OurModel, folder: Path) -> list[str]:
     with torch.no_grad(), _quiet():
         stages = Stages.of(traced, TRACED)
         names, tensors, axes = stages.names(), stages.tensors(), stages.free_axes(traced)
-        after = [f"next.{name}" for name in stages.state.names()]
-        _write(folder / ENCODER, EncoderGraph(traced), Traced(names[:1], tensors[:1], axes[:1], names[2:]))
-        asked = Traced(names[1:], tensors[1:], axes[1:], ["log_probabilities", *after])
+        after = {f"next.{name}": axes[names.index(f"state.{name}")] for name in stages.state.names()}
+        _write(
+            folder / ENCODER,
+            EncoderGraph(traced),
+            Traced(names[:1], tensors[:1], axes[:1], dict.fromkeys(names[2:], {})),
+        )
+        asked = Traced(names[1:], tensors[1:], axes[1:], {"log_probabilities": {}, **after})
         _write(folder / STEP, StepGraph(traced, stages, model.blueprint.search.rules), asked)
     described = json.dumps(_described(model, names), indent=2, ensure_ascii=False)
     (folder / CONFIG).write_text(f"{described}\n", encoding="utf-8")
@@ -95,8 +100,8 @@ class Stages(Batched):
     def free_axes(self, model: Model) -> list[Axes]:
         """Of each tensor, the axes that grow with the number of sentences, of source tokens or of steps."""
         found: list[Axes] = [{} for _ in self.tensors()]
-        for name, size in TRACED.items():
-            others = Stages.of(model, {**TRACED, name: size + 1}).tensors()
+        for name, size in OTHER.items():
+            others = Stages.of(model, {**TRACED, name: size}).tensors()
             for axes, one, other in zip(found, self.tensors(), others, strict=True):
                 axes |= {axis: name for axis in range(one.dim()) if one.shape[axis] != other.shape[axis]}
         return found
@@ -144,14 +149,16 @@ class Traced:
     names: Sequence[str]
     tensors: Sequence[Tensor]
     axes: Sequence[Axes]
-    outputs: Sequence[str]
+    outputs: Mapping[str, Axes]  # by name, and which axes are free at least
 
 
 def _write(path: Path, graph: nn.Module, traced: Traced) -> None:
     """Trace a graph, check it, and write it as one file."""
     shapes = [dict.fromkeys(axes, torch.export.Dim.DYNAMIC) for axes in traced.axes]
     # strict, because otherwise len() of a tensor is a constant of the graph
-    program = torch.export.export(graph, (list(traced.tensors),), dynamic_shapes=(shapes,), strict=True)
+    program = torch.export.export(
+        graph, ([tensor.clone() for tensor in traced.tensors],), dynamic_shapes=(shapes,), strict=True
+    )
     made = torch.onnx.export(
         program, input_names=list(traced.names), output_names=list(traced.outputs), opset_version=OPSET, verbose=False
     )
@@ -168,6 +175,10 @@ def _name_axes(graph: onnx.GraphProto, traced: Traced) -> None:
     for value, axes in zip(graph.input, traced.axes, strict=True):
         for axis, name in axes.items():
             called[value.type.tensor_type.shape.dim[axis].dim_param] = name
+    for value, axes in zip(graph.output, traced.outputs.values(), strict=True):
+        for axis, name in axes.items():
+            dim = value.type.tensor_type.shape.dim[axis]
+            dim.dim_param = dim.dim_param or f"{name}_kept"  # a window is full where it was traced
     for value in (*graph.input, *graph.output, *graph.value_info):
         for dim in value.type.tensor_type.shape.dim:
             if dim.dim_param:

@@ -153,7 +153,7 @@ OTHERS = {"pointer": POINTER, "classifier": CLASSIFIER, **LANGUAGE_MODELS}
 def test_models_of_other_tasks_answer_as_ours_do(name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     folder = saved(tmp_path / "run", OTHERS[name])
     export(folder, "onnx", tmp_path / "onnx")
-    sources = [[]] if name in LANGUAGE_MODELS else drawn(1000, 6)
+    sources = [[]] if name in LANGUAGE_MODELS else drawn(1000, 3)
     compare(folder, decoder(monkeypatch, tmp_path / "onnx"), sources)
 
 
