@@ -1,6 +1,6 @@
 """Hugging Face folders in and out: settings, tensors and tokenizers, by the tables of architectures.py and tokens.py.
 
-An exported folder carries our settings as a note in config.json, so that importing it gives the same model, bit for bit.
+An exported folder carries our settings as a note in config.json, so that importing it gives the same model again.
 """
 
 from __future__ import annotations
@@ -71,7 +71,8 @@ def read(folder: HubFolder, languages: Languages, *, pickled: bool = False) -> A
         raise FolderError(f"{folder.path / CONFIG}: {error}") from None
     given = adopt(folder, languages)
     search, notes = search_of(folder, given, model)
-    tensors = _ours(folder, architecture, note.model if note else model, given, pickled=pickled)
+    held = cast(OneModelConfig, note.model) if note else model
+    tensors = _ours(folder, architecture, held, given, pickled=pickled)
     bias = next((name for name in tensors if name in BIASES), "")
     if note:
         blueprint, text = note, _noted_text(note, given)
@@ -84,9 +85,8 @@ def read(folder: HubFolder, languages: Languages, *, pickled: bool = False) -> A
         task = OF_MODEL.get(model.kind, TRANSLATION)
         named = {"source_language": languages.source, "target_language": languages.target}
         blueprint, text = Blueprint(task=task, text=given.config, search=search, model=model, **named), given.text
-    if not cast(Any, blueprint.model).output_bias:
-        if tensors.pop(bias).any():
-            raise FolderError(f"{folder.path}: it has a bias of logits, but its note has none. Remove the note.")
+    if not cast(Any, blueprint.model).output_bias and tensors.pop(bias).any():
+        raise FolderError(f"{folder.path}: it has a bias of logits, but its note has none. Remove the note.")
     return Adopted(architecture.name, blueprint, text, _built(folder, blueprint, text, tensors), notes)
 
 
@@ -147,35 +147,33 @@ def _ours(
     theirs = folder.tensors(pickled=pickled)
     for name, tensor in theirs.items():
         if not tensor.is_floating_point() and not architecture.ignored(name):
-            raise FolderError(
-                f"{folder.path}: tensor {name[:80]} holds {tensor.dtype}, not floats. Get another version."
-            )
+            raise FolderError(f"{folder.path}: tensor {name[:80]} holds {tensor.dtype}, expected floats. {RESTORE}")
     used: set[str] = set()
     found = {}
     shapes = _shapes(replace(model, output_bias=True), text)
     for part in architecture.parts(model):
-        tensor = _joined(folder, part, theirs, used)
-        if tensor is None:
-            tensor = torch.zeros(len(text.target.rows) if part.words else shapes[part.ours][0])
-        else:
-            tensor = _arranged(folder, part, tensor.float(), text, halves=pairs_of_halves(model))
+        given = _joined(folder, part, theirs, used)
         if part.ours not in shapes:  # a bias that our model does not have
-            if tensor.any():
+            if given is not None and given.any():
                 raise FolderError(
-                    f"{folder.path}: {part.theirs[0]} is not zero, but its note has none. Remove the note."
+                    f"{folder.path}: {part.theirs[0]} is not zero, but its note says so. Remove the note."
                 )
             continue
+        if given is None:
+            tensor = torch.zeros(shapes[part.ours])
+        else:
+            tensor = _arranged(folder, part, given.float(), text, halves=pairs_of_halves(model))
         if tuple(tensor.shape) != shapes[part.ours]:
-            given = f"{' and '.join(part.theirs)[:200]}: {tuple(tensor.shape)} in our order"
-            raise FolderError(f"{folder.path}: tensor {given}, expected {shapes[part.ours]}. {RESTORE}")
+            named = f"tensor {' and '.join(part.theirs)[:200]}"
+            sizes = f"{tuple(tensor.shape)} in all, expected {shapes[part.ours]}"
+            raise FolderError(f"{folder.path}: {named} has the shape {sizes}. {RESTORE}")
         if not tensor.isfinite().all():
             raise FolderError(f"{folder.path}: tensor {part.theirs[0]} holds NaN or infinite values. {RESTORE}")
         found[part.ours] = tensor.contiguous()
     for name in sorted(theirs.keys() - used):
         if not architecture.ignored(name):
-            raise FolderError(
-                f"{folder.path}: tensor {name[:80]} is not part of a {architecture.class_name}. {RESTORE}"
-            )
+            told = f"tensor {name[:80]} is not part of a {architecture.class_name}"
+            raise FolderError(f"{folder.path}: {told}. {RESTORE}")
     bias = next(name for name in found if name in BIASES)
     found[bias][list(text.never)] = NEVER
     return found
@@ -209,9 +207,8 @@ def _joined(folder: HubFolder, part: Part, theirs: Mapping[str, Tensor], used: s
         return torch.cat(tensors)
     except RuntimeError:
         sizes = ", ".join(str(tuple(tensor.shape)) for tensor in tensors)
-        raise FolderError(
-            f"{folder.path}: tensors {', '.join(part.theirs)[:200]} have the shapes {sizes}. {RESTORE}"
-        ) from None
+        given = f"tensors {', '.join(part.theirs)[:200]} have the shapes {sizes}"
+        raise FolderError(f"{folder.path}: {given}. {RESTORE}") from None
 
 
 def _arranged(folder: HubFolder, part: Part, tensor: Tensor, text: AdoptedText, *, halves: bool) -> Tensor:
@@ -263,13 +260,11 @@ def _fitting(model: OurModel) -> tuple[Architecture | None, str]:
     for name, reason in reasons.items():
         if not reason:
             return ARCHITECTURES[name], ""
-    positions = getattr(chosen, "positions", "")
-    likeliest = (
-        "gpt2" if kind == "transformer-lm" else {"learned": "bart", "fairseq": "m2m_100"}.get(positions, "marian")
-    )
-    if likeliest == "bart" and chosen.norm == "pre":
-        likeliest = "mbart"
+    likeliest = "gpt2" if kind == "transformer-lm" else _LIKELIEST.get((chosen.norm, chosen.positions), "marian")
     return None, f"{reasons[likeliest]} in a {ARCHITECTURES[likeliest].class_name}"
+
+
+_LIKELIEST = {("post", "learned"): "bart", ("pre", "learned"): "mbart", ("pre", "fairseq"): "m2m_100"}
 
 
 def export(model: OurModel, folder: Path) -> list[str]:
@@ -295,9 +290,9 @@ def export(model: OurModel, folder: Path) -> list[str]:
         NOTE: config.as_table(model.blueprint),
     }
     _write_json(folder / CONFIG, table)
-    _write_json(
-        folder / GENERATION, {**ids, **search, "bad_words_ids": writing.forbidden(architecture, ids)} if ids else search
-    )
+    if silent := writing.forbidden(architecture, ids):
+        search["bad_words_ids"] = silent
+    _write_json(folder / GENERATION, {**ids, **search})
     notes += writing.write_tokenizers(architecture, model, orders, folder)
     (folder / "README.md").write_text(_their_card(model, architecture), encoding="utf-8")
     return notes

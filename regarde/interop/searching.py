@@ -71,7 +71,7 @@ def search_of(folder: HubFolder, text: AdoptedText, model: OneModelConfig) -> tu
             "rules": rules,
         }
     try:
-        found: Search = config.parse(Beam if beams > 1 else Greedy, settings)
+        found: Search = config.parse(Beam, settings) if beams > 1 else config.parse(Greedy, settings)
     except ConfigError as error:
         raise FolderError(f"{folder.path / GENERATION}: {error} {RESTORE}") from None
     return found, notes

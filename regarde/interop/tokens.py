@@ -30,6 +30,12 @@ DEFAULT_CLASSES = {
     "m2m_100": "M2M100Tokenizer",
     "gpt2": "GPT2Tokenizer",
 }
+# which the tokenizer of M2M100 knows by heart, in the order of their ids
+M2M_LANGUAGES = """
+    af am ar ast az ba be bg bn br bs ca ceb cs cy da de el en es et fa ff fi fr fy ga gd gl gu ha he hi hr ht hu hy
+    id ig ilo is it ja jv ka kk km kn ko lb lg ln lo lt lv mg mk ml mn mr ms my ne nl no ns oc or pa pl ps pt ro ru
+    sd si sk sl so sq sr ss su sv sw ta th tl tn tr uk ur uz vi wo xh yi yo zh zu
+""".split()  # noqa: SIM905
 Ids = Mapping[str, int]
 
 
@@ -51,9 +57,8 @@ class AdoptedSide:
 
     def ours(self, theirs: int) -> int:
         """Our id of one of theirs: BOS is a copy, unless theirs cannot be said."""
-        return next(
-            i for i, row in enumerate(self.rows) if row == theirs and (i != BOS or theirs not in self.rows[EOS:])
-        )
+        copied = theirs in self.rows[EOS:]
+        return next(i for i, row in enumerate(self.rows) if row == theirs and not (i == BOS and copied))
 
 
 @dataclass(frozen=True)
@@ -159,18 +164,25 @@ def _fairseq(folder: HubFolder) -> tuple[Ids, bytes]:
     model = folder.file("sentencepiece.bpe.model")
     pieces = all_pieces(any_processor(model))[3:]  # after their <unk>, <s> and </s>
     ids = {START: 0, PADDING: 1, END: 2, UNKNOWN_TOKEN: 3} | {piece: 4 + n for n, piece in enumerate(pieces)}
-    return {**ids, **_added(folder)}, model
+    return {**ids, **_added(folder, len(ids))}, model
 
 
-def _added(folder: HubFolder) -> Ids:
-    """Tokens that are not of the model that splits text: languages above all."""
+def _added(folder: HubFolder, count: int = 0) -> Ids:
+    """Tokens that are not of the model that splits text, languages above all; after so many ids if files do not say."""
     found = {entry["content"]: int(n) for n, entry in folder.tokenizer.get("added_tokens_decoder", {}).items()}
-    if not found and folder.has("added_tokens.json"):
-        found = dict(_ids(folder, "added_tokens.json"))
-    if not found and folder.has("tokenizer.json"):
-        added = json.loads(folder.file("tokenizer.json"))["added_tokens"]
-        found = {entry["content"]: entry["id"] for entry in added}
-    return found
+    if folder.has("tokenizer.json"):
+        added = json.loads(folder.file("tokenizer.json")).get("added_tokens", [])
+        found |= {entry["content"]: entry["id"] for entry in added}
+    if not found.keys() <= SPECIAL:
+        return found
+    about = dict(folder.tokenizer)
+    if folder.has("special_tokens_map.json"):
+        about |= json.loads(folder.file("special_tokens_map.json"))
+    names = about.get("additional_special_tokens") or about.get("extra_special_tokens") or []
+    if not names and folder.tokenizer.get("language_codes") == "m2m100":
+        names = [f"__{code}__" for code in M2M_LANGUAGES]
+    new = [name for name in names if name not in SPECIAL]
+    return {**found, **{name: count + n for n, name in enumerate(new)}}
 
 
 def _mbart(folder: HubFolder, languages: Languages) -> AdoptedText:
@@ -191,7 +203,8 @@ def _language_first(folder: HubFolder, languages: Languages) -> AdoptedText:
     if folder.has("vocab.json"):
         model = folder.file("sentencepiece.bpe.model")
         all_pieces(any_processor(model))
-        ids = {**_ids(folder, "vocab.json"), **_added(folder)}
+        ids = _ids(folder, "vocab.json")
+        ids = {**ids, **_added(folder, len(ids))}
     else:
         ids, model = _fairseq(folder)
     side = _side(folder, ids, folder.config["vocab_size"], model)
@@ -250,8 +263,7 @@ def _side(folder: HubFolder, ids: Ids, count: int, model: bytes, start: int | No
             raise FolderError(f"{folder.path}: token {number} is a control, but the model has {count:,}. {RESTORE}")
     rest = rows[len(CONTROLS) :]
     tokens = [named.get(number) or MADE.format(number) for number in rest]
-    marked = {entry["content"] for entry in folder.tokenizer.get("added_tokens_decoder", {}).values()}
-    marked |= set(_added(folder)) if not marked else set()
+    marked = _added(folder).keys()
     special = [
         token
         for number, token in zip(rest, tokens, strict=True)

@@ -117,10 +117,8 @@ def forbidden(architecture: Architecture, ids: Table) -> list[list[int]] | None:
     """What our search never says: padding, and a start of its own."""
     if architecture.name == "gpt2":
         return None
-    own = ids["bos_token_id"] == ids["decoder_start_token_id"]
-    return [
-        [i] for i in sorted({ids["pad_token_id"], *([ids["bos_token_id"]] if own else [])}) if i != ids["eos_token_id"]
-    ]
+    own = {ids["bos_token_id"]} if ids["bos_token_id"] == ids["decoder_start_token_id"] else set()
+    return [[i] for i in sorted({ids["pad_token_id"], *own} - {ids["eos_token_id"]})]
 
 
 def write_tokenizers(architecture: Architecture, model: OurModel, orders: Orders, folder: Path) -> list[str]:
