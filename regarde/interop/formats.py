@@ -25,6 +25,7 @@ if TYPE_CHECKING:
 
 FORMATS = {
     "huggingface": "transformers of Hugging Face: MarianMTModel and others",
+    "marian": "Marian and Bergamot",
     "ctranslate2": "CTranslate2",
     "onnx": "ONNX Runtime and others",
 }

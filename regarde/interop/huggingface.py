@@ -18,13 +18,14 @@ from torch import Tensor
 import regarde
 from regarde import config
 from regarde.config import Table
-from regarde.errors import ConfigError, DiskError, FolderError, UsageError
+from regarde.errors import ConfigError, DiskError, FolderError
 from regarde.folder import manifest
 from regarde.folder.model import Blueprint, text_model, write
 from regarde.interop import writing
 from regarde.interop.architectures import ARCHITECTURES, Architecture, OneModelConfig, Part, pairs_of_halves
 from regarde.interop.formats import OurModel
 from regarde.interop.hub import CONFIG, GENERATION, RESTORE, WEIGHTS, HubFolder
+from regarde.interop.marian import MarianFolder, holds
 from regarde.interop.searching import search_of, settings_of
 from regarde.interop.tokens import NONE, AdoptedText, Languages, adopt
 from regarde.models import Model
@@ -48,9 +49,8 @@ class Adopted:
 
 def import_folder(path: Path, out: Path, languages: Languages, *, pickled: bool = False) -> Adopted:
     """Write a model folder for a Hugging Face folder."""
-    if out.is_symlink() or out.exists():
-        raise UsageError(f"{out}: exists already and is never overwritten. Give another --out, or move it away.")
-    folder = HubFolder.read(path)
+    manifest.refuse_existing(out)
+    folder = MarianFolder.read(path) if holds(path) else HubFolder.read(path)
     adopted = read(folder, languages, pickled=pickled)
     tables = config.as_table(adopted.blueprint)
     try:
@@ -273,7 +273,7 @@ def export(model: OurModel, folder: Path) -> list[str]:
     assert architecture is not None, "checked by the caller"
     chosen = cast(OneModelConfig, model.blueprint.model)
     orders = writing.orders(architecture, model)
-    theirs = _theirs(architecture, chosen, model.tensors, orders)
+    theirs = renamed(architecture, chosen, model.tensors, orders)
     safetensors.torch.save_file(theirs, folder / WEIGHTS, metadata={"format": "pt"})
     ids = writing.control_ids(architecture, model, orders)
     search, notes = settings_of(model.blueprint.search, orders.target)
@@ -298,7 +298,7 @@ def export(model: OurModel, folder: Path) -> list[str]:
     return notes
 
 
-def _theirs(
+def renamed(
     architecture: Architecture, model: OneModelConfig, ours: Mapping[str, Tensor], orders: writing.Orders
 ) -> dict[str, Tensor]:
     """Every tensor of theirs."""

@@ -66,7 +66,7 @@ def export(model: OurModel, folder: Path) -> list[str]:
         _write(
             folder / ENCODER,
             EncoderGraph(traced),
-            Traced(names[:1], tensors[:1], axes[:1], dict.fromkeys(names[2:], {})),
+            Traced(names[:1], tensors[:1], axes[:1], {name: {} for name in names[2:]}),
         )
         asked = Traced(names[1:], tensors[1:], axes[1:], {"log_probabilities": {}, **after})
         _write(folder / STEP, StepGraph(traced, stages, model.blueprint.search.rules), asked)
