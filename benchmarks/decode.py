@@ -8,8 +8,8 @@
     python benchmarks/decode.py --large DIR --tools DIR                     # 6 + 6 layers, 60,000 words; made in DIR
 
 Models are trained on DIR/train.de and train.en; DIR/test2016.de and .en are translated. The tools' DIR holds a virtual
-environment for each: hf-env with ctranslate2 and transformers, ort-env with onnxruntime, onnx and safetensors, onmt-env with
-OpenNMT-py. What is not installed is left out.
+environment for each: hf-env with ctranslate2 and transformers, ort-env with onnxruntime, onnx and safetensors, onmt-env
+with OpenNMT-py. What is not installed is left out. For CTranslate2 our environment needs it too, to export.
 
     transformer   3 + 3 layers, size 256, 4 heads, feed-forward 1024
                   CTranslate2 decodes the same weights, each sentence to its end
