@@ -129,6 +129,8 @@ class Architecture:
             return "model.attention.attend_eos = false"
         if attention.heads not in (None, model.decoder_heads or model.heads):
             return f"model.attention.heads = {attention.heads}"
+        if model.source_end is not None and self.name != "mbart":
+            return f"model.source_end = {model.source_end}"
         if model.copying.kind != "none":
             return f"model.copying.kind = {model.copying.kind}"
         if model.tying == "two-way" and self.name != "marian":
@@ -151,7 +153,7 @@ class Architecture:
         drop = given.get("attention_dropout", 0.0)
         table = {
             **{ours: _required(given, theirs) for ours, theirs in _SIZES.items()},
-            **{setting: value for setting, value in self.fixed.items() if value is not None},
+            **self.fixed,
             "tying": "none" if not tied else "three-way" if shared else "two-way",
             "activation": _activation(given),
             "longest": given.get("max_position_embeddings", 1024),
@@ -174,7 +176,7 @@ class Architecture:
 
 
 _ADDED = {"self_attention_bias"}  # where ours has none, theirs are zeros
-_SEQUENCES = {"self_attention_bias": True, "embedding_norm": False, "source_end": None}
+_SEQUENCES = {"self_attention_bias": True, "embedding_norm": False}
 ARCHITECTURES = {
     each.name: each
     for each in (

@@ -6,7 +6,7 @@ An exported folder carries our settings as a note in config.json, so that import
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, cast
@@ -28,7 +28,7 @@ from regarde.interop.hub import CONFIG, GENERATION, RESTORE, WEIGHTS, HubFolder
 from regarde.interop.marian import MarianFolder, holds
 from regarde.interop.searching import search_of, settings_of
 from regarde.interop.tokens import NONE, AdoptedText, Languages, adopt
-from regarde.models import Model
+from regarde.models import AnyModelConfig, Model
 from regarde.tasks import OF_MODEL, TRANSLATION
 from regarde.text import Text
 
@@ -244,19 +244,29 @@ def _pairs(size: int) -> Tensor:
 # ---- out
 
 
-def unfit(model: OurModel) -> str:
+def lacks(settings: AnyModelConfig) -> str:
     """What no architecture of theirs computes."""
-    _, reason = _fitting(model)
-    return reason
+    return _fitting(settings, Architecture.unfit)[1]
 
 
-def _fitting(model: OurModel) -> tuple[Architecture | None, str]:
+def unfit(model: OurModel) -> str:
+    """The same, or what their tokenizers cannot hold."""
+    return _whole(model)[1]
+
+
+def _whole(model: OurModel) -> tuple[Architecture | None, str]:
+    return _fitting(model.blueprint.model, lambda each, settings: each.unfit(settings) or writing.unfit(each, model))
+
+
+def _fitting(
+    settings: AnyModelConfig, unfit: Callable[[Architecture, OneModelConfig], str]
+) -> tuple[Architecture | None, str]:
     """An architecture that computes the same, or what keeps the likeliest from it."""
-    kind = model.blueprint.model.kind
+    kind = settings.kind
     if kind not in ("transformer", "transformer-lm"):
         return None, f"model.kind = {kind}, only Transformers"
-    chosen = cast(OneModelConfig, model.blueprint.model)
-    reasons = {each.name: each.unfit(chosen) or writing.unfit(each, model) for each in ARCHITECTURES.values()}
+    chosen = cast(OneModelConfig, settings)
+    reasons = {each.name: unfit(each, chosen) for each in ARCHITECTURES.values()}
     for name, reason in reasons.items():
         if not reason:
             return ARCHITECTURES[name], ""
@@ -269,7 +279,7 @@ _LIKELIEST = {("post", "learned"): "bart", ("pre", "learned"): "mbart", ("pre", 
 
 def export(model: OurModel, folder: Path) -> list[str]:
     """Fill a folder that transformers loads."""
-    architecture, _ = _fitting(model)
+    architecture, _ = _whole(model)
     assert architecture is not None, "checked by the caller"
     chosen = cast(OneModelConfig, model.blueprint.model)
     orders = writing.orders(architecture, model)

@@ -22,7 +22,7 @@ from regarde.interop import spm
 from regarde.interop.architectures import Architecture
 from regarde.interop.formats import OurModel
 from regarde.interop.hub import TOKENIZER
-from regarde.interop.tokens import END, MADE, PADDING, START, UNKNOWN_TOKEN, AdoptedSide
+from regarde.interop.tokens import END, MADE, PADDING, SPECIAL, START, UNKNOWN_TOKEN, AdoptedSide
 from regarde.text import BOS, CONTROLS, EOS, PAD, UNK
 from regarde.text.pieces import TableTokenizer, TokenTable
 from regarde.text.sentencepieces import SentencepieceTokenizer
@@ -86,8 +86,10 @@ def orders(architecture: Architecture, model: OurModel) -> Orders:
     found = []
     for tokenizer in (model.text.source, model.text.target):
         rest = list(range(len(CONTROLS), len(tokenizer)))
-        if architecture.name == "marian":
-            found.append([EOS, UNK, PAD, *controls, *rest])
+        if architecture.name == "marian" and model.blueprint.text.shared:
+            found.append([EOS, UNK, *rest, *controls, PAD])  # as Marian has them
+        elif architecture.name == "marian":
+            found.append([EOS, UNK, PAD, *controls, *rest])  # its padding must have one id on both sides
         elif architecture.name == "gpt2":
             found.append([*rest, EOS, *(i for i in (PAD, UNK) if i not in silenced), *controls])
         else:
@@ -135,6 +137,8 @@ def write_tokenizers(architecture: Architecture, model: OurModel, orders: Orders
             (folder / f"{side}.spm").write_bytes(_splitter(tokenizer))
         about |= {"tokenizer_class": "MarianTokenizer", "separate_vocabs": not settings.text.shared}
         about |= {"eos_token": END, "unk_token": UNKNOWN_TOKEN, "pad_token": PADDING}
+        if BOS in orders.target:
+            about["bos_token"] = _NAMES[BOS]
         _write_ids(folder / "vocab.json", named["source"])
         if not settings.text.shared:
             _write_ids(folder / "target_vocab.json", named["target"])
@@ -152,9 +156,12 @@ def write_tokenizers(architecture: Architecture, model: OurModel, orders: Orders
     else:
         table = cast(TableTokenizer, model.text.source)
         (folder / "sentencepiece.bpe.model").write_bytes(table.model)
-        if architecture.name == "m2m_100":
-            _write_ids(folder / "vocab.json", named["target"])
-        about |= {"added_tokens_decoder": _added(table.table, named["target"])}
+        if architecture.name == "m2m_100":  # languages follow those of the file
+            kept = {name: i for name, i in named["target"].items() if name not in table.table.special - SPECIAL}
+            _write_ids(folder / "vocab.json", kept)
+            about["language_codes"] = "m2m100"
+        else:
+            about["added_tokens_decoder"] = _added(table.table, named["target"])
     (folder / TOKENIZER).write_text(json.dumps(about, indent=2, ensure_ascii=False) + "\n", encoding="utf-8")
     return notes
 

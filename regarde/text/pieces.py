@@ -22,6 +22,7 @@ from regarde.text.sentencepieces import any_processor, model_path
 from regarde.text.subwords import SPACE, SubwordTokenizer
 from regarde.text.tokenizers import (
     CONTROLS,
+    EOS,
     SILENT,
     UNK,
     UNKNOWN,
@@ -76,12 +77,12 @@ class TokenTable:
         return CONTROLS[number] if number < len(CONTROLS) else self.tokens[number - len(CONTROLS)]
 
     def named(self, names: str) -> tuple[int, ...]:
-        """The ids of tokens that are named one after the other, controls too."""
+        """The ids of tokens that are named one after the other; </s> is EOS, unless the table has it."""
         found = []
         for name in names.split():
-            if name not in self and name not in CONTROLS:
+            if name not in self and name != CONTROLS[EOS]:
                 raise ValueError(f"the table has no token {name!r}")
-            found.append(self.id(name) if name in self else CONTROLS.index(name))
+            found.append(self.id(name) if name in self else EOS)
         return tuple(found)
 
     def __len__(self) -> int:

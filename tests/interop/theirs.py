@@ -22,6 +22,7 @@ logging.disable_progress_bar()
 WORDS = "der die das ein Haus Baum Kind Straße über geht läuft schläft the a house tree child street".split()  # noqa: SIM905
 SIZES = {"d_model": 16, "encoder_layers": 2, "decoder_layers": 3, "encoder_attention_heads": 2}
 SIZES |= {"decoder_attention_heads": 4, "encoder_ffn_dim": 20, "decoder_ffn_dim": 24, "max_position_embeddings": 64}
+POST = "layers.2.final_layer_norm"  # the last one of a decoder with post-norm
 LONGEST = 30  # tokens of an answer
 
 
@@ -50,18 +51,26 @@ def listed(model: bytes) -> list[str]:
     return [processor.id_to_piece(i) for i in range(processor.get_piece_size())]
 
 
-def save(folder: Path, model: Any, generation: dict[str, Any], tokenizer: dict[str, Any]) -> Path:
+def save(
+    folder: Path,
+    model: Any,
+    generation: dict[str, Any],
+    tokenizer: dict[str, Any],
+    last_norm: str = "",
+    ends: float = 5.0,
+) -> Path:
     """Weights of their own at every place, so that a mistake in any shows."""
     torch.manual_seed(7)
     with torch.no_grad():
         for name, parameter in model.named_parameters():
             if parameter.requires_grad:  # positions that are computed are frozen
-                words = any(table in name for table in ("embed_tokens", "shared", "wte", "lm_head"))
-                parameter.add_(torch.randn_like(parameter) * (0.4 if words else 1.0 if parameter.ndim > 1 else 0.1))
-        model.get_output_embeddings().weight[model.config.eos_token_id] *= 3  # so that answers end
+                compared = any(matrix in name for matrix in ("q_proj", "k_proj", "embed_positions"))  # sharp attention
+                parameter.add_(torch.randn_like(parameter) * (0.45 if compared else 0.4 if parameter.ndim > 1 else 0.1))
         if getattr(model, "final_logits_bias", None) is not None:
             model.final_logits_bias.copy_(torch.randn_like(model.final_logits_bias) * 0.3)
-            model.final_logits_bias[0, model.config.eos_token_id] += 1.5
+        if norm := dict(model.named_modules()).get(f"model.decoder.{last_norm}"):  # so that answers end
+            ending = model.get_output_embeddings().weight[model.config.eos_token_id]
+            norm.bias.add_(ending * ends / ending.square().sum())
     for key, value in generation.items():
         setattr(model.generation_config, key, value)
     model.save_pretrained(folder)
@@ -81,7 +90,7 @@ def marian(folder: Path, *, languages: bool = False, **options: Any) -> Path:
     )  # fmt: skip
     generation = {"num_beams": 5, "bad_words_ids": [[pad]], "max_length": LONGEST, "forced_eos_token_id": None}
     tokenizer = {"tokenizer_class": "MarianTokenizer", "source_lang": "de", "target_lang": "en"}
-    save(folder, transformers.MarianMTModel(config), generation, tokenizer)
+    save(folder, transformers.MarianMTModel(config), generation, tokenizer, POST)
     (folder / "source.spm").write_bytes(source)
     (folder / "target.spm").write_bytes(target)
     (folder / "vocab.json").write_text(json.dumps(ids))
@@ -115,7 +124,13 @@ def bart(folder: Path, **options: Any) -> Path:
     )
     generation = {"num_beams": 5, "max_length": LONGEST, "length_penalty": 0.8, "early_stopping": True}
     generation |= {"forced_bos_token_id": 0, "forced_eos_token_id": None, "bad_words_ids": [[1]]}
-    save(folder, transformers.BartForConditionalGeneration(config), generation, {"tokenizer_class": "BartTokenizer"})
+    save(
+        folder,
+        transformers.BartForConditionalGeneration(config),
+        generation,
+        {"tokenizer_class": "BartTokenizer"},
+        POST,
+    )
     write_merges(folder, names, merges)
     return folder
 
@@ -133,7 +148,7 @@ def mbart(folder: Path, **options: Any) -> Path:
     )  # fmt: skip
     generation = {"num_beams": 5, "max_length": LONGEST, "early_stopping": True, "bad_words_ids": [[1]]}
     generation |= {"forced_eos_token_id": None}
-    save(folder, transformers.MBartForConditionalGeneration(config), generation, {})
+    save(folder, transformers.MBartForConditionalGeneration(config), generation, {}, "layer_norm", 1.0)
     (folder / "sentencepiece.bpe.model").write_bytes(model)
     tokenizer = transformers.MBartTokenizer.from_pretrained(folder, src_lang="de_DE", tgt_lang="en_XX")
     tokenizer.save_pretrained(folder)
@@ -149,7 +164,7 @@ def m2m(folder: Path, **options: Any) -> Path:
     )
     generation = {"num_beams": 5, "max_length": LONGEST, "early_stopping": True, "bad_words_ids": [[1]]}
     generation |= {"forced_eos_token_id": None}
-    save(folder, transformers.M2M100ForConditionalGeneration(config), generation, {})
+    save(folder, transformers.M2M100ForConditionalGeneration(config), generation, {}, "layer_norm", 3.0)
     (folder / "sentencepiece.bpe.model").write_bytes(model)
     (folder / "vocab.json").write_text(json.dumps({name: i for i, name in enumerate(names)}))
     tokenizer = transformers.M2M100Tokenizer.from_pretrained(folder, src_lang="de", tgt_lang="en")

@@ -240,7 +240,7 @@ class Search {
   // What may not be said now; `all`: log-sum-exp of the logits.
   void forbid(const Active &one, float *x, float all) const {
     const int64_t number = one.sentence.number, prefixed = prefix_length(number);
-    if (!one.t && request.first >= 0 && (!prefixed || *prefix(number) == request.first)) {
+    if (!one.t && request.first >= 0 && one.sentence.best.empty() && (!prefixed || *prefix(number) == request.first)) {
       const int64_t word = place(one.sentence, request.first);
       std::fill(x, x + model.choices(one.sentence), -INFINITY);
       x[word] = all;  // as if it were certain
