@@ -2,9 +2,8 @@
 
 Axes: V words, D model size, P positions.
 
-Projections that read the same vectors are one matrix there as here, so that every tensor has its place. Tokens are
-called as our tokenizers do: pieces of sentencepiece, or symbols. PAD and BOS get a bias that keeps them out of every
-answer. Attention (`return_attention`) is that of the last layer, the mean of its heads.
+Projections that read the same vectors are one matrix there as here, so that every tensor has its place. PAD and BOS get a
+bias that keeps them out of every answer. Attention (`return_attention`) is that of the last layer, the mean of its heads.
 """
 
 from __future__ import annotations
@@ -22,6 +21,8 @@ from numpy.typing import NDArray
 
 from regarde.interop.formats import OurModel
 from regarde.search.settings import NO_PREFIX
+from regarde.text.pieces import TableTokenizer
+from regarde.text.sentencepieces import SentencepieceTokenizer
 from regarde.text.tokenizers import BOS, CONTROLS, EOS, PAD, UNK, Tokenizer
 
 Floats = NDArray[np.float32]
@@ -149,5 +150,10 @@ def _places(model: OurModel, name: str) -> Floats:
 
 
 def _tokens(tokenizer: Tokenizer) -> list[str]:
-    """How tokens are called, the controls first."""
+    """How tokens are called, the controls first: pieces as the model that splits text writes them, or symbols."""
+    ids = range(len(CONTROLS), len(tokenizer))
+    if isinstance(tokenizer, TableTokenizer):
+        return [*CONTROLS, *map(tokenizer.table.token, ids)]
+    if isinstance(tokenizer, SentencepieceTokenizer):
+        return [*CONTROLS, *map(tokenizer.piece, ids)]
     return [*CONTROLS, *tokenizer.texts()]

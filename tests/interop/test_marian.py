@@ -109,7 +109,8 @@ def test_answers_are_those_of_marian_mt_model(cli: Command, theirs: Path, tmp_pa
     config = transformers.MarianConfig(
         d_model=D, encoder_layers=LAYERS, decoder_layers=BELOW, encoder_attention_heads=HEADS,
         decoder_attention_heads=HEADS, encoder_ffn_dim=INNER, decoder_ffn_dim=INNER, vocab_size=V + 1,
-        pad_token_id=V, decoder_start_token_id=V, eos_token_id=0, scale_embedding=True, activation_function="swish", forced_eos_token_id=None,
+        pad_token_id=V, decoder_start_token_id=V, eos_token_id=0, scale_embedding=True,
+        activation_function="swish", forced_eos_token_id=None,
         max_position_embeddings=128,
     )  # fmt: skip
     model = transformers.MarianMTModel(config).eval()
