@@ -83,15 +83,19 @@ inline Bytes to_bytes(const float *x, int64_t K, int64_t levels, uint8_t *out) {
   return {least, step};
 }
 
-// What becomes of the sums of one row: y = base + scale (step sum + low sum w)
+// What becomes of the sums of some rows in one panel: y = base + scale (step sum + low sum w)
 struct ByteOutput {
   const float *scales, *base;
   const int32_t *sums;
   float *y;
-  Bytes row;
-  int64_t columns;  // of this panel
+  const Bytes *rows;
+  int64_t base_apart, y_apart;  // from row to row
+  int64_t columns;              // of this panel
 
-  INLINE void operator()(Integers found, int64_t first) const {
+  INLINE void operator()(int i, Integers found, int64_t first) const {
+    const Bytes &row = rows[i];
+    const float *const base = this->base ? this->base + i * base_apart : nullptr;
+    float *const y = this->y + i * y_apart;
     const int64_t count = columns - first;
     if (count <= 0) return;
     Integers weights = {};
@@ -114,7 +118,7 @@ INLINE __m256i four_of(const uint8_t *x) {
 #endif
 
 template <int M>
-INLINE void byte_tile(const uint8_t *x, int64_t apart, const int8_t *panel, int64_t groups, const ByteOutput *outputs) {
+INLINE void byte_tile(const uint8_t *x, int64_t apart, const int8_t *panel, int64_t groups, const ByteOutput &output) {
   Integers low[M], high[M];
 #if defined(WITH_AVX2)
   __m256i sums[2][M];
@@ -157,8 +161,8 @@ INLINE void byte_tile(const uint8_t *x, int64_t apart, const int8_t *panel, int6
   }
 #endif
   UNROLL for (int i = 0; i < M; i++) {
-    outputs[i](low[i], 0);
-    outputs[i](high[i], 8);
+    output(i, low[i], 0);
+    output(i, high[i], 8);
   }
 }
 
@@ -175,7 +179,7 @@ inline bool has_vnni() {
 // A panel is as wide as a vector of 512 bits: one sum for each row.
 template <int M>
 __attribute__((target("avx2,fma,avx512f,avx512vl,avx512vnni"), noinline)) void byte_tile_vnni(
-    const uint8_t *x, int64_t apart, const int8_t *panel, int64_t groups, const ByteOutput *outputs) {
+    const uint8_t *x, int64_t apart, const int8_t *panel, int64_t groups, const ByteOutput &output) {
   constexpr int chains = M == 1 ? 4 : M <= 4 ? 2 : 1;  // a sum waits for the one before it: of few rows, several are apart
   __m512i sums[chains][M];
   UNROLL for (int c = 0; c < chains; c++)
@@ -184,6 +188,7 @@ __attribute__((target("avx2,fma,avx512f,avx512vl,avx512vnni"), noinline)) void b
     UNROLL for (int c = 0; c < chains; c++) {
       if (c && g + c >= groups) break;
       const __m512i weights = _mm512_loadu_si512(panel + (g + c) * 64);
+      __builtin_prefetch(panel + (groups + g + c) * 64);  // the next panel, while this one is worked with
       UNROLL for (int i = 0; i < M; i++) {
         int32_t four;
         std::memcpy(&four, x + i * apart + (g + c) * BYTE_GROUP, sizeof four);
@@ -193,30 +198,30 @@ __attribute__((target("avx2,fma,avx512f,avx512vl,avx512vnni"), noinline)) void b
   UNROLL for (int i = 0; i < M; i++) {
     UNROLL for (int c = 1; c < chains; c++) sums[0][i] = _mm512_add_epi32(sums[0][i], sums[c][i]);
   }
-  const ByteOutput &any = outputs[0];  // scales and weights are the same for all rows
-  if (any.columns < BYTE_PANEL) {
+  if (output.columns < BYTE_PANEL) {
     UNROLL for (int i = 0; i < M; i++) {
-      outputs[i]((Integers)_mm512_castsi512_si256(sums[0][i]), 0);
-      outputs[i]((Integers)_mm512_extracti64x4_epi64(sums[0][i], 1), 8);
+      output(i, (Integers)_mm512_castsi512_si256(sums[0][i]), 0);
+      output(i, (Integers)_mm512_extracti64x4_epi64(sums[0][i], 1), 8);
     }
     return;
   }
-  const __m512 scales = _mm512_loadu_ps(any.scales), weights = _mm512_cvtepi32_ps(_mm512_loadu_si512(any.sums));
+  const __m512 scales = _mm512_loadu_ps(output.scales), weights = _mm512_cvtepi32_ps(_mm512_loadu_si512(output.sums));
   UNROLL for (int i = 0; i < M; i++) {
-    const __m512 product = outputs[i].row.step * _mm512_cvtepi32_ps(sums[0][i]) + outputs[i].row.low * weights;
+    const __m512 product = output.rows[i].step * _mm512_cvtepi32_ps(sums[0][i]) + output.rows[i].low * weights;
     const __m512 scaled = scales * product;
-    _mm512_storeu_ps(outputs[i].y, outputs[i].base ? _mm512_loadu_ps(outputs[i].base) + scaled : scaled);
+    const float *base = output.base + i * output.base_apart;
+    _mm512_storeu_ps(output.y + i * output.y_apart, output.base ? _mm512_loadu_ps(base) + scaled : scaled);
   }
 }
 #endif
 
 // One tile, by the best instructions there are.
 template <int M>
-INLINE void best_tile(const uint8_t *x, int64_t apart, const int8_t *panel, int64_t groups, const ByteOutput *outputs) {
+INLINE void best_tile(const uint8_t *x, int64_t apart, const int8_t *panel, int64_t groups, const ByteOutput &output) {
 #if defined(WITH_VNNI)
-  if (has_vnni()) return byte_tile_vnni<M>(x, apart, panel, groups, outputs);
+  if (has_vnni()) return byte_tile_vnni<M>(x, apart, panel, groups, output);
 #endif
-  byte_tile<M>(x, apart, panel, groups, outputs);
+  byte_tile<M>(x, apart, panel, groups, output);
 }
 
 // y = base + x W^T. `room` holds the rows as bytes (M, grouped K), `made` how they were made so (M).
@@ -232,17 +237,13 @@ inline void multiply_bytes(int64_t M, const float *x, int64_t x_apart, const int
     const int8_t *panel = panels + n0 * width;
     for (int64_t m = 0; m < M;) {
       const int64_t left = M - m;
-      ByteOutput outputs[8];
-      UNROLL for (int i = 0; i < 8; i++) {
-        const int64_t row = i < left ? m + i : m;
-        outputs[i] = {scales + n0, base ? base + row * base_apart + n0 : nullptr, sums + n0, y + row * y_apart + n0,
-                      made[row], N - n0};
-      }
+      const ByteOutput output = {scales + n0, base ? base + m * base_apart + n0 : nullptr, sums + n0, y + m * y_apart + n0,
+                                 made + m, base_apart, y_apart, N - n0};
       const uint8_t *from = room + m * width;
-#define TILE(count) best_tile<count>(from, width, panel, groups, outputs), m += count
+#define TILE(count) best_tile<count>(from, width, panel, groups, output), m += count
 #if defined(WITH_VNNI)
       if (vnni && left >= 8) {  // twice the registers
-        byte_tile_vnni<8>(from, width, panel, groups, outputs), m += 8;
+        byte_tile_vnni<8>(from, width, panel, groups, output), m += 8;
         continue;
       }
 #endif
