@@ -20,6 +20,7 @@ from ctranslate2.specs.transformer_spec import TransformerDecoderSpec, Transform
 from numpy.typing import NDArray
 
 from regarde.interop.formats import OurModel
+from regarde.layers.positions import Positions
 from regarde.search.settings import NO_PREFIX
 from regarde.text.pieces import TableTokenizer
 from regarde.text.sentencepieces import SentencepieceTokenizer
@@ -143,7 +144,7 @@ def _places(model: OurModel, name: str) -> Floats:
     """What is added to the embeddings at each position that we read or write.  -> (P, D)"""
     longest = LONGEST + 1
     count = max(longest, model.blueprint.search.rules.limit(longest, NO_PREFIX))
-    where = model.model.get_submodule(f"{name}.entry.where")
+    where = cast(Positions, model.model.get_submodule(f"{name}.entry.where"))
     with torch.no_grad():
         found: Floats = where.place(torch.zeros(1, count, model.model.encoder.size), 0)[0].numpy()
     return found

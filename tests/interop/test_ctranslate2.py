@@ -38,8 +38,8 @@ def test_words_and_attention_are_those_of_our_engine(name: str, tmp_path: Path) 
     symbols, said = ours.text.source.symbols(), ours.text.target.symbols()
     translator = ctranslate2.Translator(str(tmp_path / "out"), compute_type="float32", intra_threads=1)
     found = translator.translate_batch(
-        [[symbols[i] for i in ids] for ids in sources], beam_size=1, max_decoding_length=60, return_attention=True,
-        max_batch_size=64, return_end_token=True,
+        [[symbols[i] for i in ids] for ids in sources], beam_size=1, min_decoding_length=0, max_decoding_length=60,
+        return_attention=True, max_batch_size=64, return_end_token=True,
     )  # fmt: skip
     for ids, (answer,), other in zip(sources, answers, found, strict=True):
         limit = 2 * (len(ids) + 1) + 20
