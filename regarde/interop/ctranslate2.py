@@ -2,8 +2,8 @@
 
 Axes: V words, D model size, P positions.
 
-Projections that read the same vectors are one matrix there as here, so that every tensor has its place. PAD and BOS get a
-bias that keeps them out of every answer. Attention (`return_attention`) is that of the last layer, the mean of its heads.
+Projections that read the same vectors are one matrix there as here, so that every tensor has its place. PAD and BOS get
+a bias that keeps them out of every answer. Attention (`return_attention`) is the mean of the heads of the last layer.
 """
 
 from __future__ import annotations

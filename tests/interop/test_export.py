@@ -21,7 +21,7 @@ from regarde.interop.tokens import Languages
 from regarde.models import BahdanauConfig, ModelConfig, TransformerConfig, TransformerLanguageConfig
 from regarde.search import Beam, Greedy, Rules
 from regarde.tasks import OF_MODEL, TRANSLATION
-from regarde.text import EOS, SentencepieceConfig, TextConfig, WordsConfig
+from regarde.text import EOS, UNK, SentencepieceConfig, TextConfig, WordsConfig
 from regarde.training.step import seeded
 from tests.interop import theirs
 from tests.interop.test_import import CLASSES, LANGUAGES
@@ -39,13 +39,14 @@ OURS = {
         TransformerConfig(**SMALL, decoder_heads=4, activation="gelu-tanh", self_attention_bias=True, output_bias=True),
     ),
 }
+SEEDS = {"characters": 1, "words": 4, "sentencepiece": 2}  # whose answers differ and end
 SEARCH = Beam(size=5, alpha=1.0, penalty="power", early=False, rules=Rules(max_ratio=0.0, max_extra=29))
 
 
-def made(path: Path, text: TextConfig, model: ModelConfig) -> Path:
+def made(path: Path, text: TextConfig, model: ModelConfig, seed: int = 1) -> Path:
     """A model folder with random weights whose answers end."""
     trained = text.train(PAIRS)
-    with seeded(1):
+    with seeded(seed):
         built = model.build(len(trained.source), len(trained.target))
         with torch.no_grad():
             for parameter in built.parameters():
@@ -53,7 +54,7 @@ def made(path: Path, text: TextConfig, model: ModelConfig) -> Path:
             if model.kind == "transformer" and model.norm == "post":
                 table = getattr(built.decoder.vocabulary, "weight", built.decoder.entry.embed.table.weight)
                 ending = table[EOS] / table[EOS].square().sum()
-                built.decoder.blocks[-1].around_feed_forward.norm.bias.add_(8 * ending)
+                built.decoder.blocks[-1].around_feed_forward.norm.bias.add_(6 * ending)
     task = OF_MODEL.get(model.kind, TRANSLATION)
     folders.save(path, config.as_table(Blueprint(task=task, model=model, text=text, search=SEARCH)), trained, built, "")
     return path
@@ -68,7 +69,7 @@ def equal(one: Path, other: Path) -> list[str]:
 
 @pytest.mark.parametrize("name", OURS)
 def test_an_exported_model_says_the_same_and_comes_back_bit_for_bit(name: str, tmp_path: Path) -> None:
-    run = made(tmp_path / "run", *OURS[name])
+    run = made(tmp_path / "run", *OURS[name], SEEDS[name])
     formats.export(run, "huggingface", tmp_path / "hub")
     their_model = transformers.MarianMTModel.from_pretrained(tmp_path / "hub").eval()
     tokenizer = transformers.AutoTokenizer.from_pretrained(tmp_path / "hub")
@@ -80,17 +81,15 @@ def test_an_exported_model_says_the_same_and_comes_back_bit_for_bit(name: str, t
     for beams in (1, 5):
         search = SEARCH if beams > 1 else Greedy(rules=SEARCH.rules)
         expected = their_model.generate(**inputs, num_beams=beams).tolist()
-        found = ours.engine.decode([ours.tokens(sentence).ids for sentence in SENTENCES], search)
+        texts = tokenizer.batch_decode(expected, skip_special_tokens=True)
         ended = 0
-        for row, hypotheses in zip(expected, found, strict=True):
+        for row, text, found in zip(expected, texts, ours.translate(SENTENCES, search=search), strict=True):
             said = [order.target[i] for i in row[1:]]
-            if EOS in said:
+            if EOS in said:  # what reaches the limit is ranked in another way
                 ended += 1
-                assert said[: said.index(EOS) + 1] == list(hypotheses[0].ids)
-        assert ended > 60
-    texts = tokenizer.batch_decode(expected, skip_special_tokens=True)
-    known = [(text, t.text) for text, t in zip(texts, ours.translate(SENTENCES), strict=True) if "⁇" not in t.text]
-    assert sum(text == our_text.strip() for text, our_text in known) > 0.6 * len(known)
+                assert list(found.tokens) == ours.text.target.pieces(said[: said.index(EOS) + 1])
+                assert UNK in said or text == found.text.strip()
+        assert ended > 30
     import_folder(tmp_path / "hub", tmp_path / "back", Languages())
     assert {"config.toml", "weights.safetensors"} < set(equal(run, tmp_path / "back"))
     assert len(equal(run, tmp_path / "back")) == 4

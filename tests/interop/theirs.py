@@ -58,6 +58,7 @@ def save(
     tokenizer: dict[str, Any],
     last_norm: str = "",
     ends: float = 5.0,
+    sharp: float = 0.6,
 ) -> Path:
     """Weights of their own at every place, so that a mistake in any shows."""
     torch.manual_seed(7)
@@ -65,7 +66,9 @@ def save(
         for name, parameter in model.named_parameters():
             if parameter.requires_grad:  # positions that are computed are frozen
                 compared = any(matrix in name for matrix in ("q_proj", "k_proj", "embed_positions"))  # sharp attention
-                parameter.add_(torch.randn_like(parameter) * (0.45 if compared else 0.4 if parameter.ndim > 1 else 0.1))
+                parameter.add_(
+                    torch.randn_like(parameter) * (sharp if compared else 0.4 if parameter.ndim > 1 else 0.1)
+                )
         if getattr(model, "final_logits_bias", None) is not None:
             model.final_logits_bias.copy_(torch.randn_like(model.final_logits_bias) * 0.3)
         if norm := dict(model.named_modules()).get(f"model.decoder.{last_norm}"):  # so that answers end
@@ -130,6 +133,8 @@ def bart(folder: Path, **options: Any) -> Path:
         generation,
         {"tokenizer_class": "BartTokenizer"},
         POST,
+        ends=4.0,
+        sharp=0.4,
     )
     write_merges(folder, names, merges)
     return folder
