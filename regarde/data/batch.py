@@ -60,11 +60,19 @@ class Batched:
         self._map(note)
         return found
 
+    def names(self) -> list[str]:
+        """What each tensor is called, in the order of `tensors`: `past`, or `said.0.keys` of one further inside."""
+        return [name for field in dataclasses.fields(self) for name in _names(getattr(self, field.name), field.name)]
+
     def filled(self, tensors: Sequence[Tensor]) -> Self:
-        """The same structure with other tensors, in the order of `tensors`; a ValueError if they do not fit."""
+        """`holding` of tensors like these; a ValueError if they do not fit."""
         old = self.tensors()
         if [(len(t.shape), t.dtype, len(t)) for t in old] != [(len(t.shape), t.dtype, len(t)) for t in tensors]:
             raise ValueError("tensors of another number, type or shape")
+        return self.holding(tensors)
+
+    def holding(self, tensors: Sequence[Tensor]) -> Self:
+        """The same structure with other tensors of any shape, in the order of `tensors`."""
         given = iter(tensors)
         return self._map(lambda _: next(given))
 
@@ -149,6 +157,14 @@ def _changed(part: Bundle, change: Callable[[Tensor], Tensor]) -> Bundle:
     if part is None:
         return None
     return change(part) if isinstance(part, Tensor) else part._map(change)
+
+
+def _names(part: Bundle, name: str) -> list[str]:
+    if isinstance(part, tuple):
+        return [inner for number, one in enumerate(part) for inner in _names(one, f"{name}.{number}")]
+    if part is None:
+        return []
+    return [name] if isinstance(part, Tensor) else [f"{name}.{inner}" for inner in part.names()]
 
 
 def _pad(rows: Sequence[Sequence[int]]) -> Tensor:

@@ -49,6 +49,7 @@ FILES = frozenset(
 BULKY = (WEIGHTS, OPTIMIZER, OPTIMISER, CARRIED, ORIGIN)
 LARGEST_TEXT = 256 << 20  # bytes of any other file
 LARGEST_HEADER = 8 << 20  # of the bulky ones
+PIECE = 1 << 24  # bytes of a mapped file that are in memory while it is checked
 PATIENCE = 2.0  # seconds after which a folder between two manifests counts as abandoned …
 LONGEST = 10.0  # … and after which a folder that is replaced all the time is read as it is
 Texts = TypeVar("Texts")
@@ -124,8 +125,21 @@ def check_size(path: Path, entry: Entry) -> int:
 
 def check_content(path: Path, entry: Entry, content: bytes | mmap.mmap) -> None:
     """Check the content of a file against the manifest."""
-    if not entry.holds(Content(len(content), hashlib.sha256(content).hexdigest())):
+    digest = hashlib.sha256()
+    for first in range(0, len(content), PIECE):
+        after = min(first + PIECE, len(content))
+        digest.update(memoryview(content)[first:after])
+        if isinstance(content, mmap.mmap):
+            let_go(content, first, after)
+    if not entry.holds(Content(len(content), digest.hexdigest())):
         raise FolderError(f"{path}: SHA-256 differs from {MANIFEST}: damaged or changed. Restore it, or train again.")
+
+
+def let_go(content: mmap.mmap, first: int, after: int) -> None:
+    """Let what was read of a file leave the memory; it is read again if it is needed again."""
+    if hasattr(mmap, "MADV_DONTNEED") and first < after:
+        start = first // mmap.PAGESIZE * mmap.PAGESIZE
+        content.madvise(mmap.MADV_DONTNEED, start, after - start)
 
 
 def check_file(path: Path, entry: Entry) -> None:

@@ -25,6 +25,9 @@ if TYPE_CHECKING:
 
 FORMATS = {
     "huggingface": "transformers of Hugging Face: MarianMTModel and others",
+    "marian": "Marian and Bergamot",
+    "ctranslate2": "CTranslate2",
+    "onnx": "ONNX Runtime and others",
 }
 """Name of a format, which is that of its module, and what reads it."""
 

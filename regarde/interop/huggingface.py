@@ -25,6 +25,7 @@ from regarde.interop import writing
 from regarde.interop.architectures import ARCHITECTURES, Architecture, OneModelConfig, Part, pairs_of_halves
 from regarde.interop.formats import OurModel
 from regarde.interop.hub import CONFIG, GENERATION, RESTORE, WEIGHTS, HubFolder
+from regarde.interop.marian import MarianFolder, holds
 from regarde.interop.searching import search_of, settings_of
 from regarde.interop.tokens import NONE, AdoptedText, Languages, adopt
 from regarde.models import AnyModelConfig, Model
@@ -49,7 +50,7 @@ class Adopted:
 def import_folder(path: Path, out: Path, languages: Languages, *, pickled: bool = False) -> Adopted:
     """Write a model folder for a Hugging Face folder."""
     manifest.refuse_existing(out)
-    folder = HubFolder.read(path)
+    folder = MarianFolder.read(path) if holds(path) else HubFolder.read(path)
     adopted = read(folder, languages, pickled=pickled)
     tables = config.as_table(adopted.blueprint)
     try:
@@ -282,7 +283,7 @@ def export(model: OurModel, folder: Path) -> list[str]:
     assert architecture is not None, "checked by the caller"
     chosen = cast(OneModelConfig, model.blueprint.model)
     orders = writing.orders(architecture, model)
-    theirs = _theirs(architecture, chosen, model.tensors, orders)
+    theirs = renamed(architecture, chosen, model.tensors, orders)
     safetensors.torch.save_file(theirs, folder / WEIGHTS, metadata={"format": "pt"})
     ids = writing.control_ids(architecture, model, orders)
     search, notes = settings_of(model.blueprint.search, orders.target)
@@ -307,7 +308,7 @@ def export(model: OurModel, folder: Path) -> list[str]:
     return notes
 
 
-def _theirs(
+def renamed(
     architecture: Architecture, model: OneModelConfig, ours: Mapping[str, Tensor], orders: writing.Orders
 ) -> dict[str, Tensor]:
     """Every tensor of theirs."""

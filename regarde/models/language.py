@@ -131,8 +131,8 @@ class AttentiveLanguageDecoder(RecurrentLanguageDecoder):
         found, weights = self.attention(keys[:, w:], own, state.past[:, 0], near.unsqueeze(0))
         # if the state was carried, w > t: weights on words before this piece are left out
         past = widened(state.past, functional.pad(weights, (t - w, 0)).unsqueeze(1))
-        kept = outputs[:, max(0, w + T - self.window) :]
-        return self._predict(found, predicting[:, w:]), CellsState(past=past, cells=cells, outputs=kept)
+        after = CellsState(past=past, cells=cells, outputs=outputs[:, -self.window :])
+        return self._predict(found, predicting[:, w:]), after
 
     def logits(self, previous: Tensor, state: CellsState, memory: Nothing) -> Tensor:
         return self.carry(previous, state, memory)[0]

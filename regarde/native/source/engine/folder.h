@@ -8,6 +8,11 @@
 #include <utility>
 #include <vector>
 
+#if defined(__linux__)
+#include <sys/mman.h>
+#include <unistd.h>
+#endif
+
 #include "../table.h"
 
 namespace engine {
@@ -25,6 +30,7 @@ struct Tensor {
   std::vector<int64_t> shape;
   bool in_bytes = false;
   const void *data = nullptr;
+  bool mapped = false;  // it lies in a file
   int64_t size(size_t axis) const { return shape.at(axis); }
 };
 
@@ -130,6 +136,20 @@ struct Folder {
     found.scales = floats(name + ".scale", {found.rows});
     found.bytes = static_cast<const int8_t *>(given.data);
     return found;
+  }
+  // What was read of a matrix that lies in a file need not stay in memory: it is read again if it is needed again.
+  void leave(const string &name) const {
+#if defined(__linux__)
+    const Tensor &read = tensors.at(name);
+    if (!read.mapped) return;
+    int64_t bytes = read.in_bytes ? 1 : sizeof(float);
+    for (int64_t size : read.shape) bytes *= size;
+    const uintptr_t page = static_cast<uintptr_t>(sysconf(_SC_PAGESIZE)), at = reinterpret_cast<uintptr_t>(read.data);
+    const uintptr_t first = at / page * page, after = (at + bytes) / page * page;
+    if (first < after) madvise(reinterpret_cast<void *>(first), after - first, MADV_DONTNEED);
+#else
+    (void)name;
+#endif
   }
   // A matrix row by row, in floats; where shapes alone are tried, nothing.
   Floats dense(const string &name, int64_t rows, int64_t columns) const {

@@ -272,28 +272,32 @@ struct Side {
 };
 
 struct Transformer : Model {
+  Linear vocabulary;  // first, because it is the largest: its tensor and what is made of it are in memory together
   Side source, target;
-  Linear vocabulary;
 
-  // One table of embeddings for both sides, which is saved once.
-  static bool shared(const Folder &folder) {
-    return folder.choice("model.tying", {"none", "two-way", "three-way"}) == "three-way";
+  static const string &tying(const Folder &folder) {
+    return folder.choice("model.tying", {"none", "two-way", "three-way"});
+  }
+  static string output_name(const Folder &folder) {
+    return tying(folder) == "none" ? "decoder.vocabulary" : "decoder.entry.embed.table";
   }
 
+  // A matrix that is embeddings and output is kept once, as the output has it.
   explicit Transformer(const Folder &folder)
-      : source(folder, "encoder", "model", shared(folder) ? "decoder.entry.embed" : "encoder.entry.embed",
+      : vocabulary(folder, output_name(folder), folder.number("model.size"), -1),
+        source(folder, "encoder", "model", tying(folder) == "three-way" ? "" : "encoder.entry.embed",
                folder.number("model.size"), false),
-        target(folder, "decoder", "model", "decoder.entry.embed", folder.number("model.size"), true) {
-    if (shared(folder)) source.entry.embedding = target.entry.embedding;
+        target(folder, "decoder", "model", tying(folder) == "none" ? "decoder.entry.embed" : "",
+               folder.number("model.size"), true) {
+    if (tying(folder) != "none") target.entry.embedding = Embedding(vocabulary);
+    if (tying(folder) == "three-way") source.entry.embedding = target.entry.embedding;
+    if (vocabulary.N != target.entry.embedding.count) throw Unknown("weights for so many words");
     source.end = folder.number("model.source_end", -1);
     if (source.end >= source.entry.embedding.count) throw Unknown("such an end of a source");
     folder.agree("model.layers", source.depth());
     const int64_t own_layers = folder.number("model.decoder_layers", 0);
     if (own_layers != target.depth() && (own_layers || target.depth() != source.depth()))
       throw Unknown("weights of other sizes than model.decoder_layers");
-    const bool own = folder.word("model.tying") == "none";
-    vocabulary = Linear(folder, own ? "decoder.vocabulary" : "decoder.entry.embed.table", target.D,
-                        target.entry.embedding.count);
     if (folder.yes("model.output_bias")) vocabulary.bias = folder.vector("decoder.vocabulary.bias", vocabulary.N);
     layers = target.depth(), heads = target.blocks[0].cross.N, cache_width = target.cache_width();
     V = vocabulary.N, source_words = source.entry.embedding.count;
