@@ -14,7 +14,7 @@ from dataclasses import dataclass, field, replace
 
 import numpy as np
 
-from regarde.alignment.copied import CopyWeights, Origins, mapped, pointed
+from regarde.alignment.copied import MEAN, CopyWeights, Origins, mapped, pointed
 from regarde.alignment.unknown import replacements
 from regarde.errors import DataError, FolderError, UsageError
 from regarde.search import Greedy, Hypothesis, Search
@@ -24,7 +24,7 @@ from regarde.text import BOS, CONTROLS, EOS, NO_WORD, UNK, UNKNOWN, Text, TextCo
 from regarde.text.extended import known
 from regarde.text.sides import Side
 from regarde.text.tokenizers import positions
-from regarde.translation import MEAN, Translation
+from regarde.translation import Translation
 
 
 @dataclass(frozen=True)

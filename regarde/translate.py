@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any, Protocol, overload
 import numpy as np
 from numpy.typing import NDArray
 
+from regarde.alignment.copied import MEAN
 from regarde.errors import DataError, FolderError, UsageError, counted
 from regarde.scribe import Scribe, Sentence, check_numbers
 from regarde.search import Hypothesis, Search, adjusted
@@ -23,7 +24,7 @@ from regarde.search.settings import NO_PREFIX, Beam, Prefix, Sampling
 from regarde.search.trace import SearchStep, Trace, ids_in
 from regarde.text import EOS, NO_WORD, UNK, Text
 from regarde.text.extended import known
-from regarde.translation import MEAN, Translation
+from regarde.translation import Translation
 
 if TYPE_CHECKING:
     from regarde.engines.continuous import Completed, PartialHypothesis
