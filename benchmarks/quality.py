@@ -205,14 +205,15 @@ class Questions:
     """Embedded questions, whose supporting sentences are known."""
 
     data: str
-    preset: str
+    steps: int
+    preset: str = "questions-small"
     attends: bool = True
 
     def __call__(self, name: str, at: Place) -> None:
         metrics = "squad_exact_match,supporting" if self.attends else "squad_exact_match"
         every = []
         for seed in at.seeds:
-            chosen = ["--preset", self.preset, "--set", "task.kind=questions", "--seed", seed]
+            chosen = ["--preset", self.preset, "--steps", self.steps, "--set", "task.kind=questions", "--seed", seed]
             run = at.train(f"{name}-{seed}", 0, self.data, *chosen)
             every.append(json.loads(at.regarde("evaluate", run, "--data", self.data, "--json"))["metrics"])
             row(run.name, *(shown(metric, every[-1][metric]) for metric in metrics.split(",")), trained(run))
@@ -388,6 +389,7 @@ STRINGS = {
     "translit": Strings("translit-ar-en", PARTS, "exact_match,cer"),
     "spell": Strings("spell-codespell", PARTS, "exact_match,cer"),
 }
+ROOMS = {"rooms-one": 3_000, "rooms-two": 6_000}  # steps
 SPANS = "span_f1,span_precision,span_recall"
 JOBS: dict[str, Callable[[str, Place], None]] = {
     **{
@@ -413,8 +415,8 @@ JOBS: dict[str, Callable[[str, Place], None]] = {
         f"{name}-copying": replace(job, copying="mapped" if name == "translit" else "pointer")
         for name, job in STRINGS.items()
     },
-    **{name: Questions(name, "questions-small") for name in ("rooms-one", "rooms-two")},
-    **{f"{name}-plain": Questions(name, "sutskever-small", attends=False) for name in ("rooms-one", "rooms-two")},
+    **{name: Questions(name, steps) for name, steps in ROOMS.items()},
+    **{f"{name}-plain": Questions(name, steps, "sutskever-small", attends=False) for name, steps in ROOMS.items()},
 }
 
 
