@@ -225,7 +225,7 @@ class Translator(Scribe):
             interventions=interventions,
         )
         check_numbers(found)
-        named, targets = sorted(ids_in(steps)), self.text.targets(given.text)
+        named, targets = sorted(ids_in(steps)), self.text.of(given.text).target
         attended = self.attended(given, found[0].ids)
         return Trace(
             source=given.text,
@@ -256,7 +256,7 @@ class Translator(Scribe):
 
     def _whole(self, target: str | Sequence[int], given: Sentence) -> Sequence[int]:
         if isinstance(target, str):
-            return self.text.targets(given.text).encode(self.text.prepare(target))
+            return self.text.of(given.text).target.encode(self.text.prepare(target))
         return self._known(target, given)
 
     def _known(self, ids: Sequence[int], given: Sentence) -> tuple[int, ...]:

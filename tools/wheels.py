@@ -7,8 +7,8 @@
 | aarch64 Linux | zig, from PyPI | glibc 2.28 |
 | arm64 macOS | zig, from PyPI | macOS 11 |
 
-The library is plain C behind ctypes, so a wheel fits every Python. A wheel that would not run elsewhere is an error: it may
-need only the libraries of every system, and has at most 3 MB.
+The library is plain C behind ctypes, so a wheel fits every Python. A wheel that would not run elsewhere is an error: it
+may need only the libraries of every system, and has at most 3 MB.
 """
 
 from __future__ import annotations

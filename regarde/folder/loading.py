@@ -158,7 +158,6 @@ def _load_native(folder: Path, threads: int, shortlist: bool) -> Translator:
         raise Unfit("any model: there is no library")
     with manifest.at_one_moment(folder, lambda files: _read(folder, files)) as (read, file):
         weights = Weights(file, read.files[WEIGHTS], read.stored)
-    NativeEngine.check(read.settings, weights.kinds)  # before anything of their size is read
     engine = NativeEngine(read.settings, weights.tensors(), threads=threads)
     if shortlist:
         engine.shorten(_shortlist(folder, read))

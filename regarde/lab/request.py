@@ -91,7 +91,8 @@ def hold_out(request: LabRequest) -> list[Report]:
     """
     if not _divides(request) or (request.out / PLAN).exists():
         return []
-    reports, (task, columns) = [Report(), Report()], _task(request)
+    task, columns = _task(request)
+    reports = [Report(row=task.row), Report(row=task.row)]
     given = [request.data.name] if request.data.name else [request.data.source, request.data.target]
     origin = _origin(request, columns, given)
     kept = {"train": list(origin.pairs(reports[0], task))}

@@ -15,6 +15,7 @@ from typing import ClassVar, Literal
 import torch
 from torch import Tensor, nn
 
+from regarde.native import layer
 from regarde.native.functions import Recurrence, recurrent, usable
 
 
@@ -203,6 +204,14 @@ def run(cell: Cell, shares: Tensor, mask: Tensor, state: Tensor, *, backwards: b
         state = after if all_tokens else torch.where(is_token, after, state)
         outputs.append(cell.output(state))
     return torch.stack(outputs[::-1] if backwards else outputs, dim=1), state
+
+
+def read(cell: Cell, x: Tensor, mask: Tensor, state: Tensor) -> tuple[Tensor, Tensor]:
+    """`run` of a cell that has one input.  (B, S, I), (B, S), (B, K) -> (B, S, H), (B, K)"""
+    recurrence = cell.recurrence()
+    if recurrence is not None and x.shape[1] > 1 and layer.fits(recurrence, cell.input_weight(0), x, state):
+        return layer.read(recurrence, cell.input_weight(0), cell.bias(), x, mask, state)
+    return run(cell, cell.share(0, x), mask, state)
 
 
 def reversed_tokens(x: Tensor, mask: Tensor) -> Tensor:

@@ -44,6 +44,15 @@ class RecurrentArguments(ctypes.Structure):
     )
 
 
+class LayerArguments(ctypes.Structure):
+    """A small cell over a whole sentence, its inputs included."""
+
+    _fields_ = fields(
+        sizes="B T I H kind threads",
+        pointers="mask WU b start_carry joined outputs carry gates d_outputs d_state d_carry d_joined d_gates",
+    )
+
+
 class AdditiveArguments(ctypes.Structure):
     """The additive score of all queries against all keys."""
 
@@ -122,7 +131,7 @@ class EngineRequest(ctypes.Structure):
 
 
 ARGUMENTS = (
-    *(RecurrentArguments, AdditiveArguments, WindowArguments, FieldArguments),
+    *(RecurrentArguments, LayerArguments, AdditiveArguments, WindowArguments, FieldArguments),
     *(AttendBeforeArguments, AttendAfterArguments),
     *(HeadsArguments, CrossEntropyArguments, DropoutArguments, EngineRequest),
 )  # in the order of source/arguments.h

@@ -244,8 +244,10 @@ def prepare_series(recipe: Recipe, tables: Table, *, processes: int = 1) -> Prep
     train = WindowCorpus(SeriesWindows(train_set, task.shape), weighted=task.weighted, whole=_whole(recipe))
     valid = WindowCorpus(SeriesWindows(later, task.shape), weighted=False, whole=_whole(recipe))
     if not len(train.usable):
-        longest = max(len(one) for one in train_set.series)
-        given = f"no series has more than {counted(longest, 'value')} to learn from, and the horizon is {task.horizon}"
+        longest = max(len(one) for one in among.series)
+        given = (
+            f"the longest series has {counted(longest, 'value')}, too few to hold out {task.horizon:,} and learn others"
+        )
         raise DataError(f"{given}. Give longer series, or --set task.horizon={max(1, longest // 3)}.")
     metric = recipe.training.metric if stated(tables, "training", "metric") else "crps"
     recipe = replace(recipe, task=task, training=replace(recipe.training, metric=metric))
@@ -255,7 +257,8 @@ def prepare_series(recipe: Recipe, tables: Table, *, processes: int = 1) -> Prep
     recipe = replace(recipe, data=replace(recipe.data, sha256=digest))
     recipe = settled_length(recipe, tables, train, processes, notes)
     outcomes = split_end(later, task.horizon)
-    notes.append(f"validation: the last {task.horizon} values of each series, which are not learned from")
+    end = "the last value" if task.horizon == 1 else f"the last {task.horizon} values"
+    notes.append(f"validation: {end} of each series, not learned from")
     return PreparedSeries(recipe, task, later, train, valid, outcomes, notes)
 
 

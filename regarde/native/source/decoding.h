@@ -32,10 +32,9 @@ inline void table_lstm(int64_t M, int64_t H, float *gates, float *state) {
     float *h = state + row * 2 * H, *c = h + H;
     FOR_LANES(float, j, n, H) {
       Vector<float> kept = load<float>(c + j, n) / (1.0f + exponential(-load<float>(f + j, n)));
-      Vector<float> now = kept + gated(load<float>(i + j, n), load<float>(g + j, n));
-      store<float>(c + j, now, n);
-      store<float>(h + j, gated(load<float>(o + j, n), now), n);
-    }
+      store<float>(c + j, kept + gated(load<float>(i + j, n), load<float>(g + j, n)), n);
+    }  // what follows would wait for it
+    FOR_LANES(float, j, n, H) store<float>(h + j, gated(load<float>(o + j, n), load<float>(c + j, n)), n);
   }
 }
 

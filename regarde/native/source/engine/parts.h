@@ -169,27 +169,35 @@ struct WordShares {
       : room(std::min(words, MOST_FLOATS / std::max<int64_t>(1, width))), places(new std::atomic<int32_t>[words]()),
         kept(new float[room * width]) {}
 
-  // ids (M) -> out (M, W.N)
-  void operator()(const Embedding &embedding, const Linear &W, int64_t M, const int64_t *ids, float *out) const {
-    static thread_local Floats x, fresh;
-    static thread_local std::vector<int64_t> missing;
+  // Where the share of each word lies; `fresh` holds those that are not kept.
+  std::vector<const float *> find(const Embedding &embedding, const Linear &W, const std::vector<int64_t> &ids,
+                                  Floats &fresh) const {
+    static thread_local Floats x;
+    static thread_local std::vector<size_t> missing;
     const int64_t N = W.N;
+    std::vector<const float *> found(ids.size());
     missing.clear();
-    for (int64_t i = 0; i < M; i++) {
+    for (size_t i = 0; i < ids.size(); i++) {
       if (ids[i] < 0 || ids[i] >= embedding.count) throw std::out_of_range("a token that the model does not know");
       const int32_t place = places[ids[i]].load(std::memory_order_acquire);
-      if (place > BUSY) std::memcpy(out + i * N, &kept[(place - FIRST) * N], sizeof(float) * N);
+      if (place > BUSY) found[i] = &kept[(place - FIRST) * N];
       else missing.push_back(i);
     }
     const int64_t count = static_cast<int64_t>(missing.size());
-    if (!count) return;
+    if (!count) return found;
     x.resize(count * embedding.size), fresh.resize(count * N);
     for (int64_t i = 0; i < count; i++) embedding.row(ids[missing[i]], &x[i * embedding.size]);
     W(count, x.data(), embedding.size, fresh.data(), N);
     for (int64_t i = 0; i < count; i++) {
-      std::memcpy(out + missing[i] * N, &fresh[i * N], sizeof(float) * N);
+      found[missing[i]] = &fresh[i * N];
       keep(ids[missing[i]], &fresh[i * N], N);
     }
+    return found;
+  }
+  // ids (M) -> out (M, W.N)
+  void operator()(const Embedding &embedding, const Linear &W, int64_t M, const int64_t *ids, float *out) const {
+    static thread_local Floats fresh;
+    for (const float *share : find(embedding, W, {ids, ids + M}, fresh)) out = std::copy_n(share, W.N, out);
   }
 
  private:
