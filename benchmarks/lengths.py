@@ -41,7 +41,7 @@ def exactness(run: str, data: str, letters: int, count: int) -> float:
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--run", nargs=3, action="append", required=True, metavar=("DATA", "NAME", "FOLDER"))
-    parser.add_argument("--lengths", default=",".join(map(str, range(6, 31, 3))), help="with commas")
+    parser.add_argument("--lengths", default="6,9,12,15,16,17,18,19,20,22", help="with commas")
     parser.add_argument("--count", type=int, default=500, help="strings of each length")
     parser.add_argument("--out", type=Path, help="the chart: .svg, .png or .pdf")
     given = parser.parse_args()
@@ -51,10 +51,10 @@ def main() -> None:
     for data, name, run in given.run:
         found = [exactness(run, data, letters, given.count) for letters in lengths]
         print("|", " | ".join([f"{data}, {name}", *(f"{share:.1f}" for share in found)]), "|", flush=True)
-        lines.append(Curve(f"{data}, {name}", lengths, found))
+        lines.append(Curve(f"{data}, {name}", range(len(lengths)), found))
     if given.out:
-        chart = Chart(lines, "letters of the string (5 to 15 in training)", "exact match, %", from_zero=True)
-        curves.draw(chart).save(given.out)
+        titles = "letters of the string (5 to 15 in training)", "exact match, %"
+        curves.draw(Chart(lines, *titles, groups=[*map(str, lengths)], from_zero=True)).save(given.out)
 
 
 if __name__ == "__main__":

@@ -389,7 +389,7 @@ STRINGS = {
     "translit": Strings("translit-ar-en", PARTS, "exact_match,cer"),
     "spell": Strings("spell-codespell", PARTS, "exact_match,cer"),
 }
-ROOMS = {"rooms-one": 3_000, "rooms-two": 6_000}  # steps
+ROOMS = {"rooms-one": 3_000, "rooms-two": 3_000}  # steps
 SPANS = "span_f1,span_precision,span_recall"
 JOBS: dict[str, Callable[[str, Place], None]] = {
     **{
