@@ -21,6 +21,9 @@ updates: reading, validating and translating are not in it. Figures of a job are
                   seeds; of sst2 also that of the three models as an ensemble
     m4-hourly     DIR/forecast-m4-hourly, 48 hours of 414 series, recipe beside this file: CRPS, MASE, sMAPE, coverage
                   beside the seasonal naive forecast
+    transfer-multi30k, transfer-tatoeba    transformer-small, 10 and 8 minutes on German -> English captions and on
+                  DIR/tatoeba-en-fr, then 3 minutes on French -> English and English -> French captions, with a grown
+                  vocabulary: beside a model from scratch, or on its old test before and after
     g2p, translit, inflection-*, spell    `regarde train my.tsv` as it is, nothing tuned; exact match and error rates;
                   -copying: the same with copying, which is mapped where the two alphabets differ (translit)
     rooms-one, rooms-two    questions-small on the embedded questions: exact match, and how often attention is most on a
@@ -221,6 +224,41 @@ class Questions:
 
 
 @dataclass(frozen=True)
+class Moved:
+    """A model of some pairs that learns others for a few minutes; three seeds beside as many from scratch."""
+
+    base: tuple[str, tuple[str, str], str, float]  # folder, ends, validation, minutes
+    ends: tuple[str, str]  # of the captions that it moves to
+    forgets: bool = False  # whether its old test is measured too, and one more model has old data mixed in
+
+    def __call__(self, name: str, at: Place) -> None:
+        folder, ends, valid, minutes = self.base
+        first = at.train(f"{name}-base", minutes, *self.pairs(at, folder, ends, valid), *SMALL)
+        captions, grown = self.pairs(at, "multi30k", self.ends, "val"), ["--set", "training.transfer.vocabulary=grown"]
+        ways: dict[str, list[object]] = {"moved": ["--from", first, *grown]}
+        if self.forgets:
+            self.rows(at, first)
+            ways["mixed"] = [*ways["moved"], "--set", "training.transfer.mix=0.3"]
+        else:
+            ways["scratch"] = SMALL
+        for how, options in ways.items():
+            for seed in (1,) if self.forgets else (1, 2, 3):
+                self.rows(at, at.train(f"{name}-{how}-{seed}", 3, *captions, *options, "--seed", seed))
+
+    def pairs(self, at: Place, folder: str, ends: tuple[str, str], valid: str) -> list[object]:
+        files = [("--source", "train"), ("--target", "train"), ("--valid", valid), ("--valid", valid)]
+        places = [at.plain(folder, f"{part}.{end}") for (_, part), end in zip(files, [*ends, *ends], strict=True)]
+        return [word for (option, _), place in zip(files, places, strict=True) for word in (option, place)]
+
+    def rows(self, at: Place, run: Path) -> None:
+        tests = {"captions": ("multi30k", "test2016")} | ({"old test": (self.base[0], "test")} if self.forgets else {})
+        for label, (folder, part) in tests.items():
+            source, target = (at.plain(folder, f"{part}.{end}") for end in self.ends)
+            found = at.measured(run, "--source", source, "--target", target, "--metrics", "bleu")
+            row(f"{run.name}, {label}", shown("bleu", found["bleu"]), trained(run))
+
+
+@dataclass(frozen=True)
 class Hansards:
     """Two models, one for each direction, and where they look; beside IBM Model 1 on the same pairs."""
 
@@ -379,6 +417,7 @@ def error(at: Place, links: Path, gold: Path, *turn: str) -> str:
     return f"AER {100 * found['aer']:.1f} %"
 
 
+SMALL: list[object] = ["--preset", "transformer-small"]
 PARTS = ("train.tsv", "valid.tsv", "test.tsv")
 STRINGS = {
     f"inflection-{of}": Strings(
@@ -397,6 +436,8 @@ JOBS: dict[str, Callable[[str, Place], None]] = {
         for kind in ("transformer", "rnnsearch")
     },
     "tatoeba": Translation("tatoeba-en-fr", ("en", "fr"), "valid", "test", "multi30k-transformer.toml", 60),
+    "transfer-multi30k": Moved(("multi30k", ("de", "en"), "val", 10), ("fr", "en")),
+    "transfer-tatoeba": Moved(("tatoeba-en-fr", ("en", "fr"), "valid", 8), ("en", "fr"), forgets=True),
     "hansards": Hansards(minutes=5),
     "hansards-guided": Hansards(minutes=20, guided=True),
     "hansards-tatoeba": Hansards(minutes=8, more=True),

@@ -33,6 +33,7 @@ CONFIG = "config.toml"
 WEIGHTS = "weights.safetensors"
 OPTIMIZER, STATE = "optimizer.safetensors", "training.json"  # of a checkpoint
 CARRIED = "carried.safetensors"  # of a checkpoint whose next batch goes on with a text
+ORIGIN = "origin.safetensors"  # of a checkpoint whose weights are pulled to those that it started from
 OPTIMISER = "optimiser.safetensors"  # the same, as version 0.1 named it
 CARD = "README.md"
 TOKENIZERS = ("source.vocab", "source.model", "target.vocab", "target.model")
@@ -42,9 +43,10 @@ CHECKPOINTS = "checkpoints"  # a folder of a run
 BESIDE = (CHECKPOINTS, "metrics.jsonl", "train.log", "plots", "tensorboard")  # what a run keeps next to its model
 ADDED = ("shortlist.txt",)  # files that are added to a model later; used only if the manifest lists them
 FILES = frozenset(
-    {CONFIG, WEIGHTS, CARD, *TOKENIZERS, HISTORY, OPTIMIZER, OPTIMISER, STATE, CARRIED, *ADDED}
+    {CONFIG, WEIGHTS, CARD, *TOKENIZERS, HISTORY, OPTIMIZER, OPTIMISER, STATE, CARRIED, ORIGIN, *ADDED}
 )  # all that a manifest may list
-BULKY = (WEIGHTS, OPTIMIZER, OPTIMISER, CARRIED)  # as large as the model; their content is checked when they are loaded
+# as large as the model; their content is checked when they are loaded
+BULKY = (WEIGHTS, OPTIMIZER, OPTIMISER, CARRIED, ORIGIN)
 LARGEST_TEXT = 256 << 20  # bytes of any other file
 LARGEST_HEADER = 8 << 20  # of the bulky ones
 PATIENCE = 2.0  # seconds after which a folder between two manifests counts as abandoned …

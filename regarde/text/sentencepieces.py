@@ -10,6 +10,7 @@ from __future__ import annotations
 import functools
 import io
 import random
+import struct
 import unicodedata
 from collections import Counter
 from collections.abc import Iterable, Sequence
@@ -85,6 +86,26 @@ class SentencepieceTokenizer(Tokenizer):
 
     def texts(self) -> Sequence[str]:
         return [_text(self._piece(i)) for i in range(len(CONTROLS), len(self))]
+
+    def grown(self, other: Tokenizer) -> Tokenizer:
+        """New pieces are normal ones: a text is split anew where that is likelier, or, of BPE, merged further.
+
+        A serialized message may be continued: entries that follow its end are appended to its lists of pieces.
+        """
+        assert isinstance(other, SentencepieceTokenizer), "learned with the same settings"
+        mine = {self._piece(i) for i in range(len(self))}
+        new = [i for i in range(len(other)) if other._piece(i) not in mine]
+        scores = [float(other._processor.get_score(i)) for i in new]
+        if all(score.is_integer() for score in scores):  # of BPE: the order of merges; new ones come after all others
+            scores = [score - len(self) for score in scores]
+        entries = (_entry(other._piece(i), score) for i, score in zip(new, scores, strict=True))
+        return SentencepieceTokenizer(self.model + b"".join(entries))
+
+    def known_parts(self, text: str) -> list[int]:
+        """Without the space that encoding puts before a text, unless the text is longer by one itself."""
+        ids = super().known_parts(text.removeprefix(" "))
+        inner = not text.startswith(" ") and len(ids) > 1 and self._piece(ids[0]) == SPACE
+        return ids[1:] if inner else ids
 
     def pieces(self, ids: Sequence[int]) -> list[str]:
         return [CONTROLS[i] if i < len(CONTROLS) else self._shown.get(i) or self._show(i) for i in ids]
@@ -256,6 +277,19 @@ def _processor(model: bytes) -> SentencePieceProcessor:
     if tuple(pieces[: len(_NAMES)]) != _NAMES:
         raise ValueError("not a sentencepiece model of Regarde: its first four pieces are not <pad>, <unk>, <s>, </s>")
     return processor
+
+
+def _entry(piece: str, score: float) -> bytes:
+    """A normal piece as a field of a serialized model (sentencepiece_model.proto: pieces = 1; piece = 1, score = 2)."""
+    text = piece.encode()
+    inner = b"\x0a" + _varint(len(text)) + text + b"\x15" + struct.pack("<f", score)
+    return b"\x0a" + _varint(len(inner)) + inner
+
+
+def _varint(number: int) -> bytes:
+    """Seven bits a byte, the lowest first; the highest bit says that another byte follows."""
+    low, high = number & 127, number >> 7
+    return bytes([low | 128]) + _varint(high) if high else bytes([low])
 
 
 def _places(wanted: int, ids: Sequence[int]) -> list[int]:

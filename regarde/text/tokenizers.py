@@ -22,7 +22,7 @@ from pathlib import Path
 from typing import Annotated, ClassVar, Literal, Protocol
 
 from regarde.config import Bound, Checked
-from regarde.errors import DataError, DiskError, FolderError, unreadable
+from regarde.errors import ConfigError, DataError, DiskError, FolderError, unreadable
 
 PAD, UNK, BOS, EOS = 0, 1, 2, 3
 CONTROLS = ("<pad>", "<unk>", "<s>", "</s>")
@@ -101,6 +101,14 @@ class Tokenizer(ABC):
     def lengthening(self, text: str) -> Sequence[int]:
         """Ids that would make the last word of a text longer; none if every token is a whole word or a character."""
         return ()
+
+    def grown(self, other: Tokenizer) -> Tokenizer:
+        """This tokenizer with the symbols of another of its kind that it lacks, after its own: ids stay as they are."""
+        raise ConfigError("This kind of tokenizer cannot grow. Leave out training.transfer.vocabulary.")
+
+    def known_parts(self, text: str) -> list[int]:
+        """The ids that the text of a token is made of, without controls."""
+        return [i for i in self.encode(text) if i >= len(CONTROLS)]
 
     @abstractmethod
     def __len__(self) -> int:
@@ -232,6 +240,10 @@ class SymbolTokenizer(Tokenizer):
     def is_token(self, text: str) -> bool:
         return self.scheme.split(text) == [text]
 
+    def grown(self, other: Tokenizer) -> Tokenizer:
+        new = (symbol for symbol in other.texts() if self.vocabulary.id(symbol) == UNK)
+        return type(self)(self.scheme, Vocabulary([*self.vocabulary.symbols, *new]))
+
     def __len__(self) -> int:
         return len(self.vocabulary)
 
@@ -320,6 +332,10 @@ class SpelledTokenizer(Tokenizer):
     def symbols(self) -> list[str]:
         return [*CONTROLS, *map(printable, self.vocabulary.symbols)]
 
+    def grown(self, other: Tokenizer) -> Tokenizer:
+        given = "Spelled words do not grow: the characters of a new word are read already"
+        raise ConfigError(f"{given}. Leave out training.transfer.vocabulary.")
+
     def __len__(self) -> int:
         return len(self.vocabulary)
 
@@ -368,6 +384,9 @@ class PositionsTokenizer(Tokenizer):
 
     def unknown(self, text: str) -> list[str]:
         return Words().split(text)
+
+    def grown(self, other: Tokenizer) -> Tokenizer:
+        return self
 
     def pieces(self, ids: Sequence[int]) -> list[str]:
         return [CONTROLS[i] if i < len(CONTROLS) else str(i - len(CONTROLS)) for i in ids]
