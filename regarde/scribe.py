@@ -8,6 +8,7 @@ prompt of whole words is continued better. Where tokens are words, the last one 
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 
@@ -92,6 +93,20 @@ class Scribe:
             raise DataError(f"{text[:80]!r}: expected {self.task.lines}. Give both.")
         found = self._tokens(given)
         return replace(found, prefix=self.prefix(prefix, found)) if prefix else found
+
+    def windows(self, text: str, limit: int = sys.maxsize) -> tuple[Sentence, ...]:
+        """The tokens of overlapping parts of a text that is too long, if the task has them; `limit` is of each."""
+
+        def tokens(part: str) -> Sentence:
+            return Scribe.tokens(self, part)  # a part has no windows
+
+        def fits(part: str) -> bool:
+            try:
+                return tokens(part).size <= limit
+            except DataError:
+                return False
+
+        return tuple(map(tokens, self.task.windows(text, fits)))
 
     def prefix(self, text: str, source: Sentence) -> Prefix:
         """The tokens that a translation of a source must begin with; none for a blank text."""

@@ -19,6 +19,7 @@ from numpy.typing import NDArray
 from torch import Tensor
 
 from regarde.data import sampling
+from regarde.data.formats import Pair
 from regarde.text import Text
 from regarde.text.tokenizers import BOS, EOS, PAD, UNK, positions
 
@@ -220,14 +221,13 @@ class EncodedPairs:
     carries: bool = field(default=False, kw_only=True)  # whether texts continue from batch to batch within an epoch
 
     @classmethod
-    def of(
-        cls, pairs: Iterable[tuple[str, str]], text: Text, *, max_source: int = 0, max_target: int = 0
-    ) -> EncodedPairs:
+    def of(cls, pairs: Iterable[Pair], text: Text, *, max_source: int = 0, max_target: int = 0) -> EncodedPairs:
         """Encode pairs. A pair with a side longer than its limit is skipped; 0 means no limit."""
         sources, targets, kept, dropped, absent = [], [], [], 0, 0
-        for number, (source_text, target_text) in enumerate(pairs):
-            prepared = text.prepare(source_text)
-            source, target = text.source_ids(prepared), text.target_ids(text.prepare(target_text), prepared)
+        for number, pair in enumerate(pairs):
+            prepared = text.prepare(pair.source)
+            source = text.source_ids(prepared)
+            target = text.target_ids(text.prepare(pair.target), prepared, pair.start if text.target.points else 0)
             if (max_source and positions(source) > max_source) or (max_target and len(target) > max_target):
                 dropped += 1
                 continue

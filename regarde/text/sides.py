@@ -162,10 +162,10 @@ class Text:
             return self.pointing.source_ids(text)
         return self.extended.source_ids(text) if self.copies else self.source.encode(text)
 
-    def target_ids(self, text: str, source: str) -> list[int]:
-        """The ids of a target of this source; both are prepared."""
+    def target_ids(self, text: str, source: str, start: int = 0) -> list[int]:
+        """The ids of a target of this source; both are prepared. `start`: where a span is meant to begin."""
         if self.target.points:
-            return self.pointing.target_ids(text, source)
+            return self.pointing.target_ids(text, source, start)
         return self.extended.target_ids(text, source) if self.copies else self.target.encode(text)
 
     def said(self, ids: Sequence[int], source: str, unknown: Sequence[str] | None = None) -> str:
