@@ -18,7 +18,7 @@ from typing import Literal, NamedTuple, NoReturn
 from regarde.data.conll import TaggedFormat, cells_of, names_columns, tagged_sentences
 from regarde.data.dialect import BELOW, QuoteCount, is_header, may_be_header
 from regarde.data.formats import Format, LineError, Pair, Several, format_of, line_text, parse_columns, side_of
-from regarde.data.lines import File, Line, count_lines, lines_of, name_of
+from regarde.data.lines import LINE_LIMIT, Block, File, Line, blocks_of, count_lines, lines_of, name_of
 from regarde.data.questions import QuestionRecords, QuestionTable, names_of, squad_rows
 from regarde.errors import DataError, UsageError, counted
 from regarde.text.tags import TagScheme, repaired, scheme_of
@@ -28,6 +28,7 @@ LOUD, MOST = 0.01, 0.2  # shares of skipped lines: above the first a warning, ab
 
 _SHOWN = 3  # skipped lines in a message
 _SAMPLE = 60  # characters of a header in a message
+_LONG = LINE_LIMIT // 8  # characters; a longer side needs a closer look
 _SURROGATE = re.compile("[\ud800-\udfff]")
 _REMEDY = "Repair the line, or leave such lines out with --on-error skip."
 _OTHER_ENCODING = "If all of the file is in another encoding, convert it: iconv -f WINDOWS-1252 -t UTF-8, for example."
@@ -219,17 +220,44 @@ def _pairs(
 ) -> Iterator[Pair]:
     before = report.kept
     for file, form in formats:
-        lines = lines_of(file)
+        blocks = blocks_of(file)
+        first = next(blocks, None)
+        lines = first.lines() if first else iter(())
         if header and not form.has_keys:
             _leave_out(next(lines, None), report)
-        rows = _rows(file, form, lines, report, check)
+        rows: Iterator[_ParsedLine] = _rows(file, form, lines, report, check)
         if header is None and not form.has_keys:
             rows = _ask_header(name_of(file), rows)
-        if quotes is None and not form.has_keys:
-            count = QuoteCount(name_of(file))
-            rows = _ask_quotes(rows, count, count)
-        yield from _kept(rows, on_error, report)
+        count = QuoteCount(name_of(file)) if quotes is None and not form.has_keys else None
+        yield from _kept(_counted_quotes(rows, count), on_error, report)
+        for block in blocks:
+            if (pairs := _plain_pairs(block, check) if form.plain else None) is not None:
+                report.kept += len(pairs)
+                if count:
+                    count.add_pairs(pairs, block.number)
+                yield from pairs
+            else:
+                rows = _rows(file, form, block.lines(), report, check)
+                yield from _kept(_counted_quotes(rows, count), on_error, report)
+        if count:
+            count.ask()
     _finish([file for file, _ in formats], before, on_error, report)
+
+
+def _plain_pairs(block: Block, check: Callable[[Pair], None]) -> list[Pair] | None:
+    """The pairs of lines of source TAB target, read all at once; None if one of them needs a closer look."""
+    if b"\r" in block.raw or b"\0" in block.raw:
+        return None
+    try:
+        lines = block.raw.decode("utf-8").removesuffix("\n").split("\n")
+        pairs = [Pair(*line.split("\t")) for line in lines]
+        if any(not s or not t or len(s) >= _LONG or len(t) >= _LONG or s.isspace() or t.isspace() for s, t in pairs):
+            return None
+        for pair in pairs:
+            check(pair)
+    except (UnicodeDecodeError, TypeError, LineError):  # TypeError: a line has more or fewer than two columns
+        return None
+    return pairs
 
 
 def _questions(file: File, options: ReadOptions, report: Report) -> Iterator[Pair]:
@@ -430,8 +458,19 @@ def _cells(pair: Pair) -> list[str]:
     return [*pair.source.split("\t"), pair.target.split("\t")[0]]
 
 
+def _counted_quotes(rows: Iterator[_ParsedLine], count: QuoteCount | None) -> Iterator[_ParsedLine]:
+    """The rows unchanged; a DataError as soon as double quotes enclose all fields of a file."""
+    for row in rows:
+        if row.pair and count:
+            count.add(row.pair.source, row.line.number)
+            count.add(row.pair.target, row.line.number)
+            if count.throughout:
+                count.ask()
+        yield row
+
+
 def _ask_quotes(rows: Iterator[_ParsedLine], source: QuoteCount, target: QuoteCount) -> Iterator[_ParsedLine]:
-    """The rows unchanged; a DataError as soon as double quotes seem to enclose fields."""
+    """The rows unchanged; a DataError as soon as double quotes seem to enclose the lines of one of two files."""
     for row in rows:
         if row.pair:
             source.add(row.pair.source, row.line.number)

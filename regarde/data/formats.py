@@ -67,6 +67,10 @@ class Format(Protocol):
 
     has_keys: bool  # whether each line names its fields, so that no line is a header
 
+    @property
+    def plain(self) -> bool:
+        """Whether each line is known to be source TAB target, to be taken as it is."""
+
     def pair(self, text: str) -> Pair: ...
 
 
@@ -80,6 +84,10 @@ class _Table:
         self.columns = columns
         self.quotes = quotes
         self.width: int | None = None
+
+    @property
+    def plain(self) -> bool:
+        return self.columns is None and self.width == 2 and not self.quotes
 
     def pair(self, text: str) -> Pair:
         if not text or text.isspace():  # does not set the number of columns
@@ -108,6 +116,7 @@ class _Bars:
     """source ||| target, as fast_align and similar aligners read it."""
 
     has_keys = False
+    plain = False
 
     def __init__(self, quotes: bool) -> None:
         self.quotes = quotes
@@ -133,6 +142,10 @@ class _PlainText:
         self.bars = _Bars(quotes)
         self.decided: Format | None = None
 
+    @property
+    def plain(self) -> bool:
+        return self.decided is not None and self.decided.plain
+
     def pair(self, text: str) -> Pair:
         if self.decided is None and "\t" in text:
             self.decided = self.table
@@ -145,6 +158,7 @@ class Several:
     """A source and all its targets, TAB-separated."""
 
     has_keys = False
+    plain = False
 
     def __init__(self, quotes: bool) -> None:
         self.quotes = quotes
@@ -161,6 +175,7 @@ class _Records:
     """A JSON object a line."""
 
     has_keys = True
+    plain = False
 
     def pair(self, text: str) -> Pair:
         record = parsed(text, "source and target")

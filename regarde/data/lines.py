@@ -11,6 +11,7 @@ at the start of all files of their type.
 from __future__ import annotations
 
 import gzip
+import io
 import re
 import shlex
 import sys
@@ -29,6 +30,7 @@ File = Path | Literal["-"]
 
 _BOM = b"\xef\xbb\xbf"
 _CHUNK = 2**16
+_BLOCK = 2**20  # bytes; the first block of a file, by which its format is judged, is a _CHUNK
 _UNTRANSLATABLE = re.compile("[\0\ud800-\udfff]")
 
 SAMPLE = 4096  # bytes looked at
@@ -67,6 +69,17 @@ class Line:
         return (b"\r" if self.raw.endswith(b"\r") else b"") + (b"\n" if self.terminated else b"")
 
 
+class Block(NamedTuple):
+    """Consecutive lines of a stream as they are; of a line over the limit, only its beginning."""
+
+    number: int  # of the first line, from 1
+    offset: int  # of its first byte in the stream, decompressed
+    raw: bytes
+
+    def lines(self) -> Iterator[Line]:
+        return read_lines(io.BytesIO(self.raw), number=self.number, offset=self.offset)
+
+
 class DecodedLine(NamedTuple):
     """Valid text, and whether any character was replaced by U+FFFD."""
 
@@ -74,12 +87,15 @@ class DecodedLine(NamedTuple):
     replaced: bool
 
 
-def read_lines(stream: BinaryIO, limit: int = LINE_LIMIT, *, name: str = "") -> Iterator[Line]:
+def read_lines(
+    stream: BinaryIO, limit: int = LINE_LIMIT, *, name: str = "", number: int = 1, offset: int = 0
+) -> Iterator[Line]:
     """The lines of a stream, without a byte order mark. A line over `limit` bytes is empty.
 
     With a `name`, for messages, a stream that is UTF-16, an archive or the like raises an error that names its type.
+    `number` and `offset` are those of the first line.
     """
-    number, offset = 0, 0
+    number -= 1
     while raw := stream.readline(limit + 1 + len(_BOM)):
         number += 1
         if number == 1 and name:
@@ -120,6 +136,27 @@ def lines_of(file: File) -> Iterator[Line]:
     """The lines of a file, decompressed, or of standard input."""
     with opened(file) as stream:
         yield from read_lines(stream, name=name_of(file))
+
+
+def blocks_of(file: File) -> Iterator[Block]:
+    """The lines of a file in blocks of about a megabyte, decompressed: many lines at once are read faster."""
+    number, offset, size = 1, 0, _CHUNK
+    with opened(file) as stream:
+        while raw := stream.read(size):
+            if number == 1:
+                refuse_foreign(name_of(file), raw[: raw.find(b"\n") + 1 or len(raw)])
+            left_out = 0
+            if not raw.endswith(b"\n"):
+                raw += stream.readline(LINE_LIMIT + 1 + len(_BOM))
+                while not raw.endswith(b"\n") and (rest := stream.readline(_CHUNK)):
+                    left_out += len(rest)
+                    if rest.endswith(b"\n"):
+                        raw += b"\n"
+                        left_out -= 1
+            yield Block(number, offset, raw)
+            number += raw.count(b"\n")
+            offset += len(raw) + left_out
+            size = _BLOCK
 
 
 def count_lines(file: Path) -> int:

@@ -212,17 +212,28 @@ def new_folder(path: Path) -> Iterator[Path]:
     try:
         beside.mkdir(parents=True)
         yield beside
-        files = {item.name: _content(item) for item in sorted(beside.iterdir())}
-        for name in files:
-            _sync(beside / name)
-        replace_file(beside / MANIFEST, _text(files))
-        _sync(beside)
-        beside.rename(path)
-        _sync(path.parent)
+        finish(beside, path)
     except BaseException:
         with contextlib.suppress(OSError):
             _remove(beside)
         raise
+
+
+def finish(beside: Path, path: Path) -> None:
+    """Give a folder whose files are written a manifest, and its name."""
+    files = {item.name: _content(item) for item in sorted(beside.iterdir())}
+    for name in files:
+        _sync(beside / name)
+    replace_file(beside / MANIFEST, _text(files))
+    _sync(beside)
+    beside.rename(path)
+    _sync(path.parent)
+
+
+def check_files(folder: Path) -> None:
+    """Check all files of a folder that is no model against its manifest."""
+    for name, entry in read(folder).items():
+        check_file(folder / name, entry)
 
 
 def replace_files(folder: Path, source: Path) -> None:
