@@ -10,8 +10,10 @@ at the start of all files of their type.
 
 from __future__ import annotations
 
+import bz2
 import gzip
 import io
+import lzma
 import re
 import shlex
 import sys
@@ -21,7 +23,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
-from typing import BinaryIO, Literal, NamedTuple, cast
+from typing import Any, BinaryIO, Literal, NamedTuple, cast
 
 from regarde.errors import DataError
 
@@ -34,6 +36,7 @@ _BLOCK = 2**20  # bytes; the first block of a file, by which its format is judge
 _UNTRANSLATABLE = re.compile("[\0\ud800-\udfff]")
 
 SAMPLE = 4096  # bytes looked at
+_COMPRESSED = {".gz": "gzip", ".bz2": "bzip2", ".xz": "xz", ".zst": "zstd"}
 STANDARD_INPUT = "standard input"  # as messages call it
 
 _MARKS = {  # the longer ones first: UTF-32LE begins like UTF-16LE
@@ -182,17 +185,67 @@ def opened(file: File) -> Iterator[BinaryIO]:
         yield sys.stdin.buffer
         return
     try:
-        with gzip.open(file) if file.suffix == ".gz" else file.open("rb") as stream:
-            yield cast(BinaryIO, stream)
-    except (gzip.BadGzipFile, zlib.error, EOFError) as error:
-        raise DataError(f"{file}: damaged gzip ({error}). Fetch or compress the file again.") from None
+        with _decompressed(file) as stream:
+            yield stream
+    except (gzip.BadGzipFile, zlib.error, lzma.LZMAError, EOFError) as error:
+        kind = _COMPRESSED.get(file.suffix, "file")
+        raise DataError(f"{file}: damaged {kind} ({error}). Fetch or compress the file again.") from None
     except OSError as error:
         raise DataError(f"{file}: not readable ({error.strerror}). Give the path of a text file.") from None
+
+
+def _decompressed(file: Path) -> BinaryIO:
+    match file.suffix:
+        case ".gz":
+            return cast(BinaryIO, gzip.open(file))
+        case ".bz2":
+            return cast(BinaryIO, bz2.open(file))
+        case ".xz":
+            return cast(BinaryIO, lzma.open(file))
+        case ".zst":
+            return _of_zstd(file)
+    return file.open("rb")
+
+
+def _of_zstd(file: Path) -> BinaryIO:
+    import zstandard
+
+    class Damaged(io.RawIOBase):
+        """A stream of zstd whose errors are those of the other kinds."""
+
+        def __init__(self) -> None:
+            self._file = file.open("rb")
+            self._stream = zstandard.ZstdDecompressor().stream_reader(self._file, read_across_frames=True)
+
+        def readable(self) -> bool:
+            return True
+
+        def readinto(self, buffer: Any) -> int:
+            try:
+                return int(self._stream.readinto(buffer))
+            except zstandard.ZstdError as error:
+                raise lzma.LZMAError(str(error)) from None
+
+        def close(self) -> None:
+            self._file.close()
+            super().close()
+
+    return cast(BinaryIO, io.BufferedReader(Damaged()))
 
 
 def name_of(file: File) -> str:
     """The name of a file in messages."""
     return STANDARD_INPUT if file == "-" else str(file)
+
+
+def plain_name(name: str) -> str:
+    """The name of a file without the suffix of its compression."""
+    return name.removesuffix(next((suffix for suffix in _COMPRESSED if name.endswith(suffix)), ""))
+
+
+def inner_suffix(file: File) -> str:
+    """The suffix that says the format of a file, in small letters; none of standard input."""
+    return "" if file == "-" else Path(plain_name(file.name)).suffix.lower()
 
 
 class _FileType(NamedTuple):
@@ -264,9 +317,10 @@ def _converted(name: str, command: str) -> str:
     if name == STANDARD_INPUT:
         return f"… | {command} | regarde …"
     path = Path(name)
-    plain = Path(path.name.removesuffix(".gz"))
+    plain = Path(plain_name(path.name))
     new = path.with_name(f"{plain.stem}.utf8{plain.suffix}")
-    read = f"gzip -dc {shlex.quote(name)} | {command}" if path.suffix == ".gz" else f"{command} {shlex.quote(name)}"
+    packed = _COMPRESSED.get(path.suffix, "")
+    read = f"{packed} -dc {shlex.quote(name)} | {command}" if packed else f"{command} {shlex.quote(name)}"
     return f"{read} > {shlex.quote(str(new))}"
 
 

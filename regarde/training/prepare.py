@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import glob
 import hashlib
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
@@ -24,6 +25,7 @@ from regarde.data.encoding import LengthLimits
 from regarde.data.formats import Pair
 from regarde.data.kinds import first_lines
 from regarde.data.lines import File
+from regarde.data.records import files_in
 from regarde.data.stream import EncodedStream
 from regarde.engines.native import NativeEngine, TensorKind, Unfit
 from regarde.errors import ConfigError, DataError, UsageError, counted
@@ -326,9 +328,17 @@ def _training_files(data: DataConfig) -> list[str]:
         return [data.source, data.target]
     if not data.name:
         raise UsageError(f"No data given. Give a file, --source and --target, or one of: {', '.join(DATASETS)}.")
-    if data.name != "-" and not Path(data.name).exists():
-        raise no_such_data(data.name)
-    return [data.name]
+    return [file for name in (data.name, *data.more) for file in _named(name)]
+
+
+def _named(name: str) -> list[str]:
+    """The files that a name stands for: itself, those that match a pattern, or those of a saved data set."""
+    path = Path(name)
+    if name != "-" and not path.exists():
+        if found := sorted(glob.glob(name, recursive=True)):  # noqa: PTH207  # Path.glob takes no absolute pattern
+            return [file for match in found for file in _named(match)]
+        raise no_such_data(name)
+    return [str(file) for file in files_in(path)] if path.is_dir() else [name]
 
 
 def _read_files(
@@ -342,7 +352,8 @@ def _read_files(
     """The pairs of some files; what there is to say of them is noted when all are read."""
     report = Report(row=_row(task))
     options = ReadOptions(data.columns or None, False, data.header, data.quotes, data.on_error)
-    if len(names) == 2 and task.kind == "translation":
+    parallel = bool(data.source) if purpose == "data" else len(names) == 2 and task.kind == "translation"
+    if parallel:
         source, target = map(Path, names)
         pairs = read_parallel(
             source, target, header=options.header, quotes=options.quotes, on_error=options.on_error, report=report
