@@ -64,7 +64,7 @@ class PooledBatches(Sequence[Indices]):
     ) -> None:
         self._count, self._lengths, self._pairs, self._tokens = count, lengths, pairs, tokens
         self._seed, self._epoch = seed, epoch
-        self._size = _POOL * _rows(count, int(mean), pairs, tokens)
+        self._size = _POOL * max(1, _rows(count, int(mean), pairs, tokens))
         self._pool: tuple[int, list[Indices]] = (-1, [])
         counts = [len(self._batches_of(pool)) for pool in range(-(-count // self._size))]
         self._ends = np.cumsum(counts, dtype=np.int64)

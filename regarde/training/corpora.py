@@ -204,6 +204,7 @@ def learned(corpus: DiskCorpus, text: TextConfig, notes: list[str]) -> Text:
     path = corpus.folder / f"tokenizers-{_key({'format': FORMAT, 'digest': corpus.digest, 'text': settings})}"
     with _locked(path):
         if not _is_whole(path, LEARNED, notes):
+            _check_pairs(corpus.folder)
             beside = _fresh(path)
             sides = ["both"] if text.shared else ["source", "target"]
             stems = {"both": ["source", "target"]}
@@ -243,6 +244,7 @@ def tokens(
         path = corpus.folder / f"tokens-{_key(known)}"
         opened.enter_context(_locked(path))
         if not _is_whole(path, TOKENS, notes, known):
+            _check_pairs(corpus.folder)
             _encode(corpus, text, settings, limits, known, path, beside)
         about = json.loads((path / TOKENS).read_text())
     notes.append(f"tokens: {path} ({_size(path)})")
@@ -346,6 +348,16 @@ def _is_whole(path: Path, about: str, notes: list[str], known: Mapping[str, Any]
     notes.append(f"warning: corpus: {wrong}: written anew")
     remove_folder(path)
     return False
+
+
+def _check_pairs(folder: Path) -> None:
+    """Check the texts that are to be tokenized."""
+    try:
+        check_files(folder)
+    except FolderError as error:
+        remove_folder(folder)
+        given = str(error).partition(". ")[0]
+        raise DataError(f"{given}; removed. Repeat the command, which reads the data again.") from None
 
 
 @contextmanager
