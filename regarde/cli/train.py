@@ -71,9 +71,10 @@ def train(
     task.kind=NAME decides otherwise: translation, classification, tagging or modeling.
 
     A file of pairs has lines of source TAB target (.tsv, .txt or no suffix), lines of source ||| target as for
-    fast_align (any suffix), or JSON objects with the keys source and target (.jsonl), in UTF-8. Tables (.csv, .parquet,
-    .arrow, a folder of the library datasets) and translation memories (.tmx) are read too, and compressed files (.gz,
-    .bz2, .xz, .zst). A file with the name of an embedded data set is given as ./dates.
+    fast_align (any suffix), or JSON objects with the keys source and target (.jsonl), in UTF-8.
+
+    Tables (.csv, .parquet, .arrow, a folder of the library datasets), translation memories (.tmx) and compressed files
+    (.gz, .bz2, .xz, .zst) are read too. A file with the name of an embedded data set is given as ./dates.
 
     Large data are read and tokenized once, into a folder in the user's cache, and found again by later trainings. --set
     data.corpus=FOLDER chooses another.
