@@ -6,7 +6,7 @@ BUILT := pyproject.toml setup.py regarde/native/library.py $(wildcard regarde/na
 
 SUITE := --numprocesses 2 --dist worksteal -m "not slow"
 
-.PHONY: demo test test-plain test-browser slow lint studio browser clean
+.PHONY: demo test test-plain test-browser slow lint studio browser wheels clean
 
 demo: $(VENV)/demo
 	$(BIN)/regarde demo
@@ -41,6 +41,14 @@ ROOT := $(shell [ "$$(id -u)" = 0 ] || echo sudo)
 browser: $(VENV)/browser
 	@command -v chromium > /dev/null || { $(ROOT) apt-get -qq update && $(ROOT) apt-get -qq install -y \
 	  --no-install-recommends chromium fonts-noto-core fonts-noto-cjk; } > /dev/null || echo "no chromium could be installed"
+
+# What is released: the sources, and wheels for Linux and macOS, in dist/.
+wheels: $(VENV)/wheels
+	$(VENV)/wheels/bin/python tools/wheels.py dist
+
+$(VENV)/wheels:
+	$(PYTHON) -m venv $@
+	$@/bin/python -m pip install --quiet --disable-pip-version-check build wheel lief ziglang || (rm -rf $@; false)
 
 studio: studio/node_modules
 	cd studio && npm run --silent build

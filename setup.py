@@ -6,6 +6,7 @@ import sys
 from pathlib import Path
 
 from setuptools import Extension, setup
+from setuptools.command.bdist_wheel import bdist_wheel
 from setuptools.command.build_ext import build_ext
 
 sys.path.insert(0, str(Path(__file__).parent))
@@ -13,8 +14,8 @@ from regarde.native.library import fingerprint  # it needs the standard library 
 
 NATIVE = Path("regarde/native")
 SOURCE = NATIVE / "source"
-OPENMP = ["-fopenmp"] if sys.platform == "linux" else []
 COMPILED = hashlib.sha256(Path(__file__).read_bytes()).hexdigest()[:16]  # how the sources are compiled
+DYNAMIC = ["-ldl"] if sys.platform == "linux" else []  # dlopen, before glibc 2.34 apart from libc
 MARK = f"{fingerprint(SOURCE)}-{COMPILED}"
 
 
@@ -26,6 +27,10 @@ def fits(built: Path) -> bool:
 class Build(build_ext):
     """An editable install keeps a library that fits: `make test` after `make demo` compiles nothing."""
 
+    def get_ext_filename(self, fullname: str) -> str:
+        """Plain C, called through ctypes: one library for every Python."""
+        return f"{fullname.replace('.', '/')}.so"
+
     def build_extension(self, ext: Extension) -> None:
         wanted = Path(self.get_ext_fullpath(ext.name))
         built = NATIVE / wanted.name
@@ -36,6 +41,13 @@ class Build(build_ext):
             super().build_extension(ext)
 
 
+class Wheel(bdist_wheel):
+    """A library for every Python: of the tag, the platform alone matters."""
+
+    def get_tag(self) -> tuple[str, str, str]:
+        return "py3", "none", super().get_tag()[2]
+
+
 setup(
     ext_modules=[
         Extension(
@@ -43,11 +55,11 @@ setup(
             sources=[str(SOURCE / f"{name}.cpp") for name in ("library", "portable", "avx2", "engine")],
             depends=[str(path) for path in sorted(SOURCE.rglob("*.h"))],
             define_macros=[("REGARDE_SOURCES", f'"{MARK}"')],
-            extra_compile_args=["-std=c++17", "-O3", "-fvisibility=hidden", "-Wno-psabi", "-pthread", "-g0", *OPENMP],
-            extra_link_args=["-pthread", *OPENMP],
+            extra_compile_args=["-std=c++17", "-O3", "-fvisibility=hidden", "-Wno-psabi", "-pthread", "-g0"],
+            extra_link_args=["-pthread", *DYNAMIC],
             optional=True,
         )
     ],
-    cmdclass={"build_ext": Build},
+    cmdclass={"build_ext": Build, "bdist_wheel": Wheel},
     options={"build_ext": {"force": not all(map(fits, NATIVE.glob("_kernels*")))}},
 )

@@ -146,6 +146,16 @@ def merge(below: Table, above: Table) -> Table:
     return merged
 
 
+def stated(table: Table, *keys: str) -> bool:
+    """Whether a table has the key at that path, so that its default is not used."""
+    inner: Any = table
+    for key in keys:
+        if key not in inner:
+            return False
+        inner = inner[key]
+    return True
+
+
 def with_kinds(cls: type, table: Mapping[str, Any]) -> Table:
     """A copy of `table` in which tables without a kind are completed from the default of their field."""
     hints, filled = typing.get_type_hints(cls), _copy(table)

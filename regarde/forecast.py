@@ -49,6 +49,10 @@ class Forecast:
     past_times: list[str]  # (S,)
     past: Numbers  # (S,) the values that were read; NaN where one is missing
 
+    def __repr__(self) -> str:
+        ends = f" from {self.times[0]} to {self.times[-1]}" if self.times else ""
+        return f"<Forecast of {short(self.series)}, {counted(len(self.times), 'value')}{ends}, {len(self.paths)} paths>"
+
     @property
     def median(self) -> Numbers:
         return np.quantile(self.paths, 0.5, axis=0)
@@ -80,6 +84,9 @@ class Forecaster:
     engine: ForecastEngine
     histories: SeriesSet
     embeds: bool  # whether the model has a vector for each series, and so knows no others
+
+    def __repr__(self) -> str:
+        return f"<Forecaster of {counted(len(self.ids), 'series', 'series')}, {self.task.horizon} values ahead>"
 
     @property
     def ids(self) -> list[str]:

@@ -8,12 +8,12 @@ prompt of whole words is continued better. Where tokens are words, the last one 
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 
 import numpy as np
 
-from regarde.alignment.copied import CopyWeights, Origins, mapped, pointed
+from regarde.alignment.copied import MEAN, CopyWeights, Origins, mapped, pointed
 from regarde.alignment.unknown import replacements
 from regarde.errors import DataError, FolderError, UsageError
 from regarde.search import Greedy, Hypothesis, Search
@@ -21,9 +21,8 @@ from regarde.search.settings import NO_PREFIX, Prefix
 from regarde.tasks import TRANSLATION, TaskConfig, TranslationTask
 from regarde.text import BOS, CONTROLS, EOS, NO_WORD, UNK, UNKNOWN, Text, TextConfig
 from regarde.text.extended import known
-from regarde.text.sides import Side
 from regarde.text.tokenizers import positions
-from regarde.translation import MEAN, Translation
+from regarde.translation import Translation
 
 
 @dataclass(frozen=True)
@@ -85,7 +84,7 @@ class Scribe:
         given = self.task.given(text) if self.task.lines else text
         if given is None:
             raise DataError(f"{text[:80]!r}: expected {self.task.lines}. Give both.")
-        found = self._tokens(given, self.text.sources)
+        found = self._tokens(given)
         return replace(found, prefix=self.prefix(prefix, found)) if prefix else found
 
     def prefix(self, text: str, source: Sentence) -> Prefix:
@@ -112,7 +111,7 @@ class Scribe:
 
     def target_tokens(self, text: str, source: Sentence) -> Sentence:
         """The same for a text of the target side, of a source."""
-        return self._tokens(text, lambda _: self.text.targets(source.text))
+        return self._tokens(text, source.text)
 
     def finish(self, sentence: Sentence, hypotheses: Sequence[Hypothesis]) -> Translation:
         """hypotheses -> text, the best with the others as its alternatives; none for an empty sentence."""
@@ -132,9 +131,11 @@ class Scribe:
     def _labels(self) -> int:
         return len(self.text.target) - len(CONTROLS)
 
-    def _tokens(self, text: str, side: Callable[[str], Side]) -> Sentence:
+    def _tokens(self, text: str, source: str | None = None) -> Sentence:
+        """The tokens of a source, or of a target of `source`, which is prepared."""
         prepared = self.text.prepare(text)
-        ids = side(prepared).encode(prepared) if prepared.strip() else []  # only spaces: no tokens
+        side = self.text.of(prepared).source if source is None else self.text.of(source).target
+        ids = side.encode(prepared) if prepared.strip() else []  # only spaces: no tokens
         found = Sentence(prepared, tuple(ids))
         if positions(ids) > self.longest:
             raise DataError(
@@ -153,7 +154,7 @@ class Scribe:
 
     def _prefix(self, text: str, source: Sentence) -> Prefix:
         prepared, target = self.text.prepare(text).strip(), self.text.target
-        ids = self.text.targets(source.text).encode(prepared)
+        ids = self.text.of(source.text).target.encode(prepared)
         if len(ids) > self.longest:
             raise DataError(f"A prefix of {len(ids)} tokens: expected at most {self.longest}. Give a shorter one.")
         if UNK in ids:
@@ -165,7 +166,7 @@ class Scribe:
         return Prefix(tuple(ids), np.array(target.lengthening(prepared), dtype=np.int64))
 
     def _finish(self, sentence: Sentence, hypothesis: Hypothesis) -> Translation:
-        ids, given, target = hypothesis.ids, sentence.prefix.ids, self.text.targets(sentence.text)
+        ids, given, target = hypothesis.ids, sentence.prefix.ids, self.text.of(sentence.text).target
         attended = self.attended(sentence, ids)
         found = Translation(
             source=sentence.text,
@@ -192,7 +193,7 @@ class Scribe:
     def said(self, sentence: Sentence, ids: Sequence[int]) -> str:
         """The text of ids; where they begin with a prompt, its unknown characters or words are as they were given."""
         unknown = self.text.target.unknown(sentence.text)[: ids.count(UNK)] if sentence.prompt else []
-        return self.text.targets(sentence.text).decode(ids, [*unknown, *[UNKNOWN] * (ids.count(UNK) - len(unknown))])
+        return self.text.of(sentence.text).target.decode(ids, [*unknown, *[UNKNOWN] * (ids.count(UNK) - len(unknown))])
 
     def copied(self, sentence: Sentence, hypothesis: Hypothesis) -> Origins | None:
         """Where each token was copied from; None of a model that copies nothing."""
@@ -209,7 +210,7 @@ class Scribe:
         if sentence.prompt:
             target = self.text.target
             return AttendedTokens(tuple(target.pieces([BOS, *ids[:-1]])), (NO_WORD, *target.words(ids)[:-1]))
-        source, ids = self.text.sources(sentence.text), sentence.ids
+        source, ids = self.text.of(sentence.text).source, sentence.ids
         return AttendedTokens(tuple(source.pieces([*ids, EOS])), (*source.words(ids), NO_WORD))
 
     def _without_unknown(self, found: Translation, ids: Sequence[int]) -> Translation:
@@ -220,7 +221,7 @@ class Scribe:
         unknown = replacements(found.explained, source, found.source, target, known(ids, len(target)))
         places = [i for i in ids if i == UNK or i >= len(target)]
         written = [text for i, text in zip(places, unknown, strict=True) if i == UNK]  # the others are copied
-        return replace(found, text=self.text.targets(found.source).decode(ids, written))
+        return replace(found, text=self.text.of(found.source).target.decode(ids, written))
 
 
 def check_numbers(hypotheses: Sequence[Hypothesis]) -> None:

@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any, Protocol, overload
 import numpy as np
 from numpy.typing import NDArray
 
+from regarde.alignment.copied import MEAN
 from regarde.errors import DataError, FolderError, UsageError, counted
 from regarde.scribe import Scribe, Sentence, check_numbers
 from regarde.search import Hypothesis, Search, adjusted
@@ -23,7 +24,7 @@ from regarde.search.settings import NO_PREFIX, Beam, Prefix, Sampling
 from regarde.search.trace import SearchStep, Trace, ids_in
 from regarde.text import EOS, NO_WORD, UNK, Text
 from regarde.text.extended import known
-from regarde.translation import MEAN, Translation
+from regarde.translation import Translation
 
 if TYPE_CHECKING:
     from regarde.engines.continuous import Completed, PartialHypothesis
@@ -224,7 +225,7 @@ class Translator(Scribe):
             interventions=interventions,
         )
         check_numbers(found)
-        named, targets = sorted(ids_in(steps)), self.text.targets(given.text)
+        named, targets = sorted(ids_in(steps)), self.text.of(given.text).target
         attended = self.attended(given, found[0].ids)
         return Trace(
             source=given.text,
@@ -255,7 +256,7 @@ class Translator(Scribe):
 
     def _whole(self, target: str | Sequence[int], given: Sentence) -> Sequence[int]:
         if isinstance(target, str):
-            return self.text.targets(given.text).encode(self.text.prepare(target))
+            return self.text.of(given.text).target.encode(self.text.prepare(target))
         return self._known(target, given)
 
     def _known(self, ids: Sequence[int], given: Sentence) -> tuple[int, ...]:

@@ -15,13 +15,12 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from regarde.alignment.copied import CopyWeights, Origins
+from regarde.alignment.copied import MEAN, CopyWeights, Origins
 from regarde.alignment.links import Link, argmax_links, merge, shift
 from regarde.alignment.reading import Reading
 from regarde.errors import RegardeWarning, UsageError, counted, short
 
 Weights = NDArray[np.floating[Any]]
-MEAN = CopyWeights()  # of all layers and heads
 
 
 @dataclass(frozen=True)

@@ -99,7 +99,7 @@ def files(page: Path) -> Iterator[Line]:
 
 def dotted_names(page: Path) -> Iterator[Line]:
     for number, text in lines(page):
-        names = re.findall(r"\bregarde(?:\.[A-Za-z_]\w*)+", text)
+        names = re.findall(r"\bregarde(?:\.(?!service\b)[A-Za-z_]\w*)+", text)
         for module, imported in re.findall(r"from (regarde[\w.]*) import ([\w, ]+)", text):
             names += [f"{module}.{name}" for name in imported.split(", ")]
         for name in names:

@@ -14,7 +14,6 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Self
 
 import numpy as np
 
@@ -26,21 +25,19 @@ Origins = tuple[int | None, ...]
 
 @dataclass(frozen=True)
 class CopyWeights:
-    """Which weights of a model copy, counted from 1; 0: the mean of all."""
+    """The layer and the head whose weights count, such as those that copy, counted from 1; 0: the mean of all."""
 
     layer: int = 0
     head: int = 0
-
-    @classmethod
-    def at(cls, place: tuple[int, int] | None) -> Self | None:
-        """Those at a layer and a head, as the settings of a model say."""
-        return None if place is None else cls(*place)
 
     def of(self, heads: Weights) -> Weights:
         """(L, N, T, S) -> (T, S)"""
         layers = heads[self.layer - 1 : self.layer] if self.layer else heads
         chosen: Weights = (layers[:, self.head - 1 : self.head] if self.head else layers).mean(axis=(0, 1))
         return chosen
+
+
+MEAN = CopyWeights()  # of all layers and heads
 
 
 def pointed(ids: Sequence[int], scores: Weights, p_gen: Weights, weights: Weights, columns: Sequence[int]) -> Origins:

@@ -24,7 +24,7 @@ from regarde.text import Text
 from regarde.text.tokenizers import BOS, EOS, PAD
 
 Rows = NDArray[np.int64]
-"""The rows of a batch, as the corpus counts them that makes it."""
+"""Rows of a batch, numbered by the corpus that makes it."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -119,7 +119,7 @@ def collate(sources: Sequence[Sequence[int]], targets: Sequence[Sequence[int]], 
 
 
 class Corpus(Protocol):
-    """What a training is given: batches in an order that (seed, epoch) fixes."""
+    """The data of a training: batches in an order that (seed, epoch) determines."""
 
     @property
     def carries(self) -> bool:
@@ -132,7 +132,7 @@ class Corpus(Protocol):
         """Batches that contain every row once, for validation."""
 
     def count(self, rows: Rows) -> int:
-        """What the loss of a batch is a sum over: target tokens, or values."""
+        """The number of terms in the loss of a batch: target tokens, or values."""
 
     def positions(self, rows: Rows) -> int:
         """Of a batch, with padding."""

@@ -3,7 +3,7 @@
 A step is a number of seconds, or of months, which differ in length; or nothing is known but the order of the values.
 
     season      values after which a series repeats: 24 of an hourly one, 7 of a daily one, 12 of a monthly one
-    lags        how long ago the values are that a model gets to see again: a season; of hours and minutes also a week
+    lags        how many values ago a model reads the past again: a season; for hours and minutes also a week
     cycles      where in the hour, the day, the week and the year a value is, each as a share from 0 to 1
 """
 
@@ -47,7 +47,7 @@ class Frequency:
 
     @classmethod
     def parse(cls, code: str) -> Frequency:
-        """Of its name, as pandas and others have it: h, 15min, D, W, M, Q, hourly, daily …; empty: only an order."""
+        """The frequency of a name such as h, 15min, D, W, M, Q, hourly, daily; empty: only the order is known."""
         if not code:
             return cls()
         match = _CODE.fullmatch(_WORDS.get(code.lower(), code))

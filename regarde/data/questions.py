@@ -83,7 +83,7 @@ def tidy(text: str) -> str:
 
 
 def source_of(given: str) -> str | None:
-    """`passage TAB question` of a line that is so or a JSON object; None of another; an empty line is empty."""
+    """A line as `passage TAB question`, if it is that or a JSON object; empty if it is empty; otherwise None."""
     if given.lstrip().startswith("{"):
         try:
             return question_of(parsed(given, "passage and question"), answered=False).source
@@ -145,7 +145,7 @@ def names_of(line: str) -> list[str] | None:
 
 
 class SquadRow(NamedTuple):
-    """A question of SQuAD, or why it is none; of an impossible one neither."""
+    """A question of SQuAD, or the error in it; an impossible one has neither."""
 
     number: int  # from 1
     pair: Pair | None

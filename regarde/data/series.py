@@ -6,8 +6,8 @@
     JSON lines      a series a line: {"id": …, "start": …, "freq": …, "target": […]}
     Parquet         a table as in CSV, read by pyarrow
 
-A missing value is a blank, NA, NaN or null, or a time that is left out between others. It is never a number: what is
-learned and what is measured leaves it out. All that was found and repaired is counted in `SeriesSet.notes`.
+A missing value is a blank, NA, NaN or null, or a time that is left out between others. Training and evaluation leave it
+out; it is never replaced by a number. What was found and repaired is counted in `SeriesSet.notes`.
 """
 
 from __future__ import annotations
@@ -186,7 +186,7 @@ def _refuse_repeated(ids: Sequence[str], name: str) -> None:
     seen: set[str] = set()
     for one in ids:
         if one in seen:
-            raise DataError(f"{name}: series {short(one)} is there twice. Give each series a name of its own.")
+            raise DataError(f"{name}: series {short(one)} occurs twice. Give each series a name of its own.")
         seen.add(one)
 
 

@@ -39,7 +39,7 @@ Cells = list[list[str]]
 
 @dataclass(frozen=True)
 class TableForm:
-    """Where a table has what; columns are counted from 0."""
+    """Which column of a table is what, counted from 0."""
 
     kind: str  # in words, for the reason of a guess
     header: bool

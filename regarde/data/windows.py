@@ -174,9 +174,9 @@ def covariate_count(among: SeriesSet) -> int:
 
 
 def covariates(one: Series, among: SeriesSet, count: int, season: int) -> Floats:
-    """What is known of the first `count` values of a series, whether they are there or not.  -> (count, F)"""
+    """The covariates of the first `count` values of a series, known or not.  -> (count, F)"""
     steps = one.age + np.arange(count)
-    if one.start is None:  # only the place in the season is known; of each series another, for none knows the hour
+    if one.start is None:  # only the place in the season is known
         cycles = [steps % season / season]
         cycles += [np.zeros(count)] * (among.frequency.cycle_count - 1)
     else:

@@ -10,6 +10,7 @@ from __future__ import annotations
 import ctypes
 import itertools
 import math
+import weakref
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from types import MappingProxyType
@@ -126,6 +127,7 @@ class NativeEngine:
 
     def _new(self) -> None:
         self._handle: int | None = self.call("engine_new", ctypes.c_void_p)(int(library.simd() == "avx2"))
+        weakref.finalize(self, self.call("engine_free"), self.pointer)
 
     def _measure(self) -> None:
         found = (ctypes.c_int64 * 4)()
@@ -167,11 +169,6 @@ class NativeEngine:
         from regarde.engines.continuous import ContinuousEngine
 
         return ContinuousEngine(self, threads=threads)
-
-    def __del__(self) -> None:
-        if getattr(self, "_handle", None):
-            self.call("engine_free")(self.pointer)
-            self._handle = None
 
     def decode(
         self, sources: Iterable[Ids], search: Search, prefixes: Iterable[Prefix] | None = None

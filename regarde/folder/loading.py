@@ -115,9 +115,10 @@ def load_scribe(folder: Path, offset: int) -> Scribe:
         tables, _ = read_config(folder)
         model = tables.get("model", {})
         known = config.parse(ScribeConfig, {key: tables[key] for key in tables.keys() & FIELDS})
-        refuse_numbers(folder, known)
+        if known.task.numbers:
+            raise reads_no_text(folder, known)
         text = load_text(known.text, folder, copies=settings.copies(model))
-        copying = CopyWeights.at(settings.copying_place(model))
+        copying = (place := settings.copying_place(model)) and CopyWeights(*place)
         return Scribe(text=text, search=known.search, offset=offset, task=known.task, copying=copying)
 
     with manifest.at_one_moment(folder, read) as (scribe, _):
@@ -134,10 +135,9 @@ def read_config(folder: Path) -> tuple[Table, Precision]:
     return tables, stored
 
 
-def refuse_numbers(folder: Path, known: ScribeConfig) -> None:
-    """A UsageError for the folder of a forecaster, where texts are answered."""
-    if known.task.numbers:
-        raise UsageError(f"{folder}: {known.task.noun}, which reads no text. Use: regarde forecast {folder}")
+def reads_no_text(folder: Path, known: ScribeConfig) -> UsageError:
+    """The error for the folder of a forecaster where a model of texts was expected."""
+    return UsageError(f"{folder}: {known.task.noun}, which reads no text. Use: regarde forecast {folder}")
 
 
 @dataclass(frozen=True)
@@ -158,7 +158,6 @@ def _load_native(folder: Path, threads: int, shortlist: bool) -> Translator:
         raise Unfit("any model: there is no library")
     with manifest.at_one_moment(folder, lambda files: _read(folder, files)) as (read, file):
         weights = Weights(file, read.files[WEIGHTS], read.stored)
-    NativeEngine.check(read.settings, weights.kinds)  # before anything of their size is read
     engine = NativeEngine(read.settings, weights.tensors(), threads=threads)
     if shortlist:
         engine.shorten(_shortlist(folder, read))
@@ -183,11 +182,11 @@ def _read(folder: Path, files: Mapping[str, Entry]) -> _NativeModel:
         for key in tables.keys() - FIELDS:
             raise Unfit(f"the setting {key}")
         known = config.parse(ScribeConfig, tables)
-        refuse_numbers(folder, known)
+        if known.task.numbers:
+            raise reads_no_text(folder, known)
         stated = settings.parse(model)
-        text = load_text(known.text, folder, copies=settings.copies(stated))
-        sizes = {"source": len(text.source), "target": len(text.target)}
-        if settings.copies(stated):
+        copies, place, offset = settings.copies(stated), settings.copying_place(stated), settings.offset(stated)
+        if copies:
             known.text.check_copying()
         known.text.check_pointing(stated.kind)
         answered = OF_MODEL.get(stated.kind, TRANSLATION)
@@ -197,13 +196,14 @@ def _read(folder: Path, files: Mapping[str, Entry]) -> _NativeModel:
             known.text.check_tying(stated.tying)
         elif getattr(stated, "variational", False) and (stated.layers < 2 or not stated.dropout):
             raise Unfit("variational dropout that drops nothing")  # the error of torch says what to do
+        text = load_text(known.text, folder, copies=copies)
     except UnknownWordError as error:  # torch may know it: a choice that was added to the package
         raise Unfit(str(error).partition(":")[0].replace("'", "")) from None
     except ConfigError as error:
         raise FolderError(f"{folder / CONFIG}: {error} Train anew, or upgrade: pip install -U regarde.") from None
+    sizes = {"source": len(text.source), "target": len(text.target)}
     given = settings.flattened({"model": stated, "vocabulary": sizes})
-    copying = CopyWeights.at(settings.copying_place(stated))
-    return _NativeModel(files, stored, known, text, given, settings.offset(stated), copying)
+    return _NativeModel(files, stored, known, text, given, offset, place and CopyWeights(*place))
 
 
 def _shortlist(folder: Path, read: _NativeModel) -> Shortlist:

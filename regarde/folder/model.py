@@ -28,7 +28,7 @@ from regarde.alignment.copied import CopyWeights
 from regarde.engines.reference import TorchEngine
 from regarde.errors import ConfigError, DiskError, FolderError, OutOfMemoryError, is_out_of_memory, unreadable
 from regarde.folder import manifest
-from regarde.folder.loading import read_config, refuse_numbers
+from regarde.folder.loading import read_config, reads_no_text
 from regarde.folder.manifest import CARD, CONFIG, LARGEST_HEADER, WEIGHTS, Entry
 from regarde.folder.precision import LARGEST, SCALE, Precision, stored_kinds
 from regarde.models import AnyModelConfig, BahdanauConfig, ForecastModel, Model, Trainable
@@ -104,14 +104,14 @@ def load(folder: str | Path, *, device: str = "cpu") -> Translator:
         blueprint, text = texts.blueprint, texts.text
         model = _shapes(folder / CONFIG, blueprint, text)
         model.load_state_dict(_weights(weights, texts.files[WEIGHTS], model, texts.stored), assign=True)
-    engine = TorchEngine(model.to(device))
+    engine, place = TorchEngine(model.to(device)), copying_place(blueprint.model)
     return Translator(
         text=text,
         engine=engine,
         search=blueprint.search,
         offset=model.decoder.offset,
         task=blueprint.task,
-        copying=CopyWeights.at(copying_place(blueprint.model)),
+        copying=place and CopyWeights(*place),
     )
 
 
@@ -127,7 +127,8 @@ class _Texts:
     @classmethod
     def read(cls, folder: Path, files: Mapping[str, Entry]) -> Self:
         blueprint, stored = _read(folder)
-        refuse_numbers(folder, blueprint)
+        if blueprint.task.numbers:
+            raise reads_no_text(folder, blueprint)
         text = load_text(blueprint.text, folder, copies=copies(blueprint.model))
         return cls(files, blueprint, stored, text)
 

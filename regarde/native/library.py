@@ -193,7 +193,7 @@ def lacking() -> str:
 
 @functools.cache
 def _warn_of_stale() -> None:
-    warnings.warn(f"{lacking()} Until then torch does its work, which is slower.", RegardeWarning, stacklevel=3)
+    warnings.warn(f"Torch does the work of the native library, more slowly. {lacking()}", RegardeWarning, stacklevel=3)
 
 
 def loaded() -> ctypes.CDLL:

@@ -7,7 +7,7 @@ import unicodedata
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Literal, Protocol
+from typing import Literal, NamedTuple, Protocol
 
 from regarde import config as configs
 from regarde.errors import ConfigError, DataError, FolderError, unreadable
@@ -117,6 +117,13 @@ class Side(Protocol):
     def words(self, ids: Sequence[int], unknown: Sequence[str] | None = None) -> list[int]: ...
 
 
+class Tokenizers(NamedTuple):
+    """The tokenizers of one source and of its targets."""
+
+    source: Side
+    target: Side
+
+
 @dataclass(frozen=True)
 class Text:
     """The trained tokenizers of both sides."""
@@ -135,13 +142,11 @@ class Text:
         """Whether every id is one of a vocabulary: the model neither copies nor points."""
         return not (self.copies or self.target.points)
 
-    def targets(self, source: str) -> Side:
-        """The tokenizer of the targets of a source, which is prepared."""
-        return self.target if self.plain else TargetsOf(self, source)
-
-    def sources(self, source: str) -> Side:
-        """The tokenizer of a source, which is prepared."""
-        return self.source if self.plain else SourceOf(self, source)
+    def of(self, source: str) -> Tokenizers:
+        """The tokenizers of a source, which is prepared, and of its targets."""
+        if self.plain:
+            return Tokenizers(self.source, self.target)
+        return Tokenizers(SourceOf(self, source), TargetsOf(self, source))
 
     def source_ids(self, text: str) -> list[int]:
         """The ids of a source, which is prepared."""

@@ -24,7 +24,7 @@ from regarde.config import NonNegative, Share
 from regarde.data.batch import Batch, Batched
 from regarde.models.interface import Model, Trainable
 from regarde.training.guided import Guide
-from regarde.training.loss import batch_loss, likelihood_loss, truncated_backward, word_loss
+from regarde.training.loss import likelihood_loss, truncated_backward, word_loss
 
 ClassWeights = Literal["none", "balanced"]
 
@@ -75,12 +75,12 @@ class Objective:
         decoder, terms = model.decoder, []
         guide = self.guide if gold is not None else None
         covering = self.coverage.weight > 0 and done >= self.coverage.after
-        if guide is None and not decoder.penalizes and not covering:
-            return batch_loss(model, batch, smoothing=self.smoothing, scale=1 / tokens, weights=self.weights)
         if decoder.mixes:
             found, state = model.likelihood(batch)
             attention = state.past
             words = likelihood_loss(found, batch.target_ids, smoothing=self.smoothing, scale=1 / tokens)
+        elif guide is None and not decoder.penalizes and not covering:
+            return self.words(model.logits(batch), batch, tokens)  # attention is not kept
         else:
             decoded = model(batch)
             attention = decoded.attention

@@ -16,7 +16,7 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
-from regarde.config import Table
+from regarde.config import Table, stated
 from regarde.data.batch import Batch, EncodedPairs, Rows
 from regarde.data.cleaning import Cleaning, hashes_of, repeated
 from regarde.data.corpus import ReadOptions, Report, read_parallel
@@ -40,14 +40,13 @@ from regarde.tasks import TaskConfig
 from regarde.text import UNK, Text
 from regarde.text.inference import Inference
 from regarde.training import recipe as recipes
-from regarde.training.budget import settled_length, stated
 from regarde.training.checkpoint import Checkpoint
 from regarde.training.corpora import IN_MEMORY, CorpusPlace, DiskCorpus, default_root, learned, sample_note, tokens
 from regarde.training.distributed import World
 from regarde.training.guided import Guide, digest, read_guide
 from regarde.training.hiding import Hiding
 from regarde.training.objective import Objective, balanced
-from regarde.training.prepared import Judged, NumberedBatch, Prepared
+from regarde.training.prepared import Judged, NumberedBatch, Prepared, settled_length
 from regarde.training.recipe import DataConfig, Recipe
 from regarde.training.series import prepare_series
 from regarde.training.validate import validation_loss, validation_metric

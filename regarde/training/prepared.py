@@ -1,31 +1,33 @@
-"""What a training works on: all that the loop asks of its data, whether these are texts or numbers.
+"""The prepared data of a training: what the loop needs from it, for texts and for numbers.
 
     prepare.py    pairs of texts: tokens, cross-entropy, answers that are compared with references
     series.py     series of numbers: windows, likelihoods, forecasts that are compared with what came
 
-The loop, the step, checkpoints, resuming, several processes, budgets, hyperparameter search and the lab ask for nothing
-else, and never for the task.
+The loop, the step, checkpoints, resuming, several processes, budgets, hyperparameter search and the lab use nothing
+else, and do not depend on the task.
 """
 
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Protocol
 
 import torch
 from torch import Tensor
 
 from regarde import config
-from regarde.config import Table
+from regarde.config import Table, stated
 from regarde.data.batch import Batched, Corpus, Rows
+from regarde.errors import counted
 from regarde.folder.model import Kept
 from regarde.models.interface import Trainable
 from regarde.training.distributed import World
-from regarde.training.recipe import Recipe
+from regarde.training.recipe import Recipe, length
 
 SHOWN = 5  # rows of a batch in a message
+FEWEST_STEPS, MOST_STEPS = 5_000, 20_000  # of a run whose length is not given
 
 
 class Minimized(Protocol):
@@ -166,3 +168,22 @@ def epoch_batches(recipe: Recipe, train: Corpus, epoch: int) -> Sequence[Rows]:
     """The batches of one epoch, as rows."""
     training = recipe.training
     return train.epoch(seed=training.seed, epoch=epoch, pairs=training.batch_pairs, tokens=training.batch_tokens)
+
+
+def settled_length(recipe: Recipe, tables: Table, train: Corpus, processes: int, notes: list[str]) -> Recipe:
+    """The recipe with the length of its training, inferred from the data if it does not state one."""
+    training = recipe.training
+    batches = len(epoch_batches(recipe, train, 0))
+    at_once = training.accumulate * processes
+    if not training.steps and (training.tokens or training.minutes):
+        notes.append(f"training: {length(training)}, epochs of {counted(batches, 'batch', 'batches')}")
+        return recipe
+    if not training.steps:
+        steps = -(-training.epochs * batches // at_once)
+        if not stated(tables, "training", "epochs"):
+            steps = min(max(steps, FEWEST_STEPS), MOST_STEPS)
+        recipe = replace(recipe, training=replace(training, steps=max(1, steps)))
+    steps = recipe.training.steps
+    epochs = f"{steps * at_once / batches:.1f} epochs of {counted(batches, 'batch', 'batches')}"
+    notes.append(f"training: {length(recipe.training)}, {epochs}{f', {at_once:,} at a time' if at_once > 1 else ''}")
+    return recipe

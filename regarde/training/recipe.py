@@ -312,13 +312,17 @@ def parse(tables: Table) -> Recipe:
     except UnknownKeyError as error:
         if elsewhere := _elsewhere(tables, error.key):
             raise UnknownKeyError(f'{error.key}: unknown key. Did you mean "{elsewhere}"?', error.key) from None
+        if error.key in manual.settings(Recipe):
+            raise UnknownKeyError(f"{error} It is for another kind: regarde config {error.key}", error.key) from None
         raise
 
 
 def _elsewhere(tables: Table, key: str) -> str | None:
     """The full key that ends in this word, if the user left out its table or named a wrong one."""
     word = key.rpartition(".")[2]
-    keys = [COMMON.get(word, ""), *(k for k in manual.settings(Recipe) if k.endswith(f".{word}") and k != key)]
+    known, keys = manual.settings(Recipe), [COMMON.get(word, "")]
+    if key not in known:  # otherwise it is for another kind
+        keys += [k for k in known if k.endswith(f".{word}")]
     if word == "hidden":
         keys.append(TRANSFORMER_HIDDEN)
     value, others = _taken(tables, key)

@@ -18,7 +18,7 @@ import torch
 from torch import Tensor
 
 from regarde import config
-from regarde.config import Table
+from regarde.config import Table, stated
 from regarde.data.batch import Batched, Rows
 from regarde.data.datasets import DATASETS, no_such_data
 from regarde.data.series import SeriesSet
@@ -37,9 +37,8 @@ from regarde.models.forecasting import ForecastModel, Window
 from regarde.models.interface import Trainable
 from regarde.native import library
 from regarde.tasks.forecasting import ForecastingTask
-from regarde.training.budget import settled_length, stated
 from regarde.training.distributed import World
-from regarde.training.prepared import Judged, NumberedBatch, Prepared
+from regarde.training.prepared import Judged, NumberedBatch, Prepared, settled_length
 from regarde.training.recipe import Recipe, TrainingConfig
 
 VALID_PATHS = 50  # of each series at a validation

@@ -50,6 +50,10 @@ class Run:
     folder: Path
     outcome: Outcome
 
+    def __repr__(self) -> str:
+        best = self.outcome.best
+        return f"<Run {self.folder}, best after step {best.step:,}, {best.metric.show(best.value)}>"
+
     def load(self) -> Translator:
         return folder.load(self.folder)
 

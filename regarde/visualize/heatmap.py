@@ -18,14 +18,13 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
-from regarde.alignment.copied import CopyWeights
+from regarde.alignment.copied import MEAN
 from regarde.errors import UsageError
 
 if TYPE_CHECKING:
     from regarde.translation import Translation
 
 
-MEAN = CopyWeights()
 QUERIES = "queries"
 SHOWN = 3  # labels with their probabilities in a title
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import platform
 
+import regarde
 from regarde.native import library
 
 
@@ -12,7 +13,7 @@ def test_everything_is_said_with_its_version(cli) -> None:
     done = cli("doctor")
     assert (done.code, done.error) == (0, "")
     facts = dict(line.split(maxsplit=1) for line in done.out.decode().splitlines())
-    assert facts["regarde"] == "0.1.0"
+    assert facts["regarde"] == regarde.__version__
     assert facts["python"] == platform.python_version()
     assert "torch on cpu" in facts["engine"]
     assert {"kernels"} <= facts.keys()

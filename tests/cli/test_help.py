@@ -10,6 +10,7 @@ import time
 
 import pytest
 
+import regarde
 from regarde.cli.main import COMMANDS
 
 HEAVY = ("torch", "numpy", "sentencepiece", "matplotlib", "babel", "safetensors")
@@ -103,7 +104,7 @@ def test_no_command_shows_the_help_and_is_exit_code_2(cli) -> None:
 
 
 def test_the_version_is_printed(cli) -> None:
-    assert cli("--version").out == b"regarde 0.1.0\n"
+    assert cli("--version").out == f"regarde {regarde.__version__}\n".encode()
 
 
 def test_help_has_no_color_in_a_pipe(regarde) -> None:

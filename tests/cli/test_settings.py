@@ -143,6 +143,12 @@ def test_a_key_without_its_table_is_recognized(cli, setting: str, meant: str) ->
     assert f'Did you mean "{meant}"?' in line if meant else "unknown key" in line
 
 
+def test_a_key_of_another_kind_is_not_looked_for_elsewhere(cli) -> None:
+    key = "model.attention.score.size"  # of additive scores; text.source.size is a key too
+    line = cli("train", "my.tsv", "--preset", "luong-global-small", "--set", f"{key}=9").fails(2)
+    assert f"{key}: unknown key. Known: kind. It is for another kind: regarde config {key}" in line
+
+
 def test_of_a_transformer_the_hidden_size_is_its_size(cli) -> None:
     line = cli("train", "my.tsv", "--preset", "transformer-small", "--set", "hidden=8").fails(2)
     assert 'Did you mean "model.size"?' in line

@@ -78,6 +78,15 @@ def test_without_the_library_numpy_gives_the_same(run: Path) -> None:
     assert all(np.allclose(before[name], after[name], rtol=1e-4, atol=1e-4) for name in before)
 
 
+def test_reprs_are_short(run: Path) -> None:
+    model = regarde.load(run)
+    one, *_ = model.forecast(paths=7)
+    assert repr(model).startswith(f"<Forecaster of {len(model.ids)} series, ")
+    assert repr(one).startswith(f"<Forecast of {one.series!r}, {len(one.times)} value")
+    assert "7 paths" in repr(one)
+    assert max(len(repr(model)), len(repr(one))) < 120
+
+
 def test_a_forecast_depends_on_its_own_series_and_seed_alone(run: Path) -> None:
     model = regarde.load(run)
     whole = paths(model, seed=4)

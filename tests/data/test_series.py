@@ -65,7 +65,7 @@ FAULTS = {
     "is infinite": "time,series,value\n2024-01-01,a,inf\n2024-01-02,a,1\n",
     "is weekly, 'a' is daily": "time,series,value\n2024-01-01,a,1\n2024-01-02,a,2\n2024-01-01,b,1\n2024-01-08,b,2\n",
     "no whole number of steps": "t,x\n2024-01-01 00:00,1\n2024-01-01 01:00,2\n2024-01-01 02:00,2\n2024-01-01 02:30,1",
-    "is there twice": "a,1,2,3\na,1,2,3\n",
+    "occurs twice": "a,1,2,3\na,1,2,3\n",
     "no table of time series": "a text,another\nbla,blu\n",
     "no series with a value": "time,series,value\n2024-01-01,a,NaN\n2024-01-02,a,\n",
     "is no number": "time,series,value\n"

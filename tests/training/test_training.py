@@ -53,6 +53,11 @@ def test_the_same_seed_gives_the_same_weights_bit_for_bit(run: Run, tmp_path: Pa
     assert weights(again.folder) == weights(run.folder)
 
 
+def test_a_run_has_a_short_repr(run: Run) -> None:
+    best = run.outcome.best
+    assert repr(run) == f"<Run {run.folder}, best after step {best.step}, exact match {best.value:.1%}>"
+
+
 def test_another_seed_gives_other_weights(run: Run, tmp_path: Path) -> None:
     assert weights(train(tmp_path / "other", "training.seed=2").folder) != weights(run.folder)
 

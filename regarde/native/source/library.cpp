@@ -1,5 +1,7 @@
 // What is no kernel: threads, memory, and what this processor can do.
+#include <atomic>
 #include <cmath>
+#include <mutex>
 #include <system_error>
 #include <thread>
 #include <vector>
@@ -7,6 +9,9 @@
 #include "arguments.h"
 #include "engine/request.h"
 #include "table.h"
+#if defined(__linux__)
+#include <dlfcn.h>
+#endif
 #if defined(__GLIBC__)
 #include <climits>
 #include <malloc.h>
@@ -14,34 +19,78 @@
 
 #define EXPORT extern "C" __attribute__((visibility("default")))
 
-void run_parallel(int64_t total, int64_t threads, void (*body)(void *, int64_t, int64_t, int64_t), void *context) {
-  if (threads > total) threads = total;
-  if (threads < 2) return body(context, 0, total, 0);
-#if defined(_OPENMP)
-  // torch's own threads: new ones would share a core with them while they wait for their next work
-#pragma omp parallel for num_threads(static_cast<int>(threads)) schedule(static, 1)
-  for (int64_t thread = 0; thread < threads; thread++) {
+namespace {
+
+using Body = void (*)(void *, int64_t, int64_t, int64_t);
+
+// The parts of [0, total), as equal as can be.
+struct Parts {
+  int64_t total, threads;
+  Body body;
+  void *context;
+  void run(int64_t thread) const {
     const int64_t share = total / threads, more = total % threads;
     body(context, thread * share + (thread < more ? thread : more), share + (thread < more), thread);
   }
-  return;
+};
+
+// The OpenMP library of GCC. It is not linked, so that this library needs nothing but C and C++.
+struct Team {
+  void (*start)(void (*)(void *), void *, unsigned, unsigned) = nullptr;
+  int (*number)() = nullptr, (*size)() = nullptr;
+};
+
+// That of this process, if it is loaded, as it is with torch; null otherwise.
+const Team *team() {
+#if defined(__linux__)
+  static std::atomic<bool> found{false};
+  static std::mutex finding;
+  static Team one;
+  if (found.load(std::memory_order_acquire)) return &one;
+  const std::lock_guard<std::mutex> lock(finding);
+  if (void *library = dlopen("libgomp.so.1", RTLD_LAZY | RTLD_NOLOAD)) {
+    one.start = reinterpret_cast<decltype(one.start)>(dlsym(library, "GOMP_parallel"));
+    one.number = reinterpret_cast<decltype(one.number)>(dlsym(library, "omp_get_thread_num"));
+    one.size = reinterpret_cast<decltype(one.size)>(dlsym(library, "omp_get_num_threads"));
+    found.store(one.start && one.number && one.size, std::memory_order_release);
+  }
+  return found.load(std::memory_order_relaxed) ? &one : nullptr;
+#else
+  return nullptr;
 #endif
+}
+
+struct Shared {
+  const Parts &parts;
+  const Team &team;
+};
+
+}  // namespace
+
+void run_parallel(int64_t total, int64_t threads, Body body, void *context) {
+  if (threads > total) threads = total;
+  if (threads < 2) return body(context, 0, total, 0);
+  const Parts parts{total, threads, body, context};
+  if (const Team *own = team()) {  // new threads would share a core with those of torch, which wait for their next work
+    Shared shared{parts, *own};
+    own->start(
+        [](void *given) {
+          const Shared &all = *static_cast<const Shared *>(given);
+          for (int64_t i = all.team.number(); i < all.parts.threads; i += all.team.size()) all.parts.run(i);
+        },
+        &shared, static_cast<unsigned>(threads), 0);
+    return;
+  }
   std::vector<std::thread> others;
   others.reserve(static_cast<size_t>(threads));
-  int64_t first = 0;
-  for (int64_t thread = 0; thread < threads; thread++) {
-    const int64_t count = total / threads + (thread < total % threads);
-    if (thread + 1 == threads) {
-      body(context, first, count, thread);  // the last part is the caller's own
-    } else {
-      try {
-        others.emplace_back(body, context, first, count, thread);
-      } catch (const std::system_error &) {
-        body(context, first, count, thread);  // no thread to be had: do it here
-      }
+  for (int64_t thread = 1; thread < threads; thread++) {
+    try {
+      others.emplace_back(&Parts::run, &parts, thread);
+    } catch (const std::system_error &) {
+      parts.run(thread);  // no thread to be had: do it here
     }
-    first += count;
   }
+  parts.run(0);
   for (std::thread &other : others) other.join();
 }
 

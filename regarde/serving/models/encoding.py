@@ -95,7 +95,7 @@ class RequestEncoder:
         """Those of its response: a token that is copied may be longer than any of the vocabulary."""
         if not (self.scribe.text.copies or self.scribe.text.target.points) or not sentence.ids:
             return self.sizes
-        longest = max(map(len, self.scribe.text.sources(sentence.text).pieces(sentence.ids)))
+        longest = max(map(len, self.scribe.text.of(sentence.text).source.pieces(sentence.ids)))
         return replace(self.sizes, token=max(self.sizes.token, 3 + 6 * longest))  # a character is at most \\u0000
 
     @property
@@ -149,7 +149,7 @@ class EncodedRequest:
         """The answer to one text so far."""
         index, *ids = np.frombuffer(body, np.int64).tolist()
         texts = [number for number, sentences in enumerate(self.texts) for each in sentences if not each.empty]
-        targets = self.encoder.scribe.text.targets(self.sentences[index].text)
+        targets = self.encoder.scribe.text.of(self.sentences[index].text).target
         return {"sentence": texts[index], "text": targets.decode(ids), "tokens": targets.pieces(ids)}
 
     def response(self, body: bytes) -> object:
