@@ -164,7 +164,7 @@ class EncodedPairs:
     sources: Sequences
     targets: Sequences
     dropped: int
-    kept: NDArray[np.int64]  # the index of each row among the given pairs
+    kept: NDArray[np.int64]  # the index of each row among the given pairs; of a corpus on disk, its number in the data
     absent: int = field(default=0, kw_only=True)  # pairs left out because their target is not in their source
 
     carries: bool = field(default=False, kw_only=True)  # whether texts continue from batch to batch within an epoch

@@ -2,7 +2,8 @@
 
     NAME-KEY/                 the pairs: texts, starts, middles (data/stored.py), left_out and held (rows), pairs.json
     NAME-KEY/tokenizers-KEY/  source.*, target.*, learned from these pairs
-    NAME-KEY/tokens-KEY/      source.ids, source.starts, target.ids, target.starts (data/encoding.py), kept, tokens.json
+    NAME-KEY/tokens-KEY/      source.ids, source.starts, target.ids, target.starts (data/encoding.py), numbers (of the
+                              pairs in the data), tokens.json
 
 A key is the SHA-256 of all that decides the content: files and settings of reading; settings of tokenizers; tokenizers
 and length limits. Each folder has a manifest, is written under a hidden name, and renamed when it is whole. Tokens are
@@ -47,7 +48,7 @@ ARRAYS = {  # of tokens, with the sizes of their items where they do not depend 
     "source.starts": 8,
     "target.ids": 0,
     "target.starts": 8,
-    "kept": 8,
+    "numbers": 8,
 }
 PAIRS, TOKENS, PROGRESS, LEARNED = "pairs.json", "tokens.json", "progress.json", "learned.json"
 
@@ -254,7 +255,7 @@ def tokens(
         )
         for side, tokenizer, ends in (("source", text.source, True), ("target", text.target, text.target.ends))
     )
-    return EncodedPairs(source, target, about["dropped"], mapped(path / "kept", np.int64), absent=about["absent"])
+    return EncodedPairs(source, target, about["dropped"], mapped(path / "numbers", np.int64), absent=about["absent"])
 
 
 def _encode(
@@ -297,7 +298,7 @@ def _encode(
                 files[f"{side}.ids"].write(result.arrays[f"{side}_ids"].tobytes())
                 files[f"{side}.starts"].write(starts.tobytes())
                 ends[side] = int(starts[-1]) if len(starts) else ends[side]
-            files["kept"].write(train.rows(first + result.arrays["kept"]).tobytes())
+            files["numbers"].write((train.rows(first + result.arrays["kept"]) + 1).tobytes())
             about["dropped"] += result.values["dropped"]
             about["absent"] += result.values["absent"]
             about |= {"done": min(first + SHARE, len(train)), "ends": ends}

@@ -251,8 +251,8 @@ class Pairs:
         return cls(pairs, [pairs[row] for row in rows.tolist()], [pairs[row] for row in held.tolist()], rows)
 
     def numbers(self, kept: NDArray[np.int64]) -> NDArray[np.int64]:
-        """The numbers of training rows among all pairs, from 1."""
-        return kept + 1 if self.corpus else self.rows[kept] + 1
+        """The numbers of training rows among all pairs, from 1; a corpus on disk has them already."""
+        return kept if self.corpus else self.rows[kept] + 1
 
 
 def read(data: DataConfig, task: TaskConfig, seed: int, notes: list[str]) -> Pairs:
