@@ -153,10 +153,8 @@ def split(
 def draws(keys: Iterable[str], seed: int) -> Draws:
     """A number for each text, equal for texts that are equal in NFC."""
     secret = seed.to_bytes(8, "little")
-    found = (
-        hashlib.blake2b(normalized(key, "NFC").encode("utf-8"), key=secret, digest_size=16).digest()[:8] for key in keys
-    )
-    return np.frombuffer(b"".join(found), dtype=">u8").astype(np.uint64)
+    hashes = (hashlib.blake2b(normalized(key, "NFC").encode(), key=secret, digest_size=16).digest() for key in keys)
+    return np.fromiter((int.from_bytes(digest[:8], "big") for digest in hashes), dtype=np.uint64)
 
 
 def held_out(drawn: Draws, valid_share: float = 0.05, valid_max: int = 2_000) -> Indices:
