@@ -203,34 +203,32 @@ def _decompressed(file: Path) -> BinaryIO:
         case ".xz":
             return cast(BinaryIO, lzma.open(file))
         case ".zst":
-            return _of_zstd(file)
+            return cast(BinaryIO, io.BufferedReader(_ZstdStream(file)))
     return file.open("rb")
 
 
-def _of_zstd(file: Path) -> BinaryIO:
-    import zstandard
+class _ZstdStream(io.RawIOBase):
+    """The content of a zstd file; damage is an error like that of the other compressions."""
 
-    class Damaged(io.RawIOBase):
-        """A stream of zstd whose errors are those of the other kinds."""
+    def __init__(self, file: Path) -> None:
+        import zstandard
 
-        def __init__(self) -> None:
-            self._file = file.open("rb")
-            self._stream = zstandard.ZstdDecompressor().stream_reader(self._file, read_across_frames=True)
+        self._damaged = zstandard.ZstdError
+        self._file = file.open("rb")
+        self._content = zstandard.ZstdDecompressor().stream_reader(self._file, read_across_frames=True)
 
-        def readable(self) -> bool:
-            return True
+    def readable(self) -> bool:
+        return True
 
-        def readinto(self, buffer: Any) -> int:
-            try:
-                return int(self._stream.readinto(buffer))
-            except zstandard.ZstdError as error:
-                raise lzma.LZMAError(str(error)) from None
+    def readinto(self, buffer: Any) -> int:
+        try:
+            return int(self._content.readinto(buffer))
+        except self._damaged as error:
+            raise lzma.LZMAError(str(error)) from None
 
-        def close(self) -> None:
-            self._file.close()
-            super().close()
-
-    return cast(BinaryIO, io.BufferedReader(Damaged()))
+    def close(self) -> None:
+        self._file.close()
+        super().close()
 
 
 def name_of(file: File) -> str:

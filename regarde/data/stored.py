@@ -103,7 +103,7 @@ def store(pairs: Iterable[Pair], folder: Path) -> StoredPairs:
     """Write pairs into a folder, a block at a time."""
     rest = iter(pairs)
     try:
-        folder.mkdir(parents=True, exist_ok=True)
+        folder.mkdir(mode=0o700, parents=True, exist_ok=True)  # the texts are nobody else's
         with ExitStack() as opened:
             texts, starts, middles = (opened.enter_context((folder / name).open("wb")) for name in FILES)
             end = 0

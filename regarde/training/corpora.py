@@ -93,7 +93,6 @@ class DiskCorpus:
     pairs: StoredPairs
     held: Numbers  # rows of the pairs
     digest: str  # of the pairs that are left for training
-    notes: list[str]
 
     @property
     def train(self) -> StoredPairs:
@@ -184,7 +183,7 @@ class CorpusPlace:
         rows = np.fromfile(self.path / "held", np.int64)
         notes += about["notes"]
         notes.append(f"corpus: {counted(len(pairs), 'pair')}, {how} {self.path} ({_size(self.path)})")
-        return DiskCorpus(self.path, pairs, rows, about["digest"], notes)
+        return DiskCorpus(self.path, pairs, rows, about["digest"])
 
 
 def without_repeated(pairs: StoredPairs, notes: list[str]) -> StoredPairs:
