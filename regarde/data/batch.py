@@ -182,16 +182,11 @@ class EncodedPairs:
 
     def epoch(self, *, seed: int, epoch: int, pairs: int, tokens: int) -> Sequence[Rows]:
         """The batches of one epoch, of at most `pairs` rows and `tokens` positions each; 0: no limit."""
-        if len(self) <= sampling.LARGEST_SHUFFLE:
-            lengths = self.sources.lengths, self.targets.lengths
-            return sampling.batches(*lengths, seed=seed, epoch=epoch, pairs=pairs, tokens=tokens)
         wanted = seed, epoch, pairs, tokens
-        if wanted not in self._pooled:
-            self._pooled.clear()
-            self._pooled[wanted] = sampling.PooledBatches(
-                len(self), self._mean, self._lengths, seed=seed, epoch=epoch, pairs=pairs, tokens=tokens
-            )
-        return self._pooled[wanted]
+        if wanted not in self._last:
+            self._last.clear()
+            self._last[wanted] = self._batches(seed=seed, epoch=epoch, pairs=pairs, tokens=tokens)
+        return self._last[wanted]
 
     def in_order(self, *, pairs: int, tokens: int) -> Sequence[Rows]:
         """Batches that contain every row once, for validation."""
@@ -228,7 +223,12 @@ class EncodedPairs:
         """Tokens of both sides of a pair."""
         return sum(len(side.ids) / len(self) + side.ends for side in (self.sources, self.targets))
 
+    def _batches(self, **settings: int) -> Sequence[Rows]:
+        if len(self) <= sampling.LARGEST_SHUFFLE:
+            return sampling.batches(self.sources.lengths, self.targets.lengths, **settings)
+        return sampling.PooledBatches(len(self), self._mean, self._lengths, **settings)
+
     @cached_property
-    def _pooled(self) -> dict[tuple[int, int, int, int], sampling.PooledBatches]:
-        """The batches of the epoch that was asked for last."""
+    def _last(self) -> dict[tuple[int, int, int, int], Sequence[Rows]]:
+        """The batches of the epoch that was asked for last: its length is asked for before it is trained on."""
         return {}

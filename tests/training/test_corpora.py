@@ -299,6 +299,7 @@ def test_the_order_of_a_large_corpus_is_made_a_pool_at_a_time(data: Path, monkey
     found = prepared(data)
     batches = found.train.epoch(seed=1, epoch=0, pairs=4, tokens=0)
     monkeypatch.setattr(sampling, "LARGEST_SHUFFLE", 10)
+    found = prepared(data)
     pooled = found.train.epoch(seed=1, epoch=0, pairs=4, tokens=0)
     assert isinstance(pooled, sampling.PooledBatches)
     assert found.train.epoch(seed=1, epoch=0, pairs=4, tokens=0) is pooled
