@@ -129,6 +129,9 @@ EXTRAS = {
     "httptools": "serve",
     "pyarrow": "parquet",
     "zstandard": "zstd",
+    "onnx": "onnx",
+    "onnxscript": "onnx",
+    "ctranslate2": "ctranslate2",
 }
 
 

@@ -69,6 +69,12 @@ class Forecast:
             found["attention"] = np.round(self.attention, 6).tolist()
         return found
 
+    def _repr_html_(self) -> str:
+        """The fan, in a notebook."""
+        from regarde.visualize.fan import svg  # only a notebook needs it
+
+        return f'<figure style="margin:0">{svg([self])}</figure>'
+
     def save(self, path: str | Path) -> None:
         """The fan as a picture: .svg, or .png, .pdf with matplotlib."""
         from regarde.visualize.fan import save_fans
@@ -114,7 +120,12 @@ class Forecaster:
                 more = f", and {counted(len(unknown) - 1, 'other')}" if len(unknown) > 1 else ""
                 remedy = "Leave it out, or train with model.embedding=0, which forecasts any series"
                 raise DataError(f"{told}{more}: the model has a vector for each series it knows. {remedy}.")
-        return replace(given, frequency=ours.frequency, season=ours.season)
+        few = sum(len(one) < self.task.history for one in given.series)
+        told = (
+            f"{counted(few, 'series', 'series')} shorter than the history of {self.task.history} that the model reads"
+        )
+        notes = (f"warning: {told}: padded in front. Give more of the past.",) if few else ()
+        return replace(given, frequency=ours.frequency, season=ours.season, notes=given.notes + notes)
 
     def chosen(self, names: Sequence[str]) -> SeriesSet:
         """Some of the series of the folder."""

@@ -98,7 +98,7 @@ def compare(
         write([json_line({"runs": [str(run) for run in runs], **about(testset), **sure, **found})])
         return
     for run, answered in zip(runs, said, strict=True):
-        for note in notes(answered):
+        for note in notes(answered, task.row):
             warn(f"{run}: {note}")
     if not comparable and task.likelihoods:
         warn("perplexity is left out: the models have different target tokens")

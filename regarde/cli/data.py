@@ -33,15 +33,16 @@ def data(
         str | None, option("NAME", "Split: train, valid or test. Default: train to print, all to write.")
     ] = None,
     out: Annotated[Path | None, option("PATH", "Write to this file (with --split) or folder (all splits).")] = None,
+    languages: Annotated[
+        str,
+        option("NAMES", "Only dates in these languages, for example en,fi; of convert, those of a .tmx file, en:de."),
+    ] = "",
     links: Annotated[bool, flag("--links", "Add the gold links as a third column (Pharaoh format).")] = False,
     check: Annotated[bool, flag("--check", "Check the SHA-256 of each split.")] = False,
     columns: options.Columns = None,
     header: options.Header = None,
     quotes: options.Quotes = None,
     on_error: options.OnError = "stop",
-    languages: Annotated[
-        str | None, option("S:T", "Of convert: languages to write into a .tmx file, for example en:de.")
-    ] = None,
 ) -> None:
     """List the embedded data sets, print or write one as lines of source TAB target, or convert files of pairs.
 
@@ -60,19 +61,21 @@ def data(
             raise UsageError("--split, --links and --check are for embedded data sets. Leave them out.")
         _convert(files or [], ReadOptions(columns, False, header, quotes, on_error), out, languages)
         return
-    if files or columns or languages or header is not None or quotes is not None:
+    if files or columns or header is not None or quotes is not None:
         raise UsageError("Files and how they are read are for convert: regarde data convert FILES --out FILE")
     if name is None:
-        if split is not None or out is not None or links or check:
+        if split is not None or out is not None or languages or links or check:
             raise UsageError("regarde data: an option without a data set. Name one, for example: regarde data dates")
         _print(_listing())
         return
     chosen = dataset(name)
     if check:
-        if out is not None or links:
-            raise UsageError("--check: no data is written. Leave out --out and --links.")
+        if out is not None or languages or links:
+            raise UsageError("--check: no data is written. Leave out --out, --languages and --links.")
         _print(f"{name}\t{part}\t{chosen.check(part)}\tok" for part in (SPLITS if split is None else [split]))
         return
+    if languages:
+        chosen = chosen.only(languages.split(","))
     if links and not chosen.has_links():
         raise UsageError(f"{name} has no gold links. Leave out --links.")
     if out is None:
@@ -83,7 +86,7 @@ def data(
         _write(chosen, split, out / _file(chosen, split) if out.is_dir() else out, links)
 
 
-def _convert(names: list[Path], options: ReadOptions, out: Path | None, languages: str | None) -> None:
+def _convert(names: list[Path], options: ReadOptions, out: Path | None, languages: str) -> None:
     from regarde.data.corpus import Report, read_pairs
     from regarde.data.writing import LANGUAGES, line_of, write_pairs
 

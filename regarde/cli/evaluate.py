@@ -115,7 +115,7 @@ def evaluate(
             ]
         )
         return
-    for note in notes(said):
+    for note in notes(said, testset.task.row):
         warn(note)
     how = f"beam of {search.width}" if search.width > 1 else search.kind if suits.metrics else "forced decoding"
     tell([f"{counted(len(testset), testset.task.row)} of {testset.name}, {how}, {translator.engine.name} engine\n"])
@@ -201,18 +201,20 @@ def about(testset: TestSet) -> dict[str, Any]:
     }
 
 
-def notes(said: Answers) -> Iterator[str]:
-    """What a user should know before believing the numbers."""
+def notes(said: Answers, row: str) -> Iterator[str]:
+    """What a user should know before believing the numbers; `row` is what the task calls one."""
     from regarde.evaluation.labels import never_seen
 
     if said.unseen:
         yield f"warning: {never_seen(said.unseen)}"
+    if said.absent:
+        yield f"{counted(said.absent, 'reference')} not in the source: a model that points cannot say them"
     if said.unfinished:
-        yield f"warning: the length limit (search.rules) cut {counted(said.unfinished, 'translation')} short"
+        yield f"warning: the length limit (search.rules) cut {counted(said.unfinished, 'answer')} short"
     if said.unknown.any():
-        yield f"the model does not know all tokens of {counted(int(said.unknown.sum()), 'pair')}"
+        yield f"the model does not know all tokens of {counted(int(said.unknown.sum()), row)}"
     if said.unknown_said:
-        yield f"the unknown token is in {counted(said.unknown_said, 'translation')}"
+        yield f"the unknown token is in {counted(said.unknown_said, 'answer')}"
 
 
 def _check_tokenizer(name: str) -> None:
@@ -287,4 +289,5 @@ def _record(said: Answers, found: Evaluation) -> dict[str, Any]:
         "unknown_said": said.unknown_said,
         "unknown_pairs": int(said.unknown.sum()),
         "unseen": dict(said.unseen),
+        "absent": said.absent,
     }

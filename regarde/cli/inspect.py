@@ -52,9 +52,10 @@ def inspect(
     from regarde.evaluation.testset import Origin, first_pairs
     from regarde.search import adjusted
 
-    targets, report = (target,) if target else (), Report()
+    targets = (target,) if target else ()
     origin = Origin(data, source, targets, columns, False, header, quotes, on_error)
     translator = open_run(run, device=device, engine=engine, threads=threads)
+    report = Report(row=translator.task.row)
     testset = first_pairs(as_trained(origin, run), most, report, translator.task)
     for note in report.notes():
         warn(note)

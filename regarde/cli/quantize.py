@@ -53,8 +53,8 @@ def quantize(
     made = out or named.with_name(f"{named.name}-int8")
     given = None
     if data:  # before anything is written
-        origin, report = Origin(str(data), None, (), columns, False, header, quotes, on_error), Report()
-        testset = first_pairs(origin, MOST_PAIRS, report, load(run).task)
+        origin, task = Origin(str(data), None, (), columns, False, header, quotes, on_error), load(run).task
+        testset = first_pairs(origin, MOST_PAIRS, report := Report(row=task.row), task)
         given = [Pair(*pair) for pair in zip(testset.sources, testset.first_references, strict=True)]
         for note in report.notes():
             warn(note)

@@ -72,7 +72,7 @@ def serve(
         raise UsageError("There is nothing to serve: no model folder was given. Try: regarde serve runs/dates")
     _check_address(host, keys)
 
-    from regarde.folder.forecasting import forecasts, load_forecaster
+    from regarde.folder.forecasting import load_forecasters
     from regarde.serving.app import Settings
     from regarde.serving.app import serve as run
     from regarde.serving.http.keys import Keys, read
@@ -83,10 +83,10 @@ def serve(
 
     named = f"[{host}]" if ":" in host else host
     folders = catalog(runs)
-    numbers = {name: folder for name, folder in folders.items() if forecasts(folder)}
+    forecasters = load_forecasters(folders)
     settings = Settings(
-        models={name: folder for name, folder in folders.items() if name not in numbers},
-        forecasters={name: load_forecaster(folder) for name, folder in numbers.items()},
+        models={name: folder for name, folder in folders.items() if name not in forecasters},
+        forecasters=forecasters,
         host=host,
         port=port,
         threads=threads or max(1, CORES - 1),

@@ -43,6 +43,7 @@ def studio(
 
     Example: regarde studio runs/dates
     """
+    from regarde.folder.forecasting import load_forecasters
     from regarde.serving.app import Settings, serve
     from regarde.serving.models.catalog import catalog
     from regarde.serving.routes import reports
@@ -54,8 +55,11 @@ def studio(
         if not is_run(folder):
             wrong = "not a run folder (no config.toml)" if folder.exists() else "no such folder"
             raise FolderError(f"{folder}: {wrong}. Give a folder that regarde train has created.")
+    models = {name: folder for name, folder in given.items() if has_model(folder)}
+    forecasters = load_forecasters(models)
     settings = Settings(
-        {name: folder for name, folder in given.items() if has_model(folder)},
+        {name: folder for name, folder in models.items() if name not in forecasters},
+        forecasters,
         port=_free_port() if port is None else port,
         threads=threads or max(1, CORES - 1),
         studio=StudioContent(runs=given, reports=reports.read(report or [])),

@@ -20,6 +20,7 @@ from torch import Tensor
 
 from regarde.data import sampling
 from regarde.data.encoding import AT_ONCE, LengthLimits, Sequences, encoded
+from regarde.data.formats import Pair
 from regarde.text import Text
 from regarde.text.tokenizers import BOS, EOS, PAD
 
@@ -61,11 +62,19 @@ class Batched:
         self._map(note)
         return found
 
+    def names(self) -> list[str]:
+        """What each tensor is called, in the order of `tensors`: `past`, or `said.0.keys` of one further inside."""
+        return [name for field in dataclasses.fields(self) for name in _names(getattr(self, field.name), field.name)]
+
     def filled(self, tensors: Sequence[Tensor]) -> Self:
-        """The same structure with other tensors, in the order of `tensors`; a ValueError if they do not fit."""
+        """`holding` of tensors like these; a ValueError if they do not fit."""
         old = self.tensors()
         if [(len(t.shape), t.dtype, len(t)) for t in old] != [(len(t.shape), t.dtype, len(t)) for t in tensors]:
             raise ValueError("tensors of another number, type or shape")
+        return self.holding(tensors)
+
+    def holding(self, tensors: Sequence[Tensor]) -> Self:
+        """The same structure with other tensors of any shape, in the order of `tensors`."""
         given = iter(tensors)
         return self._map(lambda _: next(given))
 
@@ -152,6 +161,14 @@ def _changed(part: Bundle, change: Callable[[Tensor], Tensor]) -> Bundle:
     return change(part) if isinstance(part, Tensor) else part._map(change)
 
 
+def _names(part: Bundle, name: str) -> list[str]:
+    if isinstance(part, tuple):
+        return [inner for number, one in enumerate(part) for inner in _names(one, f"{name}.{number}")]
+    if part is None:
+        return []
+    return [name] if isinstance(part, Tensor) else [f"{name}.{inner}" for inner in part.names()]
+
+
 def _pad(rows: Sequence[Sequence[int]]) -> Tensor:
     width = max(len(row) for row in rows)
     return torch.tensor([[*row, *[PAD] * (width - len(row))] for row in rows], dtype=torch.long)
@@ -170,9 +187,7 @@ class EncodedPairs:
     carries: bool = field(default=False, kw_only=True)  # whether texts continue from batch to batch within an epoch
 
     @classmethod
-    def of(
-        cls, pairs: Iterable[tuple[str, str]], text: Text, *, max_source: int = 0, max_target: int = 0
-    ) -> EncodedPairs:
+    def of(cls, pairs: Iterable[Pair], text: Text, *, max_source: int = 0, max_target: int = 0) -> EncodedPairs:
         """Encode pairs. A pair with a side longer than its limit is skipped; 0 means no limit."""
         found = encoded(pairs, text, LengthLimits(max_source, max_target))
         return cls(found.sources, found.targets, found.dropped, found.kept, absent=found.absent)

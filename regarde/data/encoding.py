@@ -11,6 +11,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from regarde.data.formats import Pair
 from regarde.text import Text
 from regarde.text.tokenizers import UNK, Tokenizer, positions
 
@@ -96,11 +97,12 @@ class EncodedBlock:
     absent: int  # whose target is not in their source
 
     @classmethod
-    def of(cls, pairs: Iterable[tuple[str, str]], text: Text, limits: LengthLimits) -> EncodedBlock:
+    def of(cls, pairs: Iterable[Pair], text: Text, limits: LengthLimits) -> EncodedBlock:
         sources, targets, kept, dropped, absent = [], [], [], 0, 0
-        for number, (source_text, target_text) in enumerate(pairs):
-            prepared = text.prepare(source_text)
-            source, target = text.source_ids(prepared), text.target_ids(text.prepare(target_text), prepared)
+        for number, pair in enumerate(pairs):
+            prepared = text.prepare(pair.source)
+            source = text.source_ids(prepared)
+            target = text.target_ids(text.prepare(pair.target), prepared, pair.start if text.target.points else 0)
             if (limits.source and positions(source) > limits.source) or (limits.target and len(target) > limits.target):
                 dropped += 1
             elif text.target.points and UNK in target:
@@ -113,7 +115,7 @@ class EncodedBlock:
         return cls(Sequences.of(sources), Sequences.of(targets, ends=text.target.ends), numbers, dropped, absent)
 
 
-def encoded(pairs: Iterable[tuple[str, str]], text: Text, limits: LengthLimits) -> EncodedBlock:
+def encoded(pairs: Iterable[Pair], text: Text, limits: LengthLimits) -> EncodedBlock:
     """All pairs as one block, without a list of all their tokens."""
     rest = iter(pairs)
     blocks, seen = [], 0

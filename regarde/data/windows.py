@@ -153,7 +153,8 @@ class SeriesWindows:
 
     def scales(self) -> Numbers:
         """nu of each series as a whole, in proportion to which windows are drawn."""
-        means = [float(np.nanmean(np.abs(one.values))) for one in self.among.series]
+        observed = [np.abs(one.values[~np.isnan(one.values)]) for one in self.among.series]
+        means = [float(values.mean()) if len(values) else 0.0 for values in observed]
         return np.array(means) + (self.shape.scaling == "paper")
 
     def last(self) -> Rows:

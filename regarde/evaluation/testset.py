@@ -122,7 +122,7 @@ class TestSet:
 
 def read_testset(origin: Origin, task: TaskConfig = TRANSLATION) -> TestSet:
     """Read a whole test set into memory."""
-    report = Report()
+    report = Report(row=task.row)
     if len(origin.targets) > 1:
         return _aligned(origin, report)
     pairs = list(origin.pairs(report, task))

@@ -52,6 +52,11 @@ def forecasts(folder: Path) -> bool:
     return isinstance(table, dict) and table.get("kind") == ForecastingTask().kind
 
 
+def load_forecasters(folders: Mapping[str, Path]) -> dict[str, Forecaster]:
+    """Those of some model folders that are forecasters', loaded, by name."""
+    return {name: load_forecaster(folder) for name, folder in folders.items() if forecasts(folder)}
+
+
 def load_forecaster(folder: Path, *, device: str = "cpu", engine: EngineName = "auto") -> Forecaster:
     """A forecaster from a model folder; each file is checked against the manifest."""
     with manifest.at_one_moment(folder, lambda files: _read(folder, files)) as (read, file):

@@ -18,7 +18,7 @@ import torch
 from torch import Tensor, nn
 
 from regarde.errors import ConfigError
-from regarde.layers.cells import CELLS, Cell, run
+from regarde.layers.cells import CELLS, Cell, read, run
 from regarde.layers.pointwise import Dropout
 from regarde.native.decoders import UpperLayer
 
@@ -88,8 +88,7 @@ class Stack(nn.Module):
 
     def forward(self, x: Tensor, mask: Tensor, start: Tensor) -> tuple[Tensor, Tensor]:
         """A whole sentence, layer by layer.  (B, T, I), (B, T), (B, L, K) -> top (B, T, H), final states (B, L, K)"""
-        bottom = self.cells[0]
-        x, final = run(bottom, bottom.share(0, x), mask, start[:, 0])
+        x, final = read(self.cells[0], x, mask, start[:, 0])
         return self.climb(x, mask, start, final)
 
     def climb(
@@ -102,10 +101,11 @@ class Stack(nn.Module):
         noise, finals = self.noise(x), [final]
         for layer, cell in list(enumerate(self.cells))[1:]:
             below, one_mask = x, noise[layer]
-            shares = cell.share(0, self._drop(x, None if one_mask is None else one_mask.unsqueeze(1)))
-            if context is not None:
-                shares = shares + cell.share(1, context)
-            x, final = run(cell, shares, mask, start[:, layer])
+            x = self._drop(x, None if one_mask is None else one_mask.unsqueeze(1))
+            if context is None:
+                x, final = read(cell, x, mask, start[:, layer])
+            else:
+                x, final = run(cell, cell.share(0, x) + cell.share(1, context), mask, start[:, layer])
             finals.append(final)
             if layer + 1 >= self.residual_from:
                 x = x + below

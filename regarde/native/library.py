@@ -44,6 +44,15 @@ class RecurrentArguments(ctypes.Structure):
     )
 
 
+class LayerArguments(ctypes.Structure):
+    """A small cell over a whole sentence, its inputs included."""
+
+    _fields_ = fields(
+        sizes="B T I H kind threads",
+        pointers="mask WU b start_carry joined outputs carry gates d_outputs d_state d_carry d_joined d_gates",
+    )
+
+
 class AdditiveArguments(ctypes.Structure):
     """The additive score of all queries against all keys."""
 
@@ -114,7 +123,8 @@ class EngineRequest(ctypes.Structure):
     """One or many sentences to decode, and how to search."""
 
     _fields_ = fields(
-        sizes="count kind size n_best min_length max_extra context allow_unknown top_k rows threads watched pins",
+        sizes="count kind size n_best min_length max_extra context allow_unknown top_k rows threads watched pins first "
+        "power early",
         reals="alpha beta prune max_ratio top_p temperature",
         pointers="starts ids target_starts target_ids dice dice_starts prefix_starts prefix_ids barred_starts "
         "barred_ids masked pin_places pinned",
@@ -122,7 +132,7 @@ class EngineRequest(ctypes.Structure):
 
 
 ARGUMENTS = (
-    *(RecurrentArguments, AdditiveArguments, WindowArguments, FieldArguments),
+    *(RecurrentArguments, LayerArguments, AdditiveArguments, WindowArguments, FieldArguments),
     *(AttendBeforeArguments, AttendAfterArguments),
     *(HeadsArguments, CrossEntropyArguments, DropoutArguments, EngineRequest),
 )  # in the order of source/arguments.h

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import glob
 import hashlib
+import sys
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
@@ -25,6 +26,7 @@ from regarde.data.encoding import LengthLimits
 from regarde.data.formats import Pair
 from regarde.data.kinds import first_lines
 from regarde.data.lines import File
+from regarde.data.mixing import MixedPairs
 from regarde.data.records import files_in
 from regarde.data.stream import EncodedStream
 from regarde.engines.native import NativeEngine, TensorKind, Unfit
@@ -49,6 +51,7 @@ from regarde.training.objective import Objective, balanced
 from regarde.training.prepared import Judged, NumberedBatch, Prepared, settled_length
 from regarde.training.recipe import DataConfig, Recipe
 from regarde.training.series import prepare_series
+from regarde.training.transfer import Pretrained, started
 from regarde.training.validate import validation_loss, validation_metric
 
 FEWEST_PAIRS = 2
@@ -69,6 +72,7 @@ class PreparedTexts(Prepared):
     numbers: NDArray[np.int64]  # of the pair in the data behind each training row, from 1
     notes: list[str]
     guide: Guide | None = None  # links that attention learns from
+    pretrained: Pretrained | None = None
 
     @property
     def corpus(self) -> EncodedPairs:
@@ -82,6 +86,8 @@ class PreparedTexts(Prepared):
         model = text_model(self.recipe.model, self.text)
         if self.hiding:
             self.hiding.introduce(model)
+        if self.pretrained:
+            self.pretrained.give(model, self.text)
         return model
 
     def digest(self) -> str:
@@ -103,6 +109,8 @@ class PreparedTexts(Prepared):
 
     def number_of(self, row: int) -> str:
         """Row n is line n, unless lines were skipped."""
+        if row >= len(self.numbers):
+            return f"{row - len(self.numbers) + 1:,} of the old ones"
         return f"{self.numbers[row]:,}"
 
     def objective(self, device: torch.device | str) -> Objective:
@@ -175,13 +183,16 @@ def prepare(tables: Table, *, begun: Checkpoint | None = None, processes: int = 
     """Read the data a recipe names and infer the settings it leaves open; tokenizers are those of a run that begun."""
     notes: list[str] = []
     recipe = _looked_at(recipes.parse(tables), tables, notes)  # mistakes are reported before any data is read
+    recipe, pretrained = started(recipe, begun.tables if begun else None, notes)
     if recipe.task.numbers:
-        return prepare_series(recipe, tables, processes=processes)
+        return prepare_series(recipe, tables, pretrained, notes, processes=processes)
     data = recipe.data
     found = read(data, recipe.task, recipe.training.seed, notes)
     recipe = _infer(recipe, tables, found.train, notes)
-    text = replace(begun.text if begun else _learned(found, recipe, notes), copies=copies(recipe.model))
+    text = replace(_text(found, recipe, begun, pretrained, notes), copies=copies(recipe.model))
     train = _encode(found.train, text, recipe, "training", notes, found.corpus)
+    if pretrained:
+        pretrained.fits(train, notes)
     valid = _encode(found.valid, text, recipe, "validation", notes)
     _unseen(found.valid, valid, text, notes)
     recipe = _answers(recipe, tables, text, train)
@@ -198,7 +209,37 @@ def prepare(tables: Table, *, begun: Checkpoint | None = None, processes: int = 
     recipe = replace(recipe, data=data)
     numbers = found.numbers(train.kept)
     recipe, guide = _guided(recipe, found.pairs, numbers, text, notes)
-    return PreparedTexts(recipe, text, train, valid, found.valid, numbers, notes, guide)
+    recipe, train = _mixed(recipe, train, text, notes)
+    return PreparedTexts(recipe, text, train, valid, found.valid, numbers, notes, guide, pretrained)
+
+
+def _text(
+    found: Pairs, recipe: Recipe, begun: Checkpoint | None, pretrained: Pretrained | None, notes: list[str]
+) -> Text:
+    """The tokenizers: those of a run that begun, those of the model that this one starts from, or new ones."""
+    if begun:
+        return begun.text
+    return pretrained.tokenizers(recipe, found.train, notes) if pretrained else _learned(found, recipe, notes)
+
+
+def _mixed(recipe: Recipe, train: EncodedPairs, text: Text, notes: list[str]) -> tuple[Recipe, EncodedPairs]:
+    """The pairs with the old ones that are mixed in, if any, and the recipe with their digest."""
+    start = recipe.training.transfer
+    if not start.mix:
+        return recipe, train
+    if start.data is None:
+        remedy = "Set training.transfer.data.name, or leave out training.transfer.mix"
+        raise ConfigError(f"training.transfer.mix = {start.mix:g}, and {start.run} does not say its data. {remedy}.")
+    told: list[str] = []
+    found = read(start.data, recipe.task, recipe.training.seed, told, validates=False)
+    old = _encode(found.train, text, recipe, "old", told, found.corpus)
+    notes += [f"old {note}" for note in told]
+    notes.append(f"old data: {start.mix:.0%} of the rows of each batch")
+    sha256 = found.corpus.digest if found.corpus else digest_of(found.train)
+    if start.data.sha256 not in ("", sha256):
+        notes.append("warning: the old pairs differ from those of the recipe (training.transfer.data.sha256)")
+    start = replace(start, data=replace(start.data, sha256=sha256))
+    return replace(recipe, training=replace(recipe.training, transfer=start)), MixedPairs.mixed(train, old, start.mix)
 
 
 def _looked_at(recipe: Recipe, tables: Table, notes: list[str]) -> Recipe:
@@ -255,10 +296,10 @@ class Pairs:
         return kept if self.corpus else self.rows[kept] + 1
 
 
-def read(data: DataConfig, task: TaskConfig, seed: int, notes: list[str]) -> Pairs:
-    """The data that a recipe names; remarks about it are added to the notes."""
+def read(data: DataConfig, task: TaskConfig, seed: int, notes: list[str], *, validates: bool = True) -> Pairs:
+    """The data that a recipe names, held out in part if it `validates`; remarks about them are added to the notes."""
     embedded = data.name in DATASETS and not (data.source or data.target)
-    pairs = _embedded(data.name, "train", task, notes) if embedded else _read(data, task, seed, notes)
+    pairs = _embedded(data.name, "train", task, notes) if embedded else _read(data, task, seed, notes, validates)
     corpus = pairs if isinstance(pairs, DiskCorpus) else None
     given: Sequence[Pair] = pairs.pairs if isinstance(pairs, DiskCorpus) else pairs
     if len(given) < FEWEST_PAIRS and not task.context:
@@ -266,6 +307,8 @@ def read(data: DataConfig, task: TaskConfig, seed: int, notes: list[str]) -> Pai
     first = given[0].target
     if all(pair.target == first for pair in given):
         notes.append("warning: all targets are equal, so the model will always give that answer")
+    if not validates:
+        return Pairs(given, given, [], np.arange(0 if corpus else len(given)), corpus)
     if data.valid or embedded:
         valid = (
             list(_read_files(data.valid, data, task, "validation", notes))
@@ -284,16 +327,19 @@ def read(data: DataConfig, task: TaskConfig, seed: int, notes: list[str]) -> Pai
     return found
 
 
-def _read(data: DataConfig, task: TaskConfig, seed: int, notes: list[str]) -> list[Pair] | DiskCorpus:
+def _read(data: DataConfig, task: TaskConfig, seed: int, notes: list[str], validates: bool) -> list[Pair] | DiskCorpus:
     """The pairs of the user's files, cleaned as the settings say: in memory, or on disk if they are many."""
     names = _training_files(data)
     files = [Path(name) for name in names if name != "-"]
     reading = {key: value for key, value in asdict(data).items() if key not in _NOT_READING}
     reading |= {"header": bool(data.header), "quotes": bool(data.quotes)}
-    split = None if data.valid else lambda pairs: task.split(pairs, seed=seed)
+    split = None if data.valid or not validates else lambda pairs: task.split(pairs, seed=seed)
     known = {"reading": reading, "task": asdict(task), "kind": task.kind, "seed": seed if split else None}
     root = Path(data.corpus) if data.corpus else default_root()
-    place = CorpusPlace(root, files, known, most=0 if data.corpus else IN_MEMORY)
+    most = 0 if data.corpus else IN_MEMORY
+    if task.kind == "questions":  # their pairs have more than two texts
+        most = sys.maxsize
+    place = CorpusPlace(root, files, known, most=most)
     if (found := place.found(notes) if all(file.is_file() for file in files) else None) is not None:
         return found
     cleaning = Cleaning(data.max_ratio, (data.source_script, data.target_script))
@@ -446,7 +492,7 @@ def _encode(
 
 def _unseen(pairs: Sequence[Pair], valid: EncodedPairs, text: Text, notes: list[str]) -> None:
     """Count the labels and tags that only the validation rows have."""
-    if text.target.ends:
+    if text.target.ends or text.target.points:
         return
     unseen = Counter(label for pair in pairs for label in text.target.unknown(text.prepare(pair.target)))
     if unseen:

@@ -1,7 +1,7 @@
 """A fan: the past of a series, the median of what is to come, and bands between quantiles around it.
 
-As text for a terminal, as SVG without other packages, and as PNG or PDF with matplotlib. Below the curve of an SVG, the
-hours of the past are shaded by the attention that the whole horizon has paid to them, if the model has attention.
+As text for a terminal, as SVG without other packages, and as PNG or PDF with matplotlib. If the model has attention, an
+SVG has a map below the curve of the past: a row for each step of the forecast, the darker the more it looked there.
 """
 
 from __future__ import annotations
@@ -20,7 +20,9 @@ from regarde.visualize.svg import clean, opening
 
 Numbers = NDArray[np.float64]
 MOST = 12  # series in one picture
-_WIDTH, _HEIGHT, _PAD, _LEFT, _STRIP = 760.0, 220.0, 16.0, 70.0, 14.0
+_WIDTH, _HEIGHT, _PAD, _LEFT, _MAP = 760.0, 220.0, 16.0, 70.0, 110.0
+_SHADES = 33  # as svg.py has them
+_GRAY = LIGHT.lines[7]  # of the past: the same on light and dark paper
 _ROWS = 12  # lines of a fan in a terminal
 _PAST = 3  # times as much of the past as of the horizon is drawn
 
@@ -85,10 +87,15 @@ def _range(found: Forecast) -> tuple[float, float]:
 
 def svg(several: Sequence[Forecast]) -> str:
     """One fan below the other."""
-    tall = _HEIGHT + 50
+    tall = _HEIGHT + 36 + _below(several[0])
     parts = [opening(_WIDTH, tall * len(several) + _PAD, f"Forecasts of {', '.join(one.series for one in several)}")]
     parts += [_fan(one, n * tall + _PAD) for n, one in enumerate(several)]
     return "".join([*parts, "</svg>\n"])
+
+
+def _below(found: Forecast) -> float:
+    """The height of the map of attention."""
+    return _MAP if found.attention.size else 0.0
 
 
 def _fan(found: Forecast, top: float) -> str:
@@ -114,28 +121,34 @@ def _fan(found: Forecast, top: float) -> str:
         title = f"<title>{over - under:.0%} of the paths</title>"
         outline = f"{there} {' '.join(reversed(back))}"
         parts.append(f'<polygon points="{outline}" fill="{color}" opacity="0.25">{title}</polygon>')
-    parts.append(f'<polyline points="{line(past, 0)}" fill="none" stroke="{LIGHT.faint}" stroke-width="1.2"/>')
+    parts.append(f'<polyline points="{line(past, 0)}" fill="none" stroke="{_GRAY}" stroke-width="1.2"/>')
     parts.append(f'<polyline points="{line(found.median, len(past))}" fill="none" stroke="{color}" stroke-width="2"/>')
-    parts += _strip(found, len(past), top, x)
+    parts += _looks(found, len(past), top + _HEIGHT - 12, x)
     ends = [(0, found.past_times[len(found.past_times) - len(past)] if len(past) else ""), (steps - 1, found.times[-1])]
     for (step, label), anchor in zip(ends, ("start", "end"), strict=True):
-        where = f'x="{x(step):.1f}" y="{top + _HEIGHT + _STRIP + 10:.0f}" text-anchor="{anchor}"'
+        where = f'x="{x(step):.1f}" y="{top + _HEIGHT + 8 + _below(found):.0f}" text-anchor="{anchor}"'
         parts.append(f'<text class="faint" font-size="11" {where}>{clean(label)}</text>')
     return "".join(parts)
 
 
-def _strip(found: Forecast, past: int, top: float, x: Callable[[float], float]) -> list[str]:
-    """The past, shaded by the mean attention of the horizon."""
+def _looks(found: Forecast, past: int, top: float, x: Callable[[float], float]) -> list[str]:
+    """What each step looked at, below the past that it looked at; a path for each shade keeps the file small."""
     if not found.attention.size:
         return []
-    looked = found.attention.mean(axis=0)[-past:]
-    peak = float(looked.max()) or 1.0
-    wide = max(1.0, x(1) - x(0))
-    return [
-        f'<rect x="{x(i) - wide / 2:.1f}" y="{top + _HEIGHT - 16:.0f}" width="{wide:.1f}" height="{_STRIP:.0f}" '
-        f'fill="{LIGHT.weight(weight / peak)}"><title>{weight:.3f} of the attention</title></rect>'
-        for i, weight in enumerate(looked.tolist())
-    ]
+    weights = found.attention[:, -past:]
+    peak = float(weights.max()) or 1.0
+    shades = np.rint(weights / peak * (_SHADES - 1)).astype(int)  # (T, S)
+    wide, tall = x(1) - x(0), (_MAP - 12) / len(shades)
+    place = f"translate({x(0) - wide / 2:.2f} {top:.2f}) scale({wide:.4f} {tall:.4f})"
+    parts = [f'<g transform="{place}" shape-rendering="crispEdges">']
+    for shade in range(1, _SHADES):
+        cells = "".join(f"M{s} {t}h1v1h-1z" for t, s in np.argwhere(shades == shade).tolist())
+        parts += [f'<path class="w{shade}" d="{cells}"/>'] if cells else []
+    frame = f'width="{past}" height="{len(shades)}" fill="none" class="frame" vector-effect="non-scaling-stroke"'
+    said = ("what each step looked at:", f"the first on top, 0 to {peak:.2g}")
+    where = f'class="faint" font-size="11" x="{x(past) + 8:.1f}"'
+    notes = [f'<text {where} y="{top + 14 + 15 * n:.0f}">{line}</text>' for n, line in enumerate(said)]
+    return [*parts, f"<rect {frame}/></g>", *notes]
 
 
 def save_fans(several: Sequence[Forecast], path: Path) -> list[str]:

@@ -3,12 +3,16 @@ import type { Trace } from "./trace";
 
 export interface Model {
   name: string;
-  task?: string; // translation, classification, tagging or modeling
+  task?: string; // translation, classification, tagging, questions, modeling or forecasting
   labels?: string[]; // or tags
   source_language: string; // BCP 47, or empty
   target_language: string;
   data?: string; // the embedded data set it was trained on
   settings: Settings;
+  ids?: string[]; // of a forecaster: the names of its first series, …
+  series?: number; // … how many it has, …
+  season?: number; // … after how many values they repeat, …
+  horizon?: number; // … and how many values it forecasts
   layers?: number; // of attention
   formulas?: Formulas;
 }
@@ -97,7 +101,33 @@ async function answer<T>(response: Response): Promise<T> {
   throw new Problem(body?.error ?? body?.detail ?? `The server answered ${response.status}.`, response.status);
 }
 
-export const models = (): Promise<Model[]> => get<{ models: Model[] }>("v1/models").then((found) => found.models);
+/** All models; those that forecast are listed apart. */
+export async function models(): Promise<Model[]> {
+  const found = await get<{ models: Model[]; forecasters?: Model[] }>("v1/models");
+  return [...found.models, ...(found.forecasters ?? [])];
+}
+
+/** A series, and how much of what is to come is asked for. */
+export interface ForecastRequest {
+  model: string;
+  series?: string;
+  horizon: number;
+  quantiles: number[];
+  seed: number;
+  attention: boolean;
+}
+
+/** What is to come in a series of T steps, and the S past values that were read. */
+export interface Forecast {
+  series: string;
+  time: string[]; // (T)
+  quantiles: Record<string, number[]>; // by level, (T)
+  past: { time: string[]; value: (number | null)[] }; // (S); null where a value is missing
+  attention: number[][]; // (T, S), or (T, 0) without attention
+}
+
+export const forecast = async (asked: ForecastRequest, signal?: AbortSignal): Promise<Forecast> =>
+  (await post<{ forecasts: Forecast[] }>("v1/forecast", asked, signal)).forecasts[0];
 
 interface Answer<T> {
   predictions: T[];

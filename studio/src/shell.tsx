@@ -12,6 +12,7 @@ import { Answer } from "./views/answer";
 import { Beam } from "./views/beam";
 import { Classify } from "./views/classify";
 import { Compare } from "./views/compare";
+import { Forecast } from "./views/forecast";
 import { Generate } from "./views/generate";
 import { Step } from "./views/step";
 import { Tag } from "./views/tag";
@@ -20,7 +21,7 @@ import { Translate } from "./views/translate";
 import { WhatIf } from "./views/whatif";
 
 /** The first view, by task. */
-const FIRST: Record<string, FunctionComponent> = { translation: Translate, classification: Classify, tagging: Tag, questions: Answer, modeling: Generate };
+const FIRST: Record<string, FunctionComponent> = { translation: Translate, classification: Classify, tagging: Tag, questions: Answer, modeling: Generate, forecasting: Forecast };
 
 const Predict = (): JSX.Element => {
   const First = FIRST[model.value?.task ?? ""] ?? Translate;
@@ -86,7 +87,7 @@ export function Shell(): JSX.Element {
         </nav>
         <SchemeChoice />
       </header>
-      <main id="main" tabIndex={-1} class={`view ${shown}${busy.value ? " waiting" : ""}`}>
+      <main id="main" tabindex={-1} class={`view ${shown}${busy.value ? " waiting" : ""}`}>
         <h1 class="hidden">{name}</h1>
         {reason ? <Without reason={reason} /> : <Show />}
       </main>

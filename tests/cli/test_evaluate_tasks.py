@@ -68,6 +68,15 @@ def test_labels_never_seen_in_training_are_counted_and_wrong(
     assert found["metrics"]["accuracy"]["value"] == 0.25
 
 
+def test_notes_call_a_row_what_its_task_calls_it(cli: Command, runs: dict[str, Path], tmp_path: Path) -> None:
+    (path := tmp_path / "test.tsv").write_text("the ☃\tanimal\na mat\tanimal\nalone\n")
+    for command in ("evaluate", "inspect"):
+        done = cli(command, runs["label"], "--data", path, "--on-error", "skip-any")
+        assert "2 texts kept; 1 skipped" in done.error
+    done = cli("evaluate", runs["label"], "--data", path, "--on-error", "skip-any")
+    assert "does not know all tokens of 1 text" in done.error
+
+
 def test_a_table_is_read_in_the_columns_of_the_training(cli: Command, runs: dict[str, Path], tmp_path: Path) -> None:
     run, path = saved(tmp_path / "run", CLASSIFIER, columns="2:1"), tmp_path / "test.tsv"
     said = [out.text for out in regarde.load(run).predict(TEXTS)]

@@ -13,6 +13,7 @@ import pytest
 import torch
 
 import regarde
+from regarde.data.series import SeriesSet
 from regarde.errors import DataError, FolderError, RegardeError, UsageError
 from regarde.forecast import Forecaster
 from regarde.native import library
@@ -150,12 +151,19 @@ def test_series_that_a_model_cannot_forecast_are_one_line(run: Path, tmp_path: P
             model.read(tmp_path / "new.csv")
     else:
         assert len(model.forecast(model.read(tmp_path / "new.csv"), paths=2)) == 4
+    assert "2 series shorter than the history of 12" in " ".join(model.known(ends(model, 11, 12, 9)).notes)
     with pytest.raises(UsageError, match="'x' is not among the 4"):
         model.chosen(["x"])
     daily = series_file(tmp_path / "y.csv").read_text().split("\n")[0] + "\n2024-03-01,a,1\n2024-03-02,a,2\n"
     (tmp_path / "daily.csv").write_text(daily)
     with pytest.raises(DataError, match="are daily, the model was trained on hourly"):
         model.read(tmp_path / "daily.csv")
+
+
+def ends(model: Forecaster, *counts: int) -> SeriesSet:
+    """The last values of the first series."""
+    own = zip(model.histories.series, counts, strict=False)
+    return replace(model.histories, series=tuple(one.last(count) for one, count in own))
 
 
 def test_texts_are_refused_in_one_line(run: Path) -> None:
@@ -185,7 +193,7 @@ def test_the_end_is_never_learned_from(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("settings", "told"),
     [
-        (["task.horizon=70"], "no series has more than"),
+        (["task.horizon=70"], "the longest series has 60 values, too few to hold out 70"),
         (["text.normalize=none"], "reads numbers, not text"),
         (["training.label_smoothing=0.1"], "is for texts"),
         (["training.metric=bleu"], "not of forecasts"),

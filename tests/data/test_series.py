@@ -156,3 +156,12 @@ def test_a_short_series_is_padded_in_front(tmp_path: Path) -> None:
     assert cut.inside[0].tolist() == [False, False, True, True, True]
     assert cut.scale[0] == 4
     assert not cut.inputs[0, :2].any()
+
+
+@pytest.mark.filterwarnings("error")
+def test_a_series_without_values_has_no_scale(tmp_path: Path) -> None:
+    """One that is shorter than the horizon that is held out, or whose beginning is missing."""
+    rows = "".join(f"2024-01-01T{hour:02}:00,a,{hour % 3 + 1}\n" for hour in range(12))
+    whole = read(tmp_path, "a.csv", f"time,series,value\n{rows}")
+    both = replace(whole, series=(whole.series[0], replace(whole.series[0], id="b").until(0)))
+    assert SeriesWindows(both, WindowShape(4, 2)).scales().tolist() == [2.0, 0.0]

@@ -12,8 +12,10 @@ from torch.nn import functional
 
 from regarde.attention.scores import tanh_scores
 from regarde.layers import CELLS, run
+from regarde.layers.cells import read
 from regarde.models import tagger
 from regarde.native import functions, heads, library
+from regarde.native import layer as small
 from regarde.native.decoders import AttendedSource, ScoreParameters, UpperLayer, after, before
 from regarde.native.functions import Recurrence
 
@@ -102,6 +104,37 @@ def test_a_cell_over_sentences_equals_torch(
 
     leaves = [shares, start, *recurrent_parameters([cell])]
     assert max(differences([by_torch, by_kernel], leaves)) < BOUNDS[dtype]
+
+
+@pytest.mark.parametrize("sizes", SIZES)
+@pytest.mark.parametrize("name", ["simple", "lstm"])
+@pytest.mark.parametrize("learned", [False, True], ids=["inputs given", "inputs learned"])
+def test_a_cell_that_multiplies_its_inputs_in_the_kernel_equals_torch(
+    learned: bool, name: str, sizes: tuple[int, ...], dtype: torch.dtype, threads: int
+) -> None:
+    B, T, I, H, _, _ = sizes
+    draw = drawn(1, dtype)
+    cell, recurrence = some_cell(name, H, dtype, [I])
+    x, start, mask = draw(B, T, I).detach().requires_grad_(learned), draw(B, cell.state_size), lengths_mask(B, T)
+
+    def by_torch() -> tuple[Tensor, Tensor]:
+        with library.switched_off():
+            return read(cell, x, mask, start)
+
+    def by_kernel() -> tuple[Tensor, Tensor]:
+        return small.read(recurrence, cell.input_weight(0), cell.bias(), x, mask, start)
+
+    leaves = [*([x] if learned else []), start, *cell.parameters()]
+    assert max(differences([by_torch, by_kernel], leaves)) < BOUNDS[dtype]
+
+
+def test_small_cells_multiply_their_inputs_in_the_kernel_and_large_ones_do_not() -> None:
+    def fits(name: str, H: int) -> bool:
+        cell, recurrence = some_cell(name, H, torch.float32, [H])
+        x = torch.zeros(2, 3, H)
+        return small.fits(recurrence, cell.input_weight(0), x, x[:, 0])
+
+    assert [fits("lstm", 40), fits("lstm", 128), fits("gru", 40)] == [True, False, False]
 
 
 def source(draw: Callable[..., Tensor], B: int, S: int, A: int, C: int) -> AttendedSource:

@@ -22,6 +22,22 @@ struct Recurrent {
   void *d_gates;                   // (B, T, G) also those of the shares
 };
 
+// A cell over a whole sentence that multiplies its inputs too (layer.h). Steps come first, so that those of a batch lie
+// together; x_t and h_{t-1} are one row, which one matrix multiplies.
+struct Layer {
+  int64_t B, T, I, H, kind, threads;  // a simple cell or an LSTM
+  const uint8_t *mask;                // (T, B), or null
+  const void *WU, *b;                 // (G, I + H), (G)
+  const void *start_carry;            // (B, H)
+  void *joined;                       // (T, B, I + H): x, and h before the first step, on entry
+  void *outputs, *carry;              // (T, B, H)
+  void *gates;                        // (T, B, G) activations
+  const void *d_outputs;              // (T, B, H)
+  void *d_state, *d_carry;            // (B, H) as above
+  void *d_joined;                     // (T, B, I + H) those of x first; null: only h needs them
+  void *d_gates;                      // (T, B, G)
+};
+
 // The additive score of all queries against all keys (attention.h).
 struct Additive {
   int64_t B, T, S, A, threads;

@@ -83,24 +83,27 @@ inline Bytes to_bytes(const float *x, int64_t K, int64_t levels, uint8_t *out) {
   return {least, step};
 }
 
-// What becomes of the sums of one row: y = base + scale (step sum + low sum w)
+// What becomes of the sums of some rows: y = base + scale (step sum + low sum w)
 struct ByteOutput {
   const float *scales, *base;
+  int64_t base_apart;
   const int32_t *sums;
   float *y;
-  Bytes row;
-  int64_t columns;  // of this panel
+  int64_t y_apart;
+  const Bytes *made;
+  int64_t columns;  // that are left, of this panel and on
 
-  INLINE void operator()(Integers found, int64_t first) const {
+  INLINE void operator()(int64_t row, Integers found, int64_t first) const {
     const int64_t count = columns - first;
     if (count <= 0) return;
     Integers weights = {};
     if (count >= 8) std::memcpy(&weights, sums + first, sizeof weights);
     else std::memcpy(&weights, sums + first, sizeof(int32_t) * static_cast<size_t>(count));
-    const Vector<float> product =
-        row.step * __builtin_convertvector(found, Vector<float>) + row.low * __builtin_convertvector(weights, Vector<float>);
+    const Vector<float> product = made[row].step * __builtin_convertvector(found, Vector<float>) +
+                                  made[row].low * __builtin_convertvector(weights, Vector<float>);
     const Vector<float> scaled = load<float>(scales + first, count) * product;
-    store<float>(y + first, base ? load<float>(base + first, count) + scaled : scaled, count);
+    store<float>(y + row * y_apart + first,
+                 base ? load<float>(base + row * base_apart + first, count) + scaled : scaled, count);
   }
 };
 
@@ -114,7 +117,7 @@ INLINE __m256i four_of(const uint8_t *x) {
 #endif
 
 template <int M>
-INLINE void byte_tile(const uint8_t *x, int64_t apart, const int8_t *panel, int64_t groups, const ByteOutput *outputs) {
+INLINE void byte_tile(const uint8_t *x, int64_t apart, const int8_t *panel, int64_t groups, const ByteOutput &output) {
   Integers low[M], high[M];
 #if defined(WITH_AVX2)
   __m256i sums[2][M];
@@ -157,8 +160,8 @@ INLINE void byte_tile(const uint8_t *x, int64_t apart, const int8_t *panel, int6
   }
 #endif
   UNROLL for (int i = 0; i < M; i++) {
-    outputs[i](low[i], 0);
-    outputs[i](high[i], 8);
+    output(i, low[i], 0);
+    output(i, high[i], 8);
   }
 }
 
@@ -172,51 +175,62 @@ inline bool has_vnni() {
   return found;
 }
 
-// A panel is as wide as a vector of 512 bits: one sum for each row.
-template <int M>
+// A panel is as wide as a vector of 512 bits: one sum for each row and panel. Of P panels side by side, each four bytes of
+// a row are read once.
+template <int M, int P>
 __attribute__((target("avx2,fma,avx512f,avx512vl,avx512vnni"), noinline)) void byte_tile_vnni(
-    const uint8_t *x, int64_t apart, const int8_t *panel, int64_t groups, const ByteOutput *outputs) {
-  constexpr int chains = M == 1 ? 4 : M <= 4 ? 2 : 1;  // a sum waits for the one before it: of few rows, several are apart
-  __m512i sums[chains][M];
+    const uint8_t *x, int64_t apart, const int8_t *panel, int64_t groups, const ByteOutput &output) {
+  constexpr int chains = M * P == 1 ? 4 : M * P <= 4 ? 2 : 1;  // a sum waits for the one before it: of few, several are apart
+  __m512i sums[chains][P][M];
   UNROLL for (int c = 0; c < chains; c++)
-    UNROLL for (int i = 0; i < M; i++) sums[c][i] = _mm512_setzero_si512();
+    UNROLL for (int p = 0; p < P; p++)
+      UNROLL for (int i = 0; i < M; i++) sums[c][p][i] = _mm512_setzero_si512();
   for (int64_t g = 0; g < groups; g += chains)
     UNROLL for (int c = 0; c < chains; c++) {
       if (c && g + c >= groups) break;
-      const __m512i weights = _mm512_loadu_si512(panel + (g + c) * 64);
+      __m512i weights[P];
+      UNROLL for (int p = 0; p < P; p++) {
+        weights[p] = _mm512_loadu_si512(panel + (p * groups + g + c) * 64);
+        __builtin_prefetch(panel + ((P + p) * groups + g + c) * 64);  // the next panels, while these are worked with
+      }
       UNROLL for (int i = 0; i < M; i++) {
         int32_t four;
         std::memcpy(&four, x + i * apart + (g + c) * BYTE_GROUP, sizeof four);
-        sums[c][i] = _mm512_dpbusd_epi32(sums[c][i], _mm512_set1_epi32(four), weights);
+        const __m512i all = _mm512_set1_epi32(four);
+        UNROLL for (int p = 0; p < P; p++) sums[c][p][i] = _mm512_dpbusd_epi32(sums[c][p][i], all, weights[p]);
       }
     }
-  UNROLL for (int i = 0; i < M; i++) {
-    UNROLL for (int c = 1; c < chains; c++) sums[0][i] = _mm512_add_epi32(sums[0][i], sums[c][i]);
-  }
-  const ByteOutput &any = outputs[0];  // scales and weights are the same for all rows
-  if (any.columns < BYTE_PANEL) {
-    UNROLL for (int i = 0; i < M; i++) {
-      outputs[i]((Integers)_mm512_castsi512_si256(sums[0][i]), 0);
-      outputs[i]((Integers)_mm512_extracti64x4_epi64(sums[0][i], 1), 8);
+  UNROLL for (int p = 0; p < P; p++) {
+    UNROLL for (int c = 1; c < chains; c++)
+      UNROLL for (int i = 0; i < M; i++) sums[0][p][i] = _mm512_add_epi32(sums[0][p][i], sums[c][p][i]);
+    const int64_t first = p * BYTE_PANEL;
+    if (output.columns - first < BYTE_PANEL) {
+      UNROLL for (int i = 0; i < M; i++) {
+        output(i, (Integers)_mm512_castsi512_si256(sums[0][p][i]), first);
+        output(i, (Integers)_mm512_extracti64x4_epi64(sums[0][p][i], 1), first + 8);
+      }
+      return;
     }
-    return;
-  }
-  const __m512 scales = _mm512_loadu_ps(any.scales), weights = _mm512_cvtepi32_ps(_mm512_loadu_si512(any.sums));
-  UNROLL for (int i = 0; i < M; i++) {
-    const __m512 product = outputs[i].row.step * _mm512_cvtepi32_ps(sums[0][i]) + outputs[i].row.low * weights;
-    const __m512 scaled = scales * product;
-    _mm512_storeu_ps(outputs[i].y, outputs[i].base ? _mm512_loadu_ps(outputs[i].base) + scaled : scaled);
+    const __m512 scales = _mm512_loadu_ps(output.scales + first);
+    const __m512 weights = _mm512_cvtepi32_ps(_mm512_loadu_si512(output.sums + first));
+    UNROLL for (int i = 0; i < M; i++) {
+      const Bytes made = output.made[i];
+      const __m512 product = made.step * _mm512_cvtepi32_ps(sums[0][p][i]) + made.low * weights;
+      const __m512 scaled = scales * product;
+      float *const y = output.y + i * output.y_apart + first;
+      _mm512_storeu_ps(y, output.base ? _mm512_loadu_ps(output.base + i * output.base_apart + first) + scaled : scaled);
+    }
   }
 }
 #endif
 
 // One tile, by the best instructions there are.
 template <int M>
-INLINE void best_tile(const uint8_t *x, int64_t apart, const int8_t *panel, int64_t groups, const ByteOutput *outputs) {
+INLINE void best_tile(const uint8_t *x, int64_t apart, const int8_t *panel, int64_t groups, const ByteOutput &output) {
 #if defined(WITH_VNNI)
-  if (has_vnni()) return byte_tile_vnni<M>(x, apart, panel, groups, outputs);
+  if (has_vnni()) return byte_tile_vnni<M, 1>(x, apart, panel, groups, output);
 #endif
-  byte_tile<M>(x, apart, panel, groups, outputs);
+  byte_tile<M>(x, apart, panel, groups, output);
 }
 
 // y = base + x W^T. `room` holds the rows as bytes (M, grouped K), `made` how they were made so (M).
@@ -224,35 +238,32 @@ inline void multiply_bytes(int64_t M, const float *x, int64_t x_apart, const int
                            const float *scales, const int32_t *sums, int64_t K, int64_t N, const float *base,
                            int64_t base_apart, float *y, int64_t y_apart, uint8_t *room, Bytes *made) {
   const int64_t width = grouped(K), groups = width / BYTE_GROUP;
-#if defined(WITH_VNNI)
-  const bool vnni = has_vnni();
-#endif
   for (int64_t m = 0; m < M; m++) made[m] = to_bytes(x + m * x_apart, K, levels, room + m * width);
-  for (int64_t n0 = 0; n0 < N; n0 += BYTE_PANEL) {
-    const int8_t *panel = panels + n0 * width;
-    for (int64_t m = 0; m < M;) {
-      const int64_t left = M - m;
-      ByteOutput outputs[8];
-      UNROLL for (int i = 0; i < 8; i++) {
-        const int64_t row = i < left ? m + i : m;
-        outputs[i] = {scales + n0, base ? base + row * base_apart + n0 : nullptr, sums + n0, y + row * y_apart + n0,
-                      made[row], N - n0};
-      }
-      const uint8_t *from = room + m * width;
-#define TILE(count) best_tile<count>(from, width, panel, groups, outputs), m += count
+  auto output = [&](int64_t m, int64_t n) {
+    return ByteOutput{scales + n, base ? base + m * base_apart + n : nullptr, base_apart, sums + n, y + m * y_apart + n,
+                      y_apart, made + m, N - n};
+  };
+  for (int64_t n0 = 0, wide = BYTE_PANEL; n0 < N; n0 += wide) {
+    int64_t done = 0;
 #if defined(WITH_VNNI)
-      if (vnni && left >= 8) {  // twice the registers
-        byte_tile_vnni<8>(from, width, panel, groups, outputs), m += 8;
-        continue;
-      }
-#endif
-      if (left >= 5 && left % 4) TILE(5);
-      else if (left >= 4) TILE(4);
-      else if (left == 3) TILE(3);
-      else if (left == 2) TILE(2);
-      else TILE(1);
-#undef TILE
+    if (has_vnni() && M >= 8) {  // twice the registers
+      wide = N - n0 > BYTE_PANEL ? 2 * BYTE_PANEL : BYTE_PANEL;
+      for (; done + 8 <= M; done += 8)
+        (wide > BYTE_PANEL ? byte_tile_vnni<8, 2> : byte_tile_vnni<8, 1>)(
+            room + done * width, width, panels + n0 * width, groups, output(done, n0));
     }
+#endif
+    for (int64_t n = n0; n < n0 + wide; n += BYTE_PANEL)
+      for (int64_t m = done; m < M;) {
+        const int64_t left = M - m;
+#define TILE(count) best_tile<count>(room + m * width, width, panels + n * width, groups, output(m, n)), m += count
+        if (left >= 5 && left % 4) TILE(5);
+        else if (left >= 4) TILE(4);
+        else if (left == 3) TILE(3);
+        else if (left == 2) TILE(2);
+        else TILE(1);
+#undef TILE
+      }
   }
 }
 

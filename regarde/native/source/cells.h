@@ -51,6 +51,28 @@ template <class Real> void keep(const CellStep<Real> &step, int64_t row, int64_t
   if (with_carry) std::memcpy(step.carry[row], step.carry_before[row], sizeof(Real) * H);
 }
 
+// The state after a step, of the simple cell or the LSTM, whose gates hold their pre-activations.
+template <class Real> void activate(int64_t kind, int64_t M, int64_t H, const CellStep<Real> &step) {
+  for (int64_t row = 0; row < M; row++) {
+    if (!step.is_token(row)) { keep(step, row, H, kind == LSTM); continue; }
+    Real *gate = step.gates[row];
+    if (kind == SIMPLE) {
+      FOR_LANES(Real, j, n, H) store<Real>(step.after[row] + j, tangent(load<Real>(gate + j, n)), n);
+      continue;
+    }
+    Real *i = gate, *f = i + H, *o = f + H, *g = o + H;
+    FOR_LANES(Real, j, n, H) {
+      Vector<Real> write = sigmoid(load<Real>(i + j, n)), forget = sigmoid(load<Real>(f + j, n));
+      Vector<Real> show = sigmoid(load<Real>(o + j, n)), fresh = tangent(load<Real>(g + j, n));
+      store<Real>(i + j, write, n), store<Real>(f + j, forget, n);
+      store<Real>(o + j, show, n), store<Real>(g + j, fresh, n);
+      Vector<Real> c = forget * load<Real>(step.carry_before[row] + j, n) + write * fresh;
+      store<Real>(step.carry[row] + j, c, n);
+      store<Real>(step.after[row] + j, show * tangent(c), n);
+    }
+  }
+}
+
 template <class Real>
 void cell_forward(int64_t kind, int64_t M, int64_t H, const CellWeights<Real> &weights, const CellStep<Real> &step) {
   if (kind == GRU) {
@@ -77,31 +99,13 @@ void cell_forward(int64_t kind, int64_t M, int64_t H, const CellWeights<Real> &w
     return;
   }
   multiply<Real>(M, step.before, weights.U, step.base, step.gates);
-  for (int64_t row = 0; row < M; row++) {
-    if (!step.is_token(row)) { keep(step, row, H, kind == LSTM); continue; }
-    Real *gate = step.gates[row];
-    if (kind == SIMPLE) {
-      FOR_LANES(Real, j, n, H) store<Real>(step.after[row] + j, tangent(load<Real>(gate + j, n)), n);
-      continue;
-    }
-    Real *i = gate, *f = i + H, *o = f + H, *g = o + H;
-    FOR_LANES(Real, j, n, H) {
-      Vector<Real> write = sigmoid(load<Real>(i + j, n)), forget = sigmoid(load<Real>(f + j, n));
-      Vector<Real> show = sigmoid(load<Real>(o + j, n)), fresh = tangent(load<Real>(g + j, n));
-      store<Real>(i + j, write, n), store<Real>(f + j, forget, n);
-      store<Real>(o + j, show, n), store<Real>(g + j, fresh, n);
-      Vector<Real> c = forget * load<Real>(step.carry_before[row] + j, n) + write * fresh;
-      store<Real>(step.carry[row] + j, c, n);
-      store<Real>(step.after[row] + j, show * tangent(c), n);
-    }
-  }
+  activate(kind, M, H, step);
 }
 
-// d_state, d_carry (M, H): of the state after this step on entry, before it on return. d_gates: (M, G).
-// `scratch` (M, H). Where there is no token the gradient passes and the gates get none.
+// The gradients of the pre-activations, and what of d_state and d_carry passes a step by, as cell_backward has them.
 template <class Real>
-void cell_backward(int64_t kind, int64_t M, int64_t H, const CellWeights<Real> &weights, const CellStep<Real> &step,
-                   Rows<Real> d_state, Rows<Real> d_carry, Rows<Real> d_gates, Rows<Real> scratch) {
+void gate_gradients(int64_t kind, int64_t M, int64_t H, const CellStep<Real> &step, Rows<Real> d_state,
+                    Rows<Real> d_carry, Rows<Real> d_gates) {
   const int64_t G = gates_of(kind) * H;
   for (int64_t row = 0; row < M; row++) {
     Real *d = d_gates[row], *ds = d_state[row];
@@ -132,6 +136,14 @@ void cell_backward(int64_t kind, int64_t M, int64_t H, const CellWeights<Real> &
       }
     }
   }
+}
+
+// d_state, d_carry (M, H): of the state after this step on entry, before it on return. d_gates: (M, G).
+// `scratch` (M, H). Where there is no token the gradient passes and the gates get none.
+template <class Real>
+void cell_backward(int64_t kind, int64_t M, int64_t H, const CellWeights<Real> &weights, const CellStep<Real> &step,
+                   Rows<Real> d_state, Rows<Real> d_carry, Rows<Real> d_gates, Rows<Real> scratch) {
+  gate_gradients(kind, M, H, step, d_state, d_carry, d_gates);
   if (kind != GRU) return multiply<Real>(M, reading(d_gates), weights.U, reading(d_state), d_state);
   multiply<Real>(M, reading(d_gates.from(2 * H)), weights.U, {nullptr, 0}, scratch);  // of r o s_prev
   for (int64_t row = 0; row < M; row++) {

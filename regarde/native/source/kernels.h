@@ -5,6 +5,7 @@
 #include "dropout.h"
 #include "field.h"
 #include "heads.h"
+#include "layer.h"
 #include "loss.h"
 #include "recurrent.h"
 #include "window.h"
@@ -22,6 +23,8 @@
 #define KERNELS(variant, real, Real)                              \
   KERNEL(recurrent_forward, Recurrent, variant, real, Real)       \
   KERNEL(recurrent_backward, Recurrent, variant, real, Real)      \
+  KERNEL(layer_forward, Layer, variant, real, Real)               \
+  KERNEL(layer_backward, Layer, variant, real, Real)              \
   KERNEL(additive_forward, Additive, variant, real, Real)         \
   KERNEL(additive_backward, Additive, variant, real, Real)        \
   KERNEL(window_forward, Window, variant, real, Real)             \

@@ -165,9 +165,9 @@ EXPORT const char *built_from() { return REGARDE_SOURCES; }
 
 // The sizes of the arguments, for the Python side to compare with its own.
 EXPORT int64_t size_of(int64_t which) {
-  const int64_t sizes[] = {sizeof(Recurrent), sizeof(Additive), sizeof(Window),       sizeof(Field),   sizeof(Before),
+  const int64_t sizes[] = {sizeof(Recurrent), sizeof(Layer), sizeof(Additive), sizeof(Window),       sizeof(Field),   sizeof(Before),
                            sizeof(After),     sizeof(Heads),    sizeof(CrossEntropy), sizeof(Dropout), sizeof(engine::Request)};
-  return which >= 0 && which < 10 ? sizes[which] : -1;
+  return which >= 0 && which < 11 ? sizes[which] : -1;
 }
 
 // Keep freed memory for the next step of training instead of giving it back and having it zeroed again, page by page.

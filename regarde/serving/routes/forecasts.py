@@ -109,6 +109,7 @@ def described(forecasters: Mapping[str, Forecaster]) -> list[dict[str, Any]]:
             "name": name,
             "task": model.task.kind,
             "series": len(model.histories),
+            "ids": model.ids[:MOST_SERIES],
             "frequency": model.task.frequency,
             "season": model.task.season,
             "horizon": model.task.horizon,

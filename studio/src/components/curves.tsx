@@ -59,7 +59,7 @@ export function Curves({ title, unit, curves, logarithmic = false, narrow = fals
       </p>
       <svg
         viewBox={`0 0 ${W} ${H}`}
-        tabIndex={0}
+        tabindex={0}
         role="application"
         aria-roledescription="curves"
         aria-label={`${title}: ${curves.map(({ name }) => name).join(", ")}. Arrow keys move from step to step.`}
@@ -130,7 +130,7 @@ function spread(low: number, high: number): [number, number] {
 }
 
 /** Round numbers in a range. */
-function ticks(low: number, high: number, most = 5): number[] {
+export function ticks(low: number, high: number, most = 5): number[] {
   const rough = (high - low) / most || 1;
   const size = 10 ** Math.floor(Math.log10(rough));
   const step = [1, 2, 5, 10].map((each) => each * size).find((each) => each >= rough)!;

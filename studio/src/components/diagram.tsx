@@ -137,7 +137,7 @@ function Part({ node, reached, open, onOpen }: PartProps): JSX.Element {
     onOpen(phase);
   };
   return (
-    <g class={kind} tabIndex={0} role="button" aria-label={NAMES[phase]} aria-pressed={open} onClick={() => onOpen(phase)} onKeyDown={press}>
+    <g class={kind} tabindex={0} role="button" aria-label={NAMES[phase]} aria-pressed={open} onClick={() => onOpen(phase)} onKeyDown={press}>
       {drawn}
     </g>
   );

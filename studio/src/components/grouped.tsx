@@ -35,7 +35,7 @@ export function Grouped({ label, across, up, counted, groups, under, series, lit
   const frame = useScrollHint<HTMLDivElement>();
   const names = apart(series.map(({ points }) => y(points.at(-1)?.value ?? 0)));
   return (
-    <div ref={frame} class="grouped" tabIndex={0} role="region" aria-label={`Chart: ${label}`}>
+    <div ref={frame} class="grouped" tabindex={0} role="region" aria-label={`Chart: ${label}`}>
       <svg viewBox={`0 0 ${W} ${H}`} role="img" aria-label={label}>
         <g class="axis">
           <text x={0} y={12}>

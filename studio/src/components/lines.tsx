@@ -47,7 +47,7 @@ export function Lines(props: LinesProps): JSX.Element {
     <div
       ref={frame}
       class="lines"
-      tabIndex={0}
+      tabindex={0}
       role="application"
       aria-roledescription="alignment"
       aria-label={`${label}. Arrow keys move from token to token.`}

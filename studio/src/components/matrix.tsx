@@ -48,7 +48,7 @@ export function Matrix(props: MatrixProps): JSX.Element {
     <div
       ref={frame}
       class="matrix"
-      tabIndex={0}
+      tabindex={0}
       role="application"
       aria-roledescription="heat map"
       aria-label={onActive ? `${label}. Arrow keys move from cell to cell.` : label}

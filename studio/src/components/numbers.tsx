@@ -32,7 +32,7 @@ const shown = (each: Shown): JSX.Element => (typeof each === "string" ? <Token o
 function Grid({ caption, columns, rows, corner = "", digits = 3 }: Table): JSX.Element {
   const frame = useScrollHint<HTMLDivElement>();
   return (
-    <div ref={frame} class="scrolls" tabIndex={0} role="region" aria-label={`Numbers: ${caption}`}>
+    <div ref={frame} class="scrolls" tabindex={0} role="region" aria-label={`Numbers: ${caption}`}>
       <table>
         <thead>
           <tr>

@@ -73,7 +73,7 @@ function Slider({ token, source, weights, were, pinned, masked, onMove, onReleas
         ref={track}
         class="track"
         role="slider"
-        tabIndex={0}
+        tabindex={0}
         aria-orientation="vertical"
         aria-label={`Weight on ${visible(token)}`}
         aria-valuemin={0}

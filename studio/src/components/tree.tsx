@@ -48,7 +48,7 @@ export function Tree({ columns, marks, chosen, active, onActive, onPick, onKey }
     <div
       ref={frame}
       class="tree"
-      tabIndex={0}
+      tabindex={0}
       role="application"
       aria-roledescription="search tree"
       aria-label="Search tree. Arrow keys move from token to token, Enter continues from one, Escape starts over."

@@ -9,7 +9,7 @@ import { type Curve, Curves } from "../components/curves";
 import { type Cell, Matrix } from "../components/matrix";
 import { Say } from "../components/tokens";
 import { heat } from "../color";
-import { model, problem, text } from "../session";
+import { model, models, problem, text } from "../session";
 
 interface Run {
   name: string;
@@ -26,6 +26,7 @@ const rows = signal<Row[]>([]);
 const samples = signal<Map<string, Prediction>>(new Map()); // kept when their checkpoint is replaced by a newer one
 const run = computed(() => runs.value.find(({ name }) => name === word("run")) ?? runs.value.find(({ name }) => name === model.value?.name) ?? runs.value[0] ?? null);
 const named = computed(() => run.value?.name ?? "");
+const numbers = computed(() => models.value.find(({ name }) => name === named.value)?.task === "forecasting"); // whether it learns from numbers
 
 const BEAT = 2000; // ms between two looks at a run that goes on …
 const REST = 10_000; // … and at one that does not
@@ -35,7 +36,7 @@ export function Train(): JSX.Element {
   useEffect(watching, []);
   useEffect(() => figures(named.value), [named.value]);
   useEffect(() => {
-    if (run.value) void sampled(run.value, text.value);
+    if (run.value && !numbers.value) void sampled(run.value, text.value);
   }, [run.value, text.value]);
   if (!runs.value.length) return <p class="empty">{problem.value || "There is no run to show. Start the studio with: regarde studio RUN"}</p>;
   return (
@@ -56,7 +57,7 @@ export function Train(): JSX.Element {
         </span>
       </div>
       <Story />
-      <Samples />
+      {numbers.value ? null : <Samples />}
       <Pace />
     </>
   );
@@ -141,6 +142,9 @@ const NAMES: Record<string, string> = {
   ter: "TER",
   cer: "Character error rate",
   wer: "Symbol error rate",
+  crps: "CRPS",
+  mase: "MASE",
+  smape: "sMAPE",
 };
 const UNITS: Record<string, string> = {
   rate: "factor of the update",
@@ -152,6 +156,9 @@ const UNITS: Record<string, string> = {
   ter: "edits per 100 reference words",
   cer: "edits per reference character",
   wer: "edits per reference symbol",
+  crps: "weighted quantile loss",
+  mase: "error, that of the seasonal naive forecast is 1",
+  smape: "percent of the mean of forecast and value",
 };
 const name = (each: string): string => NAMES[each] ?? each.replaceAll("_", " ");
 
@@ -167,7 +174,7 @@ function Story(): JSX.Element {
   const judged = [...new Set(measured)].filter((each) => !TOLD.has(each));
   return (
     <div class="story">
-      <Curves title="Loss" unit="nats per target token" curves={[curve("loss", "training"), curve("valid_loss", "validation")]} logarithmic />
+      <Curves title="Loss" unit={numbers.value ? "nats per value" : "nats per target token"} curves={[curve("loss", "training"), curve("valid_loss", "validation")]} logarithmic />
       {judged.map((each) => (
         <Curves key={each} title={titled(each)} unit={UNITS[each] ?? name(each)} curves={[curve(each)]} />
       ))}
@@ -181,7 +188,7 @@ function Pace(): JSX.Element {
   return (
     <div class="story pace">
       {shown.map((each) => (
-        <Curves narrow key={each} title={titled(each)} unit={UNITS[each] ?? name(each)} curves={[curve(each)]} />
+        <Curves narrow key={each} title={titled(each)} unit={numbers.value && each === "tokens_per_second" ? "values per second" : (UNITS[each] ?? name(each))} curves={[curve(each)]} />
       ))}
     </div>
   );

@@ -66,5 +66,5 @@ def test_what_cannot_be_answered_says_why(forecasting: Running, body: dict[str, 
 
 def test_models_lists_forecasters_beside_the_others(forecasting: Running) -> None:
     found = forecasting.get("/v1/models").json
-    assert [one["name"] for one in found["forecasters"]] == ["demand"]
+    assert [(one["name"], one["ids"]) for one in found["forecasters"]] == [("demand", ["a", "b", "short", "gaps"])]
     assert [one["name"] for one in found["models"]] == ["texts"]

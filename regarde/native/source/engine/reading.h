@@ -60,11 +60,9 @@ struct Spelling {
       }
     const Tokens tokens(lengths);
     const int64_t H = ahead.H, K = ahead.K, count = static_cast<int64_t>(lengths.size());
-    Floats shares(tokens.total * ahead.G), passed(tokens.total * H), last(count * K), first(count * K);
-    of_ahead(characters, ahead.W[0], tokens.total, ids.data(), shares.data());
-    run(ahead, tokens, shares, forwards, passed.data(), H, last.data());
-    of_back(characters, back.W[0], tokens.total, ids.data(), shares.data());
-    run(back, tokens, shares, backwards, passed.data(), H, first.data());
+    Floats passed(tokens.total * H), last(count * K), first(count * K);
+    run(ahead, tokens, ids, characters, of_ahead, forwards, passed.data(), H, last.data());
+    run(back, tokens, ids, characters, of_back, backwards, passed.data(), H, first.data());
     auto number = own.begin();
     for (Sentence *sentence : sentences) {
       sentence->vectors.resize(sentence->S() * size);

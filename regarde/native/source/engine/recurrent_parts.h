@@ -63,15 +63,20 @@ inline std::vector<int64_t> in_order(const Tokens &tokens, Reading reading) {
   return places;
 }
 
-// A cell over whole sentences. gates (total, G) hold the shares of the tokens in the order of `places`, and are spoilt.
+constexpr int64_t LINE = 16;  // floats that memory brings at once
+
+// A cell over whole sentences. `shares` are those of the tokens in the order of `places`.
 // -> outputs (total, H) `apart`; finals (sentences, K)
-inline void run(const Cell &cell, const Tokens &tokens, const std::vector<int64_t> &places, float *gates, float *outputs,
-                int64_t apart, float *finals) {
+inline void run(const Cell &cell, const Tokens &tokens, const std::vector<int64_t> &places,
+                const std::vector<const float *> &shares, float *outputs, int64_t apart, float *finals) {
   const int64_t B = static_cast<int64_t>(tokens.starts.size());
-  Floats states(B * cell.K, 0.0f);
+  Floats states(B * cell.K, 0.0f), gates(B * cell.G);
   for (int64_t k = 0, first = 0, M = B; first < tokens.total; k++, first += M) {
     while (tokens.lengths[tokens.by_length[M - 1]] <= k) M--;
-    cell.step(M, gates + first * cell.G, states.data());
+    for (int64_t row = 0; row < M; row++) std::copy_n(shares[first + row], cell.G, &gates[row * cell.G]);
+    for (size_t next = first + M; next < std::min<size_t>(first + 2 * M, shares.size()); next++)
+      for (int64_t j = 0; j < cell.G; j += LINE) __builtin_prefetch(shares[next] + j, 0, 2);
+    cell.step(M, gates.data(), states.data());
     for (int64_t row = 0; row < M; row++)
       std::memcpy(outputs + places[first + row] * apart, &states[row * cell.K], sizeof(float) * cell.H);
   }
@@ -82,12 +87,22 @@ inline void run(const Cell &cell, const Tokens &tokens, const std::vector<int64_
 // The same of shares (total, G) that lie as the tokens do.
 inline void run(const Cell &cell, const Tokens &tokens, const Floats &shares, Reading reading, float *outputs,
                 int64_t apart, float *finals) {
-  static thread_local Floats gates;
   const std::vector<int64_t> places = in_order(tokens, reading);
-  gates.resize(tokens.total * cell.G);
-  for (int64_t i = 0; i < tokens.total; i++)
-    std::memcpy(&gates[i * cell.G], &shares[places[i] * cell.G], sizeof(float) * cell.G);
-  run(cell, tokens, places, gates.data(), outputs, apart, finals);
+  std::vector<const float *> found;
+  found.reserve(places.size());
+  for (int64_t place : places) found.push_back(&shares[place * cell.G]);
+  run(cell, tokens, places, found, outputs, apart, finals);
+}
+
+// The same of words.
+inline void run(const Cell &cell, const Tokens &tokens, const std::vector<int64_t> &ids, const Embedding &embedding,
+                const WordShares &of_words, Reading reading, float *outputs, int64_t apart, float *finals) {
+  static thread_local Floats fresh;
+  const std::vector<int64_t> places = in_order(tokens, reading);
+  std::vector<int64_t> met;
+  met.reserve(places.size());
+  for (int64_t place : places) met.push_back(ids[place]);
+  run(cell, tokens, places, of_words.find(embedding, cell.W[0], met, fresh), outputs, apart, finals);
 }
 
 // What the source has become: states (total, D), and of each layer the last state.
@@ -183,16 +198,9 @@ struct RecurrentEncoder {
     Floats x = bottom ? Floats() : tokens.embedded(sentences, embedding);
     const std::vector<int64_t> ids = tokens.ids(sentences);
     auto pass = [&](const Cell &cell, const WordShares *of_words, Reading reading, float *y, int64_t apart, float *last) {
-      shares.resize(tokens.total * cell.G);
-      if (!of_words) {
-        cell.W[0](tokens.total, x, shares);
-        return run(cell, tokens, shares, reading, y, apart, last);
-      }
-      const std::vector<int64_t> places = in_order(tokens, reading);
-      std::vector<int64_t> met(places.size());
-      for (size_t i = 0; i < places.size(); i++) met[i] = ids[places[i]];
-      (*of_words)(embedding, cell.W[0], tokens.total, met.data(), shares.data());
-      run(cell, tokens, places, shares.data(), y, apart, last);
+      if (of_words) return run(cell, tokens, ids, embedding, *of_words, reading, y, apart, last);
+      cell.W[0](tokens.total, x, shares);
+      run(cell, tokens, shares, reading, y, apart, last);
     };
     for (size_t i = 0; i < ahead.size(); i++) {
       const int64_t H = ahead[i].H, K = ahead[i].K;
