@@ -128,6 +128,7 @@ EXTRAS = {
     "uvicorn": "serve",
     "httptools": "serve",
     "pyarrow": "parquet",
+    "zstandard": "zstd",
     "onnx": "onnx",
     "onnxscript": "onnx",
     "ctranslate2": "ctranslate2",

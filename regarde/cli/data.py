@@ -7,38 +7,62 @@ from contextlib import suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
-from regarde.cli import completion
+from regarde.cli import completion, options
 from regarde.cli.options import argument, flag, option
+from regarde.data.corpus import ReadOptions
+from regarde.data.lines import File
+from regarde.data.records import files_in
 from regarde.errors import DiskError, UsageError
-from regarde.streaming.streams import write
+from regarde.streaming.streams import warn, write
 
 if TYPE_CHECKING:
     from regarde.data.datasets import Dataset
 
 
+CONVERT = "convert"
+
+
 def data(
     name: Annotated[
-        str | None, argument("[NAME]", "Data set. Default: list all.", complete=completion.datasets)
+        str | None, argument("[NAME]", "Data set, or convert. Default: list all.", complete=completion.datasets)
+    ] = None,
+    files: Annotated[
+        list[Path] | None, argument("[FILES]...", "Of convert: files of pairs, - for standard input.")
     ] = None,
     split: Annotated[
         str | None, option("NAME", "Split: train, valid or test. Default: train to print, all to write.")
     ] = None,
     out: Annotated[Path | None, option("PATH", "Write to this file (with --split) or folder (all splits).")] = None,
     languages: Annotated[
-        str, option("NAMES", "Only dates in these languages, separated by commas, for example en,fi.")
+        str,
+        option("NAMES", "Only dates in these languages, for example en,fi; of convert, those of a .tmx file, en:de."),
     ] = "",
     links: Annotated[bool, flag("--links", "Add the gold links as a third column (Pharaoh format).")] = False,
     check: Annotated[bool, flag("--check", "Check the SHA-256 of each split.")] = False,
+    columns: options.Columns = None,
+    header: options.Header = None,
+    quotes: options.Quotes = None,
+    on_error: options.OnError = "stop",
 ) -> None:
-    """List the embedded data sets, or print or write one as lines of source TAB target.
+    """List the embedded data sets, print or write one as lines of source TAB target, or convert files of pairs.
 
     The target is a text, a label, or one tag for each character. Text for a language model is plain lines, questions
     are JSON lines with their passage, answer and supporting sentences.
+
+    regarde data convert FILES --out FILE reads files of pairs and writes one, each in the format of its suffix: .tsv,
+    .jsonl, .csv, .tmx, .parquet or .arrow, text also compressed (.gz, .bz2, .xz, .zst). Without --out it prints lines.
 
     Example: regarde data dates --split test --links | head -3
     """
     from regarde.data.datasets import SPLITS, dataset
 
+    if name == CONVERT:
+        if split is not None or links or check:
+            raise UsageError("--split, --links and --check are for embedded data sets. Leave them out.")
+        _convert(files or [], ReadOptions(columns, False, header, quotes, on_error), out, languages)
+        return
+    if files or columns or header is not None or quotes is not None:
+        raise UsageError("Files and how they are read are for convert: regarde data convert FILES --out FILE")
     if name is None:
         if split is not None or out is not None or languages or links or check:
             raise UsageError("regarde data: an option without a data set. Name one, for example: regarde data dates")
@@ -60,6 +84,37 @@ def data(
         _write_all(chosen, out, links)
     else:
         _write(chosen, split, out / _file(chosen, split) if out.is_dir() else out, links)
+
+
+def _convert(names: list[Path], options: ReadOptions, out: Path | None, languages: str) -> None:
+    from regarde.data.corpus import Report, read_pairs
+    from regarde.data.writing import LANGUAGES, line_of, write_pairs
+
+    if not names:
+        raise UsageError("convert: which files? For example: regarde data convert corpus.tmx --out corpus.parquet")
+    if out is not None:
+        _refuse_existing(out)
+    source, colon, target = (languages or ":".join(LANGUAGES)).partition(":")
+    if not (source and colon and target) or source == target:
+        raise UsageError(f"--languages {languages}: expected two that differ, source:target, for example en:de.")
+    files: list[File] = ["-" if str(name) == "-" else name for name in names]
+    paths = [each for file in files for each in (files_in(file) if file != "-" and file.is_dir() else [file])]
+    report = Report()
+    pairs = read_pairs(
+        paths,
+        columns=options.columns,
+        header=options.header,
+        quotes=options.quotes,
+        on_error=options.on_error,
+        report=report,
+    )
+    if out is None:
+        write(map(line_of, pairs))
+    else:
+        write_pairs(pairs, out, (source, target))
+        warn(f"{out}: {report.summary()}")
+    for note in report.notes():
+        warn(note)
 
 
 def _listing() -> Iterator[str]:

@@ -14,10 +14,10 @@ from regarde.streaming.streams import warn, write
 
 def train(
     data: Annotated[
-        str | None,
+        list[str] | None,
         argument(
-            "[DATA]",
-            "Embedded data set (listed by regarde data), file, or - for pairs on standard input.",
+            "[DATA]...",
+            "Embedded data set (listed by regarde data), files, a pattern such as 'part-*.tsv', or - for stdin.",
             complete=completion.data,
         ),
     ] = None,
@@ -72,8 +72,13 @@ def train(
     task.kind=NAME decides otherwise: translation, classification, tagging or modeling.
 
     A file of pairs has lines of source TAB target (.tsv, .txt or no suffix), lines of source ||| target as for
-    fast_align (any suffix), or JSON objects with the keys source and target (.jsonl), in UTF-8, possibly compressed
-    (.gz). A file with the name of an embedded data set is given as ./dates.
+    fast_align (any suffix), or JSON objects with the keys source and target (.jsonl), in UTF-8.
+
+    Tables (.csv, .parquet, .arrow, a folder of the library datasets), translation memories (.tmx) and compressed files
+    (.gz, .bz2, .xz, .zst) are read too. A file with the name of an embedded data set is given as ./dates.
+
+    Large data are read and tokenized once, into a folder in the user's cache, and found again by later trainings. --set
+    data.corpus=FOLDER chooses another.
 
     A line that is not a pair is an error, unless --on-error skips it. If the first row looks like column names, or
     fields look quoted, the command asks for --header or --no-header, --quotes or --no-quotes.
@@ -97,7 +102,8 @@ def train(
     from regarde.training.start import Silence, ready, request
 
     wanted = request(
-        options.data_fields(data, source, target, valid, columns, header, quotes, on_error),
+        options.data_fields(data[0] if data else None, source, target, valid, columns, header, quotes, on_error)
+        | {"more": (data or [])[1:]},
         start_from=start_from,
         preset=preset,
         recipe=recipe,

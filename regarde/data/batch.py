@@ -10,7 +10,7 @@ import dataclasses
 import math
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field
-from itertools import chain
+from functools import cached_property
 from typing import Protocol, Self
 
 import numpy as np
@@ -19,9 +19,10 @@ from numpy.typing import NDArray
 from torch import Tensor
 
 from regarde.data import sampling
+from regarde.data.encoding import AT_ONCE, LengthLimits, Sequences, encoded
 from regarde.data.formats import Pair
 from regarde.text import Text
-from regarde.text.tokenizers import BOS, EOS, PAD, UNK, positions
+from regarde.text.tokenizers import BOS, EOS, PAD
 
 Rows = NDArray[np.int64]
 """Rows of a batch, numbered by the corpus that makes it."""
@@ -174,48 +175,13 @@ def _pad(rows: Sequence[Sequence[int]]) -> Tensor:
 
 
 @dataclass(frozen=True, eq=False)
-class Sequences:
-    """Many sequences of ids in one array."""
-
-    ids: NDArray[np.int32]
-    starts: NDArray[np.int64]  # one more than there are rows
-    ends: bool = True  # whether each row is closed with EOS where it is used
-
-    @classmethod
-    def of(cls, rows: Sequence[Sequence[int]], *, ends: bool = True) -> Sequences:
-        starts = np.concatenate([[0], np.cumsum([len(row) for row in rows], dtype=np.int64)])
-        return cls(np.fromiter(chain.from_iterable(rows), dtype=np.int32, count=int(starts[-1])), starts, ends)
-
-    def __getitem__(self, row: int) -> list[int]:
-        ids: list[int] = self.ids[self.starts[row] : self.starts[row + 1]].tolist()
-        return ids
-
-    def __len__(self) -> int:
-        return len(self.starts) - 1
-
-    def count(self, rows: NDArray[np.int64]) -> int:
-        """Tokens of some rows together, EOS included."""
-        return int((self.starts[rows + 1] - self.starts[rows]).sum()) + self.ends * len(rows)
-
-    def once(self, vocabulary: int) -> NDArray[np.bool_]:
-        """Whether each id of a vocabulary occurs exactly once."""
-        found: NDArray[np.bool_] = np.bincount(self.ids, minlength=vocabulary) == 1
-        return found
-
-    @property
-    def lengths(self) -> NDArray[np.int64]:
-        """Tokens of each row, EOS included."""
-        return np.diff(self.starts) + self.ends
-
-
-@dataclass(frozen=True, eq=False)
 class EncodedPairs:
-    """A corpus as tokens, and how many pairs were over the length limits."""
+    """A corpus as tokens, in memory or in mapped files, and how many pairs were over the length limits."""
 
     sources: Sequences
     targets: Sequences
     dropped: int
-    kept: NDArray[np.int64]  # the index of each row among the given pairs
+    kept: NDArray[np.int64]  # the index of each row among the given pairs; of a corpus on disk, its number in the data
     absent: int = field(default=0, kw_only=True)  # pairs left out because their target is not in their source
 
     carries: bool = field(default=False, kw_only=True)  # whether texts continue from batch to batch within an epoch
@@ -223,30 +189,19 @@ class EncodedPairs:
     @classmethod
     def of(cls, pairs: Iterable[Pair], text: Text, *, max_source: int = 0, max_target: int = 0) -> EncodedPairs:
         """Encode pairs. A pair with a side longer than its limit is skipped; 0 means no limit."""
-        sources, targets, kept, dropped, absent = [], [], [], 0, 0
-        for number, pair in enumerate(pairs):
-            prepared = text.prepare(pair.source)
-            source = text.source_ids(prepared)
-            target = text.target_ids(text.prepare(pair.target), prepared, pair.start if text.target.points else 0)
-            if (max_source and positions(source) > max_source) or (max_target and len(target) > max_target):
-                dropped += 1
-                continue
-            if text.target.points and UNK in target:
-                absent += 1
-                continue
-            sources.append(source)
-            targets.append(target)
-            kept.append(number)
-        wanted = Sequences.of(targets, ends=text.target.ends)
-        return cls(Sequences.of(sources), wanted, dropped, np.array(kept, dtype=np.int64), absent=absent)
+        found = encoded(pairs, text, LengthLimits(max_source, max_target))
+        return cls(found.sources, found.targets, found.dropped, found.kept, absent=found.absent)
 
     def __len__(self) -> int:
         return len(self.sources)
 
     def epoch(self, *, seed: int, epoch: int, pairs: int, tokens: int) -> Sequence[Rows]:
         """The batches of one epoch, of at most `pairs` rows and `tokens` positions each; 0: no limit."""
-        lengths = self.sources.lengths, self.targets.lengths
-        return sampling.batches(*lengths, seed=seed, epoch=epoch, pairs=pairs, tokens=tokens)
+        wanted = seed, epoch, pairs, tokens
+        if wanted not in self._last:
+            self._last.clear()
+            self._last[wanted] = self._batches(seed=seed, epoch=epoch, pairs=pairs, tokens=tokens)
+        return self._last[wanted]
 
     def in_order(self, *, pairs: int, tokens: int) -> Sequence[Rows]:
         """Batches that contain every row once, for validation."""
@@ -263,7 +218,7 @@ class EncodedPairs:
 
     def positions(self, rows: Rows) -> int:
         """Positions of a batch on both sides, padding included."""
-        return len(rows) * sum(int(side.lengths[rows].max()) for side in (self.sources, self.targets))
+        return len(rows) * sum(int(side.lengths_of(rows).max()) for side in (self.sources, self.targets))
 
     def origin(self, rows: Rows) -> list[int]:
         """The numbers of the pairs in a batch."""
@@ -272,4 +227,23 @@ class EncodedPairs:
     @property
     def longest(self) -> float:
         """Target tokens per source token: the largest ratio of all pairs, plus a fifth."""
-        return float(math.ceil(1.2 * np.max(self.targets.lengths / self.sources.lengths)))
+        parts = (np.arange(first, min(len(self), first + AT_ONCE)) for first in range(0, len(self), AT_ONCE))
+        return float(math.ceil(1.2 * max(np.max(target / source) for source, target in map(self._lengths, parts))))
+
+    def _lengths(self, rows: Rows) -> tuple[Rows, Rows]:
+        return self.sources.lengths_of(rows), self.targets.lengths_of(rows)
+
+    @property
+    def _mean(self) -> float:
+        """Tokens of both sides of a pair."""
+        return sum(len(side.ids) / len(self) + side.ends for side in (self.sources, self.targets))
+
+    def _batches(self, **settings: int) -> Sequence[Rows]:
+        if len(self) <= sampling.LARGEST_SHUFFLE:
+            return sampling.batches(self.sources.lengths, self.targets.lengths, **settings)
+        return sampling.PooledBatches(len(self), self._mean, self._lengths, **settings)
+
+    @cached_property
+    def _last(self) -> dict[tuple[int, int, int, int], Sequence[Rows]]:
+        """The batches of the epoch that was asked for last: its length is asked for before it is trained on."""
+        return {}

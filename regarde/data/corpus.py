@@ -17,9 +17,10 @@ from typing import Literal, NamedTuple, NoReturn
 
 from regarde.data.conll import TaggedFormat, cells_of, names_columns, tagged_sentences
 from regarde.data.dialect import BELOW, QuoteCount, is_header, may_be_header
-from regarde.data.formats import Format, LineError, Pair, Several, format_of, line_text, parse_columns, side_of
-from regarde.data.lines import File, Line, count_lines, lines_of, name_of
+from regarde.data.formats import Columns, Format, LineError, Pair, Several, format_of, line_text, parse_columns, side_of
+from regarde.data.lines import LINE_LIMIT, Block, File, Line, blocks_of, count_lines, inner_suffix, lines_of, name_of
 from regarde.data.questions import QuestionRecords, QuestionTable, names_of, squad_rows
+from regarde.data.records import RECORDS, Row, rows_of
 from regarde.errors import DataError, UsageError, counted
 from regarde.text.tags import TagScheme, repaired, scheme_of
 
@@ -28,6 +29,7 @@ LOUD, MOST = 0.01, 0.2  # shares of skipped lines: above the first a warning, ab
 
 _SHOWN = 3  # skipped lines in a message
 _SAMPLE = 60  # characters of a header in a message
+_LONG = LINE_LIMIT // 8  # characters; a longer side needs a closer look
 _SURROGATE = re.compile("[\ud800-\udfff]")
 _REMEDY = "Repair the line, or leave such lines out with --on-error skip."
 _OTHER_ENCODING = "If all of the file is in another encoding, convert it: iconv -f WINDOWS-1252 -t UTF-8, for example."
@@ -138,9 +140,13 @@ def read_pairs(
     if several and columns is not None:
         raise UsageError(f"--columns {columns} and --several: both choose columns. Leave out one.")
     chosen = None if columns is None else parse_columns(columns)
-    formats = [(file, Several(bool(quotes)) if several else format_of(file, chosen, quotes)) for file in files]
+    recorded = [inner_suffix(file) in RECORDS and not several for file in files]
+    formats = [
+        None if is_recorded else (file, Several(bool(quotes)) if several else format_of(file, chosen, quotes))
+        for file, is_recorded in zip(files, recorded, strict=True)
+    ]
     _require(files)
-    return _pairs(formats, header, quotes, on_error, report, check)
+    return _pairs(files, formats, chosen, header, quotes, on_error, report, check)
 
 
 def read_parallel(
@@ -210,30 +216,91 @@ class _ParsedLine(NamedTuple):
 
 
 def _pairs(
-    formats: list[tuple[File, Format]],
+    files: Sequence[File],
+    formats: Sequence[tuple[File, Format] | None],
+    columns: Columns | None,
     header: bool | None,
     quotes: bool | None,
     on_error: OnError,
     report: Report,
     check: Callable[[Pair], None],
 ) -> Iterator[Pair]:
+    """The pairs of some files, each with its format, or none if its rows are not lines."""
     before = report.kept
-    for file, form in formats:
-        lines = lines_of(file)
+    for file, found in zip(files, formats, strict=True):
+        if found is None:
+            yield from _kept(_record_rows(file, columns, header, report, check), on_error, report)
+            continue
+        form = found[1]
+        blocks = blocks_of(file)
+        first = next(blocks, None)
+        lines = first.lines() if first else iter(())
         if header and not form.has_keys:
             _leave_out(next(lines, None), report)
-        rows = _rows(file, form, lines, report, check)
+        rows: Iterator[_ParsedLine] = _rows(file, form, lines, report, check)
         if header is None and not form.has_keys:
             rows = _ask_header(name_of(file), rows)
-        if quotes is None and not form.has_keys:
-            count = QuoteCount(name_of(file))
-            rows = _ask_quotes(rows, count, count)
-        yield from _kept(rows, on_error, report)
-    _finish([file for file, _ in formats], before, on_error, report)
+        count = QuoteCount(name_of(file)) if quotes is None and not form.has_keys else None
+        yield from _kept(_counted_quotes(rows, count), on_error, report)
+        for block in blocks:
+            if (pairs := _plain_pairs(block, check) if form.plain else None) is not None:
+                report.kept += len(pairs)
+                if count:
+                    count.add_pairs(pairs, block.number)
+                yield from pairs
+            else:
+                rows = _rows(file, form, block.lines(), report, check)
+                yield from _kept(_counted_quotes(rows, count), on_error, report)
+        if count:
+            count.ask()
+    _finish(list(files), before, on_error, report)
+
+
+def _record_rows(
+    file: File, columns: Columns | None, header: bool | None, report: Report, check: Callable[[Pair], None]
+) -> Iterator[_ParsedLine]:
+    """The rows of a file whose rows are not lines. Of these, only CSV can have a row that names the columns."""
+    rows = rows_of(file, columns)
+    named = inner_suffix(file) == ".csv"
+    if header and named and (first := next(rows, None)) and first.pair:
+        report.headers.append(" ".join(first.pair)[:_SAMPLE])
+    parsed = _checked(file, rows, check)
+    return _ask_header(name_of(file), parsed) if named and header is None else parsed
+
+
+def _checked(file: File, rows: Iterator[Row], check: Callable[[Pair], None]) -> Iterator[_ParsedLine]:
+    unit = "line" if inner_suffix(file) == ".csv" else "row"
+    for number, pair, error in rows:
+        place = Line(number=number, offset=0, raw=b"", terminated=True)
+        try:
+            if pair:
+                _check("source", pair.source)
+                _check("target", pair.target)
+                check(pair)
+        except LineError as wrong:
+            yield _ParsedLine(file, place, None, wrong, unit)
+        else:
+            yield _ParsedLine(file, place, pair, error, unit)
+
+
+def _plain_pairs(block: Block, check: Callable[[Pair], None]) -> list[Pair] | None:
+    """The pairs of lines of source TAB target, read all at once; None if one of them needs a closer look."""
+    if b"\r" in block.raw or b"\0" in block.raw:
+        return None
+    try:
+        lines = block.raw.decode("utf-8").removesuffix("\n").split("\n")
+        pairs = [Pair(*line.split("\t")) for line in lines]
+        if any(not s or not t or len(s) >= _LONG or len(t) >= _LONG or s.isspace() or t.isspace() for s, t in pairs):
+            return None
+        for pair in pairs:
+            check(pair)
+    except (UnicodeDecodeError, TypeError, LineError):  # TypeError: a line has more or fewer than two columns
+        return None
+    return pairs
 
 
 def _questions(file: File, options: ReadOptions, report: Report) -> Iterator[Pair]:
-    suffix = "" if file == "-" else Path(file.name.removesuffix(".gz")).suffix.lower()
+    suffix = inner_suffix(file)
     if suffix == ".json":
         before = report.kept
         yield from _kept(_squad(file, report), options.on_error, report)
@@ -241,12 +308,12 @@ def _questions(file: File, options: ReadOptions, report: Report) -> Iterator[Pai
         return
     columns, header, quotes = options.columns, options.header, options.quotes
     if suffix == ".jsonl":
-        yield from _pairs([(file, QuestionRecords())], header, quotes, options.on_error, report, lambda pair: None)
+        yield from _question_rows(file, QuestionRecords(), header, options, report)
         return
     first = next(lines_of(file), None) if file != "-" and columns is None else None
     names = names_of(first.body.decode("utf-8", errors="replace")) if first else None
     if names and header is not False:
-        yield from _pairs([(file, QuestionTable(names))], True, quotes, options.on_error, report, lambda pair: None)
+        yield from _question_rows(file, QuestionTable(names), True, options, report)
     elif columns is None:
         given = f"{name_of(file)}: the first row does not name the columns passage, question and answer"
         raise DataError(f"{given}. Name them, or choose them, for example --columns 1+2:3.")
@@ -254,6 +321,13 @@ def _questions(file: File, options: ReadOptions, report: Report) -> Iterator[Pai
         yield from read_pairs(
             [file], columns=columns, header=header, quotes=quotes, on_error=options.on_error, report=report
         )
+
+
+def _question_rows(
+    file: File, form: Format, header: bool | None, options: ReadOptions, report: Report
+) -> Iterator[Pair]:
+    formats = [(file, form)]
+    return _pairs([file], formats, None, header, options.quotes, options.on_error, report, lambda pair: None)
 
 
 def _squad(file: File, report: Report) -> Iterator[_ParsedLine]:
@@ -430,8 +504,19 @@ def _cells(pair: Pair) -> list[str]:
     return [*pair.source.split("\t"), pair.target.split("\t")[0]]
 
 
+def _counted_quotes(rows: Iterator[_ParsedLine], count: QuoteCount | None) -> Iterator[_ParsedLine]:
+    """The rows unchanged; a DataError as soon as double quotes enclose all fields of a file."""
+    for row in rows:
+        if row.pair and count:
+            count.add(row.pair.source, row.line.number)
+            count.add(row.pair.target, row.line.number)
+            if count.throughout:
+                count.ask()
+        yield row
+
+
 def _ask_quotes(rows: Iterator[_ParsedLine], source: QuoteCount, target: QuoteCount) -> Iterator[_ParsedLine]:
-    """The rows unchanged; a DataError as soon as double quotes seem to enclose fields."""
+    """The rows unchanged; a DataError as soon as double quotes seem to enclose the lines of one of two files."""
     for row in rows:
         if row.pair:
             source.add(row.pair.source, row.line.number)

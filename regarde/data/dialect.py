@@ -141,6 +141,15 @@ class QuoteCount:
             else:
                 self.other += '"' in field
 
+    def add_pairs(self, pairs: Sequence[tuple[str, str]], line: int) -> None:
+        """Count the fields of pairs without TABs, the first of which is on this line."""
+        for number, (source, target) in enumerate(pairs, start=line):
+            if '"' in source or '"' in target:
+                self.add(source, number)
+                self.add(target, number)
+            else:
+                self.fields += 2
+
     @property
     def throughout(self) -> bool:
         """Whether all fields so far are enclosed, and enough of them that reading can stop."""

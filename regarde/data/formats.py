@@ -3,12 +3,12 @@
 name.tsv  name.txt    source TAB target; with more columns, `columns` chooses source and target, or `several`
                       makes all columns after the first targets, any number on a line
 name.jsonl            {"source": "…", "target": "…"}, other keys are ignored
-name.….gz             the same, compressed
+name.….gz             the same, compressed; also .bz2, .xz and .zst
 name, -               a file without a suffix, and standard input: as .tsv
 any but .jsonl        source ||| target, the format of fast_align: the first line with a TAB, or with bars between
                       spaces, decides for the whole file
 
-Tagged sentences, which have a line for each token, are in conll.py.
+Tagged sentences, which have a line for each token, are in conll.py, files whose rows are not lines in records.py.
 
 In all formats but .jsonl, `quotes` removes the double quotes that enclose fields.
 """
@@ -21,7 +21,7 @@ from pathlib import Path
 from typing import NamedTuple, Protocol
 
 from regarde.data.dialect import fields_of, unquoted
-from regarde.data.lines import LINE_LIMIT, File, Line, lines_of, name_of
+from regarde.data.lines import LINE_LIMIT, File, Line, inner_suffix, lines_of, name_of
 from regarde.errors import DataError, UsageError, counted
 
 _SAMPLE = 24  # characters of a cell shown in a message
@@ -72,6 +72,10 @@ class Format(Protocol):
 
     has_keys: bool  # whether each line names its fields, so that no line is a header
 
+    @property
+    def plain(self) -> bool:
+        """Whether each line is known to be source TAB target, to be taken as it is."""
+
     def pair(self, text: str) -> Pair: ...
 
 
@@ -85,6 +89,10 @@ class _Table:
         self.columns = columns
         self.quotes = quotes
         self.width: int | None = None
+
+    @property
+    def plain(self) -> bool:
+        return self.columns is None and self.width == 2 and not self.quotes
 
     def pair(self, text: str) -> Pair:
         if not text or text.isspace():  # does not set the number of columns
@@ -113,6 +121,7 @@ class _Bars:
     """source ||| target, as fast_align and similar aligners read it."""
 
     has_keys = False
+    plain = False
 
     def __init__(self, quotes: bool) -> None:
         self.quotes = quotes
@@ -138,6 +147,10 @@ class _PlainText:
         self.bars = _Bars(quotes)
         self.decided: Format | None = None
 
+    @property
+    def plain(self) -> bool:
+        return self.decided is not None and self.decided.plain
+
     def pair(self, text: str) -> Pair:
         if self.decided is None and "\t" in text:
             self.decided = self.table
@@ -150,6 +163,7 @@ class Several:
     """A source and all its targets, TAB-separated."""
 
     has_keys = False
+    plain = False
 
     def __init__(self, quotes: bool) -> None:
         self.quotes = quotes
@@ -166,6 +180,7 @@ class _Records:
     """A JSON object a line."""
 
     has_keys = True
+    plain = False
 
     def pair(self, text: str) -> Pair:
         record = parsed(text, "source and target")
@@ -187,8 +202,7 @@ def parsed(text: str, expected: str) -> object:
 
 def format_of(file: File, columns: Columns | None, quotes: bool | None = None) -> Format:
     """The format of a file by its suffix and, for text, its first line. An unknown suffix raises an error."""
-    suffix = "" if file == "-" else Path(file.name.removesuffix(".gz")).suffix
-    match suffix:
+    match inner_suffix(file):
         case ".tsv" | ".txt" | "":
             return _Table(file, columns, bool(quotes)) if columns else _PlainText(file, bool(quotes))
         case ".jsonl" if columns is None:
@@ -197,10 +211,10 @@ def format_of(file: File, columns: Columns | None, quotes: bool | None = None) -
             raise UsageError(f"{file}: JSON lines have keys, not columns. Leave out --columns.")
     if columns is None and file != "-" and _begins_with_bars(file):  # its files have names such as text.fr-en
         return _Bars(bool(quotes))
-    if suffix.lower() == ".csv":
-        given = f"{file}: comma-separated values are not read, columns are separated by TAB"
-        raise DataError(f"{given}. Export it as TAB-separated text and name it .tsv, or as JSON lines, .jsonl.")
-    expected = ".tsv, .txt, .jsonl or no suffix, also with .gz, or lines of source ||| target"
+    expected = (
+        ".tsv, .txt, .jsonl, .csv, .tmx, .parquet, .arrow or no suffix, also with .gz, .bz2, .xz or .zst, or lines of"
+    )
+    expected = f"{expected} source ||| target"
     raise DataError(f"{file}: unknown format, expected {expected}. Convert or rename the file.")
 
 

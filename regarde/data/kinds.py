@@ -23,11 +23,12 @@ from pathlib import Path
 from typing import Literal
 
 from regarde.data.conll import cells_of, is_boundary, is_comment
-from regarde.data.formats import BARS, Columns
-from regarde.data.lines import lines_of
+from regarde.data.formats import BARS, Columns, LineError
+from regarde.data.lines import inner_suffix, lines_of
 from regarde.data.questions import names_of
+from regarde.data.records import cells_of_csv, rows_of
 from regarde.data.tables import looks_like_series
-from regarde.errors import counted
+from regarde.errors import DataError, counted
 
 TaskKind = Literal["translation", "modeling", "classification", "tagging", "questions", "forecasting"]
 
@@ -54,16 +55,19 @@ class TaskGuess:
 
 
 def first_lines(file: Path) -> list[str]:
-    """The lines that a guess is based on; none of a table that is no text."""
-    if file.suffix.lower() == ".parquet":
-        return []
+    """The lines that a guess is based on; of a file whose rows are not lines, its pairs. None of a table of numbers."""
+    if inner_suffix(file) in (".parquet", ".arrow", ".tmx"):
+        try:
+            return ["\t".join(row.pair) for row in islice(rows_of(file, None), LOOKED_AT) if row.pair]
+        except DataError:  # reading the file raises it
+            return []
     return [line.body.decode("utf-8", errors="replace") for line in islice(lines_of(file), LOOKED_AT)]
 
 
 def infer_task(lines: Sequence[str], name: str, columns: Columns | None = None) -> TaskGuess:
     """The task of a file, judged by its name and first lines. `columns` are those that the user chose."""
-    suffix = Path(name.removesuffix(".gz")).suffix.lower()
-    if suffix == ".parquet":
+    suffix = inner_suffix(Path(name))
+    if suffix == ".parquet" and not lines:
         return TaskGuess("forecasting", "The name ends in .parquet.")
     if reason := looks_like_series(lines, suffix):
         return TaskGuess("forecasting", reason)
@@ -71,6 +75,9 @@ def infer_task(lines: Sequence[str], name: str, columns: Columns | None = None) 
         return TaskGuess("questions", "The name ends in .json, as SQuAD's files.")
     if suffix == ".jsonl":
         return _of_records(lines)
+    if suffix == ".csv":
+        rows_of_cells = cells_of_csv((f"{line}\n" for line in lines), lines[:LOOKED_AT])
+        lines = ["\t".join(row) for row in rows_of_cells if not isinstance(row, LineError)]
     if lines and names_of(lines[0]) and columns is None:
         return TaskGuess("questions", "The first row names passage, question and answer.")
     if guess := _tagging(lines, columns):
@@ -82,8 +89,6 @@ def infer_task(lines: Sequence[str], name: str, columns: Columns | None = None) 
     if 2 * sum(bool(BARS.search(row)) for row in rows) > len(rows):
         sides = [BARS.split(row) for row in rows]
         return _of_pairs([(side[0], side[1]) for side in sides if len(side) == 2], "source ||| target")
-    if suffix == ".csv":  # no task reads it; reading the file raises the error
-        return TaskGuess("translation", "The name ends in .csv.")
     without = f"{counted(tabs, 'line')} with a TAB among {len(rows):,}" if tabs else "no line has a TAB"
     return TaskGuess("modeling", f"One column of text: {without}.")
 

@@ -10,7 +10,10 @@ at the start of all files of their type.
 
 from __future__ import annotations
 
+import bz2
 import gzip
+import io
+import lzma
 import re
 import shlex
 import sys
@@ -20,7 +23,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
-from typing import BinaryIO, Literal, NamedTuple, cast
+from typing import Any, BinaryIO, Literal, NamedTuple, cast
 
 from regarde.errors import DataError
 
@@ -29,9 +32,11 @@ File = Path | Literal["-"]
 
 _BOM = b"\xef\xbb\xbf"
 _CHUNK = 2**16
+_BLOCK = 2**20  # bytes; the first block of a file, by which its format is judged, is a _CHUNK
 _UNTRANSLATABLE = re.compile("[\0\ud800-\udfff]")
 
 SAMPLE = 4096  # bytes looked at
+_COMPRESSED = {".gz": "gzip", ".bz2": "bzip2", ".xz": "xz", ".zst": "zstd"}
 STANDARD_INPUT = "standard input"  # as messages call it
 
 _MARKS = {  # the longer ones first: UTF-32LE begins like UTF-16LE
@@ -67,6 +72,17 @@ class Line:
         return (b"\r" if self.raw.endswith(b"\r") else b"") + (b"\n" if self.terminated else b"")
 
 
+class Block(NamedTuple):
+    """Consecutive lines of a stream as they are; of a line over the limit, only its beginning."""
+
+    number: int  # of the first line, from 1
+    offset: int  # of its first byte in the stream, decompressed
+    raw: bytes
+
+    def lines(self) -> Iterator[Line]:
+        return read_lines(io.BytesIO(self.raw), number=self.number, offset=self.offset)
+
+
 class DecodedLine(NamedTuple):
     """Valid text, and whether any character was replaced by U+FFFD."""
 
@@ -74,12 +90,15 @@ class DecodedLine(NamedTuple):
     replaced: bool
 
 
-def read_lines(stream: BinaryIO, limit: int = LINE_LIMIT, *, name: str = "") -> Iterator[Line]:
+def read_lines(
+    stream: BinaryIO, limit: int = LINE_LIMIT, *, name: str = "", number: int = 1, offset: int = 0
+) -> Iterator[Line]:
     """The lines of a stream, without a byte order mark. A line over `limit` bytes is empty.
 
     With a `name`, for messages, a stream that is UTF-16, an archive or the like raises an error that names its type.
+    `number` and `offset` are those of the first line.
     """
-    number, offset = 0, 0
+    number -= 1
     while raw := stream.readline(limit + 1 + len(_BOM)):
         number += 1
         if number == 1 and name:
@@ -122,6 +141,27 @@ def lines_of(file: File) -> Iterator[Line]:
         yield from read_lines(stream, name=name_of(file))
 
 
+def blocks_of(file: File) -> Iterator[Block]:
+    """The lines of a file in blocks of about a megabyte, decompressed: many lines at once are read faster."""
+    number, offset, size = 1, 0, _CHUNK
+    with opened(file) as stream:
+        while raw := stream.read(size):
+            if number == 1:
+                refuse_foreign(name_of(file), raw[: raw.find(b"\n") + 1 or len(raw)])
+            left_out = 0
+            if not raw.endswith(b"\n"):
+                raw += stream.readline(LINE_LIMIT + 1 + len(_BOM))
+                while not raw.endswith(b"\n") and (rest := stream.readline(_CHUNK)):
+                    left_out += len(rest)
+                    if rest.endswith(b"\n"):
+                        raw += b"\n"
+                        left_out -= 1
+            yield Block(number, offset, raw)
+            number += raw.count(b"\n")
+            offset += len(raw) + left_out
+            size = _BLOCK
+
+
 def count_lines(file: Path) -> int:
     """How many lines a file has, a last one without \\n included."""
     count, last = 0, b"\n"
@@ -145,17 +185,65 @@ def opened(file: File) -> Iterator[BinaryIO]:
         yield sys.stdin.buffer
         return
     try:
-        with gzip.open(file) if file.suffix == ".gz" else file.open("rb") as stream:
-            yield cast(BinaryIO, stream)
-    except (gzip.BadGzipFile, zlib.error, EOFError) as error:
-        raise DataError(f"{file}: damaged gzip ({error}). Fetch or compress the file again.") from None
+        with _decompressed(file) as stream:
+            yield stream
+    except (gzip.BadGzipFile, zlib.error, lzma.LZMAError, EOFError) as error:
+        kind = _COMPRESSED.get(file.suffix, "file")
+        raise DataError(f"{file}: damaged {kind} ({error}). Fetch or compress the file again.") from None
     except OSError as error:
         raise DataError(f"{file}: not readable ({error.strerror}). Give the path of a text file.") from None
+
+
+def _decompressed(file: Path) -> BinaryIO:
+    match file.suffix:
+        case ".gz":
+            return cast(BinaryIO, gzip.open(file))
+        case ".bz2":
+            return cast(BinaryIO, bz2.open(file))
+        case ".xz":
+            return cast(BinaryIO, lzma.open(file))
+        case ".zst":
+            return cast(BinaryIO, io.BufferedReader(_ZstdStream(file)))
+    return file.open("rb")
+
+
+class _ZstdStream(io.RawIOBase):
+    """The content of a zstd file; damage is an error like that of the other compressions."""
+
+    def __init__(self, file: Path) -> None:
+        import zstandard
+
+        self._damaged = zstandard.ZstdError
+        self._file = file.open("rb")
+        self._content = zstandard.ZstdDecompressor().stream_reader(self._file, read_across_frames=True)
+
+    def readable(self) -> bool:
+        return True
+
+    def readinto(self, buffer: Any) -> int:
+        try:
+            return int(self._content.readinto(buffer))
+        except self._damaged as error:
+            raise lzma.LZMAError(str(error)) from None
+
+    def close(self) -> None:
+        self._file.close()
+        super().close()
 
 
 def name_of(file: File) -> str:
     """The name of a file in messages."""
     return STANDARD_INPUT if file == "-" else str(file)
+
+
+def plain_name(name: str) -> str:
+    """The name of a file without the suffix of its compression."""
+    return name.removesuffix(next((suffix for suffix in _COMPRESSED if name.endswith(suffix)), ""))
+
+
+def inner_suffix(file: File) -> str:
+    """The suffix that says the format of a file, in small letters; none of standard input."""
+    return "" if file == "-" else Path(plain_name(file.name)).suffix.lower()
 
 
 class _FileType(NamedTuple):
@@ -227,9 +315,10 @@ def _converted(name: str, command: str) -> str:
     if name == STANDARD_INPUT:
         return f"… | {command} | regarde …"
     path = Path(name)
-    plain = Path(path.name.removesuffix(".gz"))
+    plain = Path(plain_name(path.name))
     new = path.with_name(f"{plain.stem}.utf8{plain.suffix}")
-    read = f"gzip -dc {shlex.quote(name)} | {command}" if path.suffix == ".gz" else f"{command} {shlex.quote(name)}"
+    packed = _COMPRESSED.get(path.suffix, "")
+    read = f"{packed} -dc {shlex.quote(name)} | {command}" if packed else f"{command} {shlex.quote(name)}"
     return f"{read} > {shlex.quote(str(new))}"
 
 

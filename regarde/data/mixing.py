@@ -13,7 +13,8 @@ from typing import Self
 
 import numpy as np
 
-from regarde.data.batch import EncodedPairs, Rows, Sequences
+from regarde.data.batch import EncodedPairs, Rows
+from regarde.data.encoding import Sequences
 
 
 @dataclass(frozen=True, eq=False)
@@ -70,4 +71,4 @@ class MixedPairs(EncodedPairs):
 
 def _joined(first: Sequences, second: Sequences) -> Sequences:
     starts = np.concatenate((first.starts, first.starts[-1] + second.starts[1:]))
-    return Sequences(np.concatenate((first.ids, second.ids)), starts, first.ends)
+    return Sequences(np.concatenate((first.ids, second.ids), dtype=np.int32), starts, first.ends)

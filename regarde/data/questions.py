@@ -138,6 +138,7 @@ class QuestionRecords:
     """A JSON object a line."""
 
     has_keys = True
+    plain = False
 
     def pair(self, text: str) -> Pair:
         return QuestionPair(question_of(parsed(text, "passage, question and answer")))
@@ -147,6 +148,7 @@ class QuestionTable:
     """TAB-separated columns with names in the first row."""
 
     has_keys = False
+    plain = False
 
     def __init__(self, names: Sequence[str]) -> None:
         self.width = len(names)

@@ -14,7 +14,7 @@ from typing import Any
 import numpy as np
 
 from regarde.data.frequency import Frequency
-from regarde.data.lines import File, lines_of, name_of
+from regarde.data.lines import File, inner_suffix, lines_of, name_of
 from regarde.data.series import (
     Series,
     SeriesNotes,
@@ -134,7 +134,7 @@ def looks_like_series(lines: Sequence[str], suffix: str) -> str:
 def read_series(file: File, *, frequency: str = "", season: int = 0) -> SeriesSet:
     """The series of a file, its form judged by its name and first rows."""
     name = name_of(file)
-    suffix = Path(name.removesuffix(".gz")).suffix.lower()
+    suffix = inner_suffix(file)
     notes = SeriesNotes(name)
     if suffix == ".parquet":
         return _of_table(_parquet(Path(file)), notes, frequency, season)

@@ -242,15 +242,32 @@ def whole_folder(path: Path) -> Iterator[Path]:
     try:
         beside.mkdir(parents=True)
         yield beside
-        for item in sorted(beside.rglob("*")):
-            _sync(item)
-        _sync(beside)
-        beside.rename(path)
-        _sync(path.parent)
+        _settle(beside, path)
     except BaseException:
         with contextlib.suppress(OSError):
             _remove(beside)
         raise
+
+
+def finish(beside: Path, path: Path) -> None:
+    """Give a folder whose files are written a manifest, and its name."""
+    replace_file(beside / MANIFEST, _text({item.name: _content(item) for item in sorted(beside.iterdir())}))
+    _settle(beside, path)
+
+
+def _settle(beside: Path, path: Path) -> None:
+    """Flush a folder to the disk, and rename it."""
+    for item in sorted(beside.rglob("*")):
+        _sync(item)
+    _sync(beside)
+    beside.rename(path)
+    _sync(path.parent)
+
+
+def check_files(folder: Path) -> None:
+    """Check all files of a folder that is no model against its manifest."""
+    for name, entry in read(folder).items():
+        check_file(folder / name, entry)
 
 
 def replace_files(folder: Path, source: Path) -> None:

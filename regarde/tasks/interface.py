@@ -77,8 +77,8 @@ class Task(ABC):
         """The task with what it infers from the first lines of a file, and why; nothing, unless a task overrides it."""
         return self, ""
 
-    def split(self, pairs: Sequence[Pair], *, seed: int) -> sampling.TrainValid:
-        """Hold out rows for validation."""
+    def split(self, pairs: Sequence[Pair], *, seed: int) -> sampling.Indices:
+        """The rows to hold out for validation."""
         return sampling.split(pairs, seed=seed)
 
     def pair(self, line: str) -> tuple[str, str] | None:

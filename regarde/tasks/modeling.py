@@ -53,7 +53,7 @@ class ModelingTask(Task):
         how = f"one running text, {CONTEXT} tokens at a time. For a text in each line: --set task.context=0"
         return replace(self, context=CONTEXT), f"text: {reason}: {how}"
 
-    def split(self, pairs: Sequence[Pair], *, seed: int) -> sampling.TrainValid:
+    def split(self, pairs: Sequence[Pair], *, seed: int) -> sampling.Indices:
         return sampling.split_end(pairs) if self.context else super().split(pairs, seed=seed)
 
     def pair(self, line: str) -> tuple[str, str]:

@@ -41,7 +41,7 @@ class QuestionsTask(Task):
     def read(self, files: Sequence[File], options: ReadOptions, report: Report) -> Iterator[Pair]:
         return read_questions(files, options, report)
 
-    def split(self, pairs: Sequence[Pair], *, seed: int) -> sampling.TrainValid:
+    def split(self, pairs: Sequence[Pair], *, seed: int) -> sampling.Indices:
         """Whole passages are held out, unless there is only one."""
         if len({_passage(pair) for pair in pairs}) < 2:
             return super().split(pairs, seed=seed)

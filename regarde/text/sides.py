@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import functools
 import unicodedata
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Literal, NamedTuple, Protocol
@@ -101,16 +101,17 @@ class TextConfig:
             given = "text.source.kind = fields: its tokens are no positions of the text"
             raise ConfigError(f"{given}. Set text.source.kind to characters, words, spelled or sentencepiece.")
 
-    def train(self, pairs: Iterable[tuple[str, str]]) -> Text:
-        prepared = [(prepare(source, self.normalize), prepare(target, self.normalize)) for source, target in pairs]
-        if not prepared:
+    def train(self, pairs: Sequence[tuple[str, str]]) -> Text:
+        if not len(pairs):
             raise DataError("The corpus has no pairs to build a vocabulary from. Give one that is not empty.")
         if self.shared:
-            both = self.source.train(text for pair in prepared for text in pair)
+            both = self.source.train(self.texts(pairs, 0, 1))
             return Text(both, both, self.normalize)
-        source = self.source.train(source for source, _ in prepared)
-        target = self.target.train(target for _, target in prepared)
-        return Text(source, target, self.normalize)
+        return Text(self.source.train(self.texts(pairs, 0)), self.target.train(self.texts(pairs, 1)), self.normalize)
+
+    def texts(self, pairs: Iterable[tuple[str, str]], *sides: int) -> Iterator[str]:
+        """The texts that the tokenizer of one side, or of both, is learned from."""
+        return (prepare(pair[side], self.normalize) for pair in pairs for side in sides)
 
 
 class Side(Protocol):

@@ -51,6 +51,8 @@ class Tokenizer(ABC):
     """Whether ids are positions of a source (pointing.py)."""
     several: bool = False
     """Whether a text is a set of labels, separated by commas, whose order says nothing."""
+    sampled: int = 0
+    """How many texts a tokenizer that was just trained has learned from, if that is not all."""
 
     @abstractmethod
     def encode(self, text: str) -> list[int]:

@@ -99,11 +99,10 @@ class Objective:
         return word_loss(logits, batch.target_ids, smoothing=self.smoothing, scale=1 / tokens, weights=self.weights)
 
 
-def balanced(ids: NDArray[np.int32], vocabulary: int) -> Tensor:
-    """The weight n / (classes * count) of each class; 1 for tokens that are no class in these targets.  -> (V,)
+def balanced(counts: NDArray[np.int64]) -> Tensor:
+    """The weight n / (classes * count) of each class; 1 for tokens that are no class in these targets.  (V,) -> (V,)
 
     With these weights, each class has the same total weight in the targets, and the mean weight is 1.
     """
-    counts = np.bincount(ids, minlength=vocabulary)
-    weights = len(ids) / (np.count_nonzero(counts) * np.maximum(counts, 1))
+    weights = counts.sum() / (np.count_nonzero(counts) * np.maximum(counts, 1))
     return torch.from_numpy(np.where(counts > 0, weights, 1.0)).float()

@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+import glob
 import hashlib
+import sys
 from collections import Counter
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import asdict, dataclass, replace
 from functools import cached_property
 from pathlib import Path
-from typing import Any, NamedTuple, cast
+from typing import Any, cast
 
 import numpy as np
 import torch
@@ -17,12 +19,15 @@ from torch import Tensor
 
 from regarde.config import Table, stated
 from regarde.data.batch import Batch, EncodedPairs, Rows
+from regarde.data.cleaning import Cleaning, hashes_of, repeated
 from regarde.data.corpus import ReadOptions, Report, read_parallel
 from regarde.data.datasets import DATASETS, Split, no_such_data
+from regarde.data.encoding import LengthLimits
 from regarde.data.formats import Pair
 from regarde.data.kinds import first_lines
 from regarde.data.lines import File
 from regarde.data.mixing import MixedPairs
+from regarde.data.records import files_in
 from regarde.data.stream import EncodedStream
 from regarde.engines.native import NativeEngine, TensorKind, Unfit
 from regarde.errors import ConfigError, DataError, UsageError, counted
@@ -38,6 +43,7 @@ from regarde.text import UNK, Text
 from regarde.text.inference import Inference
 from regarde.training import recipe as recipes
 from regarde.training.checkpoint import Checkpoint
+from regarde.training.corpora import IN_MEMORY, CorpusPlace, DiskCorpus, default_root, learned, sample_note, tokens
 from regarde.training.distributed import World
 from regarde.training.guided import Guide, digest, read_guide
 from regarde.training.hiding import Hiding
@@ -50,6 +56,7 @@ from regarde.training.validate import validation_loss, validation_metric
 
 FEWEST_PAIRS = 2
 SAMPLE = 20_000  # pairs read to choose tokenizers
+_NOT_READING = {"name", "more", "source", "target", "valid", "max_source", "max_target", "corpus", "sha256"}
 LARGEST_RATIO = 1000.0  # the bound of search.rules.max_ratio: one odd pair must not make an unreadable configuration
 
 
@@ -87,7 +94,8 @@ class PreparedTexts(Prepared):
         """The SHA-256 of all tokens in their order."""
         sha = hashlib.sha256()
         for side in (self.train.sources, self.train.targets, self.valid.sources, self.valid.targets):
-            sha.update(side.ids.tobytes() + side.starts.tobytes())
+            for content in side.content():
+                sha.update(content)
         if self.guide:
             sha.update(self.guide.links.tobytes() + self.guide.starts.tobytes())
         return sha.hexdigest()
@@ -108,7 +116,7 @@ class PreparedTexts(Prepared):
     def objective(self, device: torch.device | str) -> Objective:
         training, weights = self.recipe.training, None
         if training.class_weights == "balanced":
-            weights = balanced(self.train.targets.ids, len(self.text.target)).to(device)
+            weights = balanced(self.train.targets.occurrences(len(self.text.target))).to(device)
         return training.objective(weights, self.guide)
 
     @cached_property
@@ -179,39 +187,39 @@ def prepare(tables: Table, *, begun: Checkpoint | None = None, processes: int = 
     if recipe.task.numbers:
         return prepare_series(recipe, tables, pretrained, notes, processes=processes)
     data = recipe.data
-    pairs, train_pairs, valid_pairs = read(data, recipe.task, recipe.training.seed, notes)
-    recipe = _infer(recipe, tables, train_pairs, notes)
-    text = replace(_text(recipe, train_pairs, begun, pretrained, notes), copies=copies(recipe.model))
-    train = _encode(train_pairs, text, recipe, "training", notes)
+    found = read(data, recipe.task, recipe.training.seed, notes)
+    recipe = _infer(recipe, tables, found.train, notes)
+    text = replace(_text(found, recipe, begun, pretrained, notes), copies=copies(recipe.model))
+    train = _encode(found.train, text, recipe, "training", notes, found.corpus)
     if pretrained:
         pretrained.fits(train, notes)
-    valid = _encode(valid_pairs, text, recipe, "validation", notes)
-    _unseen(valid_pairs, valid, text, notes)
+    valid = _encode(found.valid, text, recipe, "validation", notes)
+    _unseen(found.valid, valid, text, notes)
     recipe = _answers(recipe, tables, text, train)
     recipe = settled_length(recipe, tables, train, processes, notes)
     if recipe.task.continues:
         notes.append(f"vocabulary: {counted(len(text.target), 'token')}")
     else:
         notes.append(f"vocabularies: {len(text.source):,} source, {len(text.target):,} target")
-    digest = digest_of(train_pairs)
+    digest = found.corpus.digest if found.corpus else digest_of(found.train)
     if data.sha256 not in ("", digest):
         notes.append("warning: the training pairs differ from those of the recipe (data.sha256)")
     # recorded so that a resumed run reads the data in the same way and asks nothing
     data = replace(data, sha256=digest, header=bool(data.header), quotes=bool(data.quotes))
     recipe = replace(recipe, data=data)
-    numbers = _numbers(pairs, train_pairs)[train.kept]
-    recipe, guide = _guided(recipe, pairs, numbers, text, notes)
+    numbers = found.numbers(train.kept)
+    recipe, guide = _guided(recipe, found.pairs, numbers, text, notes)
     recipe, train = _mixed(recipe, train, text, notes)
-    return PreparedTexts(recipe, text, train, valid, valid_pairs, numbers, notes, guide, pretrained)
+    return PreparedTexts(recipe, text, train, valid, found.valid, numbers, notes, guide, pretrained)
 
 
 def _text(
-    recipe: Recipe, pairs: Sequence[Pair], begun: Checkpoint | None, pretrained: Pretrained | None, notes: list[str]
+    found: Pairs, recipe: Recipe, begun: Checkpoint | None, pretrained: Pretrained | None, notes: list[str]
 ) -> Text:
     """The tokenizers: those of a run that begun, those of the model that this one starts from, or new ones."""
     if begun:
         return begun.text
-    return pretrained.tokenizers(recipe, pairs, notes) if pretrained else recipe.text.train(pairs)
+    return pretrained.tokenizers(recipe, found.train, notes) if pretrained else _learned(found, recipe, notes)
 
 
 def _mixed(recipe: Recipe, train: EncodedPairs, text: Text, notes: list[str]) -> tuple[Recipe, EncodedPairs]:
@@ -223,11 +231,11 @@ def _mixed(recipe: Recipe, train: EncodedPairs, text: Text, notes: list[str]) ->
         remedy = "Set training.transfer.data.name, or leave out training.transfer.mix"
         raise ConfigError(f"training.transfer.mix = {start.mix:g}, and {start.run} does not say its data. {remedy}.")
     told: list[str] = []
-    pairs = read(start.data, recipe.task, recipe.training.seed, told, validates=False).train
-    old = _encode(pairs, text, recipe, "old", told)
+    found = read(start.data, recipe.task, recipe.training.seed, told, validates=False)
+    old = _encode(found.train, text, recipe, "old", told, found.corpus)
     notes += [f"old {note}" for note in told]
     notes.append(f"old data: {start.mix:.0%} of the rows of each batch")
-    sha256 = digest_of(pairs)
+    sha256 = found.corpus.digest if found.corpus else digest_of(found.train)
     if start.data.sha256 not in ("", sha256):
         notes.append("warning: the old pairs differ from those of the recipe (training.transfer.data.sha256)")
     start = replace(start, data=replace(start.data, sha256=sha256))
@@ -268,35 +276,82 @@ def digest_of(pairs: Sequence[Pair]) -> str:
     return sha.hexdigest()
 
 
-class Pairs(NamedTuple):
-    """All pairs of the data, those to learn from, and those to validate on."""
+@dataclass(frozen=True)
+class Pairs:
+    """All pairs of the data, those to learn from, and those to validate on: in memory, or those of a corpus on disk."""
 
-    pairs: list[Pair]
-    train: list[Pair]
+    pairs: Sequence[Pair]
+    train: Sequence[Pair]
     valid: list[Pair]
+    rows: NDArray[np.int64]  # of `train` among all pairs; of a corpus on disk, none: the pairs know
+    corpus: DiskCorpus | None = None
+
+    @classmethod
+    def split(cls, pairs: Sequence[Pair], held: NDArray[np.int64]) -> Pairs:
+        rows = np.delete(np.arange(len(pairs)), held)
+        return cls(pairs, [pairs[row] for row in rows.tolist()], [pairs[row] for row in held.tolist()], rows)
+
+    def numbers(self, kept: NDArray[np.int64]) -> NDArray[np.int64]:
+        """The numbers of training rows among all pairs, from 1; a corpus on disk has them already."""
+        return kept if self.corpus else self.rows[kept] + 1
 
 
 def read(data: DataConfig, task: TaskConfig, seed: int, notes: list[str], *, validates: bool = True) -> Pairs:
     """The data that a recipe names, held out in part if it `validates`; remarks about them are added to the notes."""
     embedded = data.name in DATASETS and not (data.source or data.target)
-    pairs = (
-        _embedded(data.name, "train", task, notes)
-        if embedded
-        else _read_files(_training_files(data), data, task, "data", notes)
-    )
-    if len(pairs) < FEWEST_PAIRS and not task.context:
-        raise DataError(f"{len(pairs)} pair in the data: training needs at least {FEWEST_PAIRS}. Give more data.")
-    if len({pair.target for pair in pairs}) == 1:
+    pairs = _embedded(data.name, "train", task, notes) if embedded else _read(data, task, seed, notes, validates)
+    corpus = pairs if isinstance(pairs, DiskCorpus) else None
+    given: Sequence[Pair] = pairs.pairs if isinstance(pairs, DiskCorpus) else pairs
+    if len(given) < FEWEST_PAIRS and not task.context:
+        raise DataError(f"{len(given)} pair in the data: training needs at least {FEWEST_PAIRS}. Give more data.")
+    first = given[0].target
+    if all(pair.target == first for pair in given):
         notes.append("warning: all targets are equal, so the model will always give that answer")
     if not validates:
-        return Pairs(pairs, pairs, [])
-    if data.valid:
-        return Pairs(pairs, pairs, _read_files(data.valid, data, task, "validation", notes))
-    if embedded:
-        return Pairs(pairs, pairs, _embedded(data.name, "valid", task, notes))
-    train, valid = task.split(pairs, seed=seed)
-    notes.append(f"validation: {counted(len(valid), _row(task))} held out, {len(train):,} left for training")
-    return Pairs(pairs, train, valid)
+        return Pairs(given, given, [], np.arange(0 if corpus else len(given)), corpus)
+    if data.valid or embedded:
+        valid = (
+            list(_read_files(data.valid, data, task, "validation", notes))
+            if data.valid
+            else _embedded(data.name, "valid", task, notes)
+        )
+        return Pairs(given, given, valid, np.arange(0 if corpus else len(given)), corpus)
+    found = (
+        Pairs(given, corpus.train, corpus.valid, corpus.held[:0], corpus)
+        if corpus
+        else Pairs.split(given, task.split(given, seed=seed))
+    )
+    notes.append(
+        f"validation: {counted(len(found.valid), _row(task))} held out, {len(found.train):,} left for training"
+    )
+    return found
+
+
+def _read(data: DataConfig, task: TaskConfig, seed: int, notes: list[str], validates: bool) -> list[Pair] | DiskCorpus:
+    """The pairs of the user's files, cleaned as the settings say: in memory, or on disk if they are many."""
+    names = _training_files(data)
+    files = [Path(name) for name in names if name != "-"]
+    reading = {key: value for key, value in asdict(data).items() if key not in _NOT_READING}
+    reading |= {"header": bool(data.header), "quotes": bool(data.quotes)}
+    split = None if data.valid or not validates else lambda pairs: task.split(pairs, seed=seed)
+    known = {"reading": reading, "task": asdict(task), "kind": task.kind, "seed": seed if split else None}
+    root = Path(data.corpus) if data.corpus else default_root()
+    most = 0 if data.corpus else IN_MEMORY
+    if task.kind == "questions":  # their pairs have more than two texts
+        most = sys.maxsize
+    place = CorpusPlace(root, files, known, most=most)
+    if (found := place.found(notes) if all(file.is_file() for file in files) else None) is not None:
+        return found
+    cleaning = Cleaning(data.max_ratio, (data.source_script, data.target_script))
+    pairs = place.read(
+        lambda: _read_files(names, data, task, "data", notes, cleaning), split, notes, distinct=data.distinct
+    )
+    if data.distinct and isinstance(pairs, list):
+        again = set(repeated(np.frombuffer(b"".join(hashes_of(pairs)), np.uint64).reshape(-1, 2)).tolist())
+        if again:
+            notes.append(f"data: {len(again):,} of {len(pairs):,} left out (duplicates)")
+        return [pair for row, pair in enumerate(pairs) if row not in again]
+    return pairs
 
 
 def _row(task: TaskConfig) -> str:
@@ -311,14 +366,6 @@ def _embedded(name: str, split: Split, task: TaskConfig, notes: list[str]) -> li
     return pairs
 
 
-def _numbers(pairs: Sequence[Pair], chosen: Sequence[Pair]) -> NDArray[np.int64]:
-    """The numbers of the chosen pairs among all, from 1; both are in the same order."""
-    if len(chosen) == len(pairs):
-        return np.arange(1, len(pairs) + 1)
-    walk = enumerate(pairs, start=1)
-    return np.fromiter((next(n for n, pair in walk if pair is wanted) for wanted in chosen), np.int64, len(chosen))
-
-
 def _training_files(data: DataConfig) -> list[str]:
     if data.source or data.target:
         if not (data.source and data.target) or data.name:
@@ -326,15 +373,32 @@ def _training_files(data: DataConfig) -> list[str]:
         return [data.source, data.target]
     if not data.name:
         raise UsageError(f"No data given. Give a file, --source and --target, or one of: {', '.join(DATASETS)}.")
-    if data.name != "-" and not Path(data.name).exists():
-        raise no_such_data(data.name)
-    return [data.name]
+    return [file for name in (data.name, *data.more) for file in _named(name)]
 
 
-def _read_files(names: Sequence[str], data: DataConfig, task: TaskConfig, purpose: str, notes: list[str]) -> list[Pair]:
+def _named(name: str) -> list[str]:
+    """The files that a name stands for: itself, those that match a pattern, or those of a saved data set."""
+    path = Path(name)
+    if name != "-" and not path.exists():
+        if found := sorted(glob.glob(name, recursive=True)):  # noqa: PTH207  # Path.glob takes no absolute pattern
+            return [file for match in found for file in _named(match)]
+        raise no_such_data(name)
+    return [str(file) for file in files_in(path)] if path.is_dir() else [name]
+
+
+def _read_files(
+    names: Sequence[str],
+    data: DataConfig,
+    task: TaskConfig,
+    purpose: str,
+    notes: list[str],
+    cleaning: Cleaning | None = None,
+) -> Iterator[Pair]:
+    """The pairs of some files; what there is to say of them is noted when all are read."""
     report = Report(row=_row(task))
     options = ReadOptions(data.columns or None, False, data.header, data.quotes, data.on_error)
-    if len(names) == 2 and task.kind == "translation":
+    parallel = bool(data.source) if purpose == "data" else len(names) == 2 and task.kind == "translation"
+    if parallel:
         source, target = map(Path, names)
         pairs = read_parallel(
             source, target, header=options.header, quotes=options.quotes, on_error=options.on_error, report=report
@@ -342,9 +406,10 @@ def _read_files(names: Sequence[str], data: DataConfig, task: TaskConfig, purpos
     else:
         files: list[File] = ["-" if name == "-" else Path(name) for name in names]
         pairs = task.read(files, options, report)
-    found = list(pairs)
+    yield from cleaning.kept(pairs) if cleaning else pairs
     notes += [f"{purpose}: {report.summary()}", *filter(None, [report.warning()])]
-    return found
+    if cleaning and (left_out := cleaning.summary(report.kept - cleaning.left_out.total())):
+        notes.append(f"{purpose}: {left_out}")
 
 
 def _infer(recipe: Recipe, tables: Table, pairs: Sequence[Pair], notes: list[str]) -> Recipe:
@@ -383,11 +448,32 @@ def _decoder(recipe: Recipe, text: Text) -> Decoder[Any, Any]:
         return text_model(recipe.model, text).decoder
 
 
-def _encode(pairs: Sequence[Pair], text: Text, recipe: Recipe, purpose: str, notes: list[str]) -> EncodedPairs:
+def _learned(found: Pairs, recipe: Recipe, notes: list[str]) -> Text:
+    """New tokenizers, and what they were learned from."""
+    if found.corpus:
+        return learned(found.corpus, recipe.text, notes)
+    text = recipe.text.train(found.train)
+    sides = {"both": text.source} if recipe.text.shared else {"source": text.source, "target": text.target}
+    for side, tokenizer in sides.items():
+        notes += sample_note(side, tokenizer.sampled)
+    return text
+
+
+def _encode(
+    pairs: Sequence[Pair],
+    text: Text,
+    recipe: Recipe,
+    purpose: str,
+    notes: list[str],
+    corpus: DiskCorpus | None = None,
+) -> EncodedPairs:
     data, context = recipe.data, recipe.task.context
     if context:
         return EncodedStream.running(pairs, text, context=context, carries=_decoder(recipe, text).carries)
-    encoded = EncodedPairs.of(pairs, text, max_source=data.max_source, max_target=data.max_target)
+    if corpus:
+        encoded = tokens(corpus, text, recipe.text, LengthLimits(data.max_source, data.max_target), notes)
+    else:
+        encoded = EncodedPairs.of(pairs, text, max_source=data.max_source, max_target=data.max_target)
     row, limits = recipe.task.row, f"data.max_source = {data.max_source}, data.max_target = {data.max_target}"
     if not len(encoded) and encoded.absent:
         given = f"No target of {len(pairs):,} {purpose} {row}s is in its source, so that a model could point at it"

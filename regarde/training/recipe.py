@@ -180,7 +180,8 @@ def _warm(step: int, warmup: int) -> float:
 class DataConfig:
     """What the model learns from, and what is left out."""
 
-    name: str = ""  # Embedded data set, or file of pairs.
+    name: str = ""  # Embedded data set, or file of pairs; * and ? stand for any characters of several files.
+    more: tuple[str, ...] = ()  # Files that are read after it.
     source: str = ""  # File of source sentences, instead of a file of pairs.
     target: str = ""  # File of target sentences, line-aligned with the source.
     valid: tuple[str, ...] = ()  # Files for validation; none: pairs are held out of the training data.
@@ -190,6 +191,13 @@ class DataConfig:
     on_error: OnError = "stop"  # What to do with a line that is not a pair.
     max_source: Count = 0  # Longest source to train on, in tokens; 0: no limit.
     max_target: Count = 0  # Longest target to train on, in tokens; 0: no limit.
+    distinct: bool = False  # Leave out pairs that occurred before.
+    max_ratio: NonNegative = (
+        0.0  # Leave out pairs one of whose sides has more times the characters of the other; 0: none.
+    )
+    source_script: str = ""  # Script of the source, such as Latin or Hiragana+Katakana+CJK: leave out pairs of others.
+    target_script: str = ""  # Script of the target; empty: any.
+    corpus: str = ""  # Folder for corpora on disk; empty: one in the user's cache, for data that are large.
     sha256: str = ""  # SHA-256 of the training pairs; the run records it.
 
 

@@ -24,7 +24,7 @@ from regarde.training.run import DATA, LOG_FILE, METRICS_FILE, RunFolder, refuse
 
 # the pairs are compared by their SHA-256, not by file names
 _HARMLESS = {
-    *("data.name", "data.source", "data.target", "data.valid", "data.sha256"),
+    *("data.name", "data.more", "data.corpus", "data.source", "data.target", "data.valid", "data.sha256"),
     *("data.columns", "data.header", "data.quotes", "data.on_error"),
     *("training.transfer.run", *(f"training.transfer.data.{key}" for key in ("name", "source", "target", "valid"))),
     *(f"training.transfer.data.{key}" for key in ("columns", "header", "quotes", "on_error")),

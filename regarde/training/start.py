@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import itertools
+import re
 import warnings
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import ExitStack, closing, contextmanager
@@ -323,7 +324,7 @@ def start(prepared: Prepared, path: Path, observer: TrainingObserver, *, device:
 
 def named_folder(data: str) -> Path:
     """runs/NAME, whether it exists or not."""
-    name = "stdin" if data == "-" else Path(data).name.split(".")[0]
+    name = "stdin" if data == "-" else re.sub(r"[*?\[\]]+", "", Path(data).name.split(".")[0]).rstrip("-_")
     return Path("runs") / (name or "run")
 
 

@@ -191,3 +191,39 @@ def _piped(*arguments: str, read: int) -> tuple[int, bytes, bytes]:
         process.stdout.close()
         error = process.stderr.read()
         return process.wait(), printed, error
+
+
+def test_convert_reads_several_files_and_writes_one_in_the_format_of_its_name(regarde, tmp_path: Path) -> None:
+    (tmp_path / "a.tsv").write_text('ein "Haus"\ta house\n')
+    (tmp_path / "b.jsonl").write_text('{"source": "eine Tür", "target": "a door"}\n')
+    memory = tmp_path / "c.tmx"
+    done = regarde("data", "convert", tmp_path / "a.tsv", tmp_path / "b.jsonl", "--out", memory, "--languages", "de:en")
+    assert (done.code, done.error) == (0, f"regarde: {memory}: 2 pairs kept\n")
+    assert '<tuv xml:lang="de"><seg>eine Tür</seg></tuv>' in memory.read_text()
+    assert regarde("data", "convert", memory).out.decode() == 'ein "Haus"\ta house\neine Tür\ta door\n'
+    again = regarde("data", "convert", memory, "--out", memory)
+    assert (again.code, "exists and is not overwritten" in again.error) == (2, True)
+
+
+def test_convert_reads_standard_input_and_says_what_it_skipped(regarde, tmp_path: Path) -> None:
+    out = tmp_path / "c.csv.gz"
+    options = ("--on-error", "skip-any", "--no-header", "--no-quotes")
+    done = regarde("data", "convert", "-", "--out", out, *options, stdin=b"a\tb\nc\n")
+    assert done.code == 0
+    assert "1 skipped (1 wrong column count)" in done.error
+    assert regarde("data", "convert", out, "--header").out == b"a\tb\n"
+
+
+@pytest.mark.parametrize(
+    ("words", "told"),
+    [
+        (["convert"], "which files?"),
+        (["convert", "a.tsv", "--split", "train"], "for embedded data sets"),
+        (["dates", "a.tsv"], "are for convert"),
+        (["convert", "a.tsv", "--out", "b.tmx", "--languages", "de"], "source:target"),
+    ],
+)
+def test_convert_without_what_it_needs_is_exit_code_2(regarde, words: list[str], told: str) -> None:
+    done = regarde("data", *words)
+    assert done.code == 2
+    assert told in done.error

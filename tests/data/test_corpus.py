@@ -18,15 +18,26 @@ def write(path: Path, content: bytes) -> Path:
 
 
 def read(
-    path: Path, content: bytes, columns: str | None = None, on_error: OnError = "stop"
+    path: Path,
+    content: bytes,
+    columns: str | None = None,
+    on_error: OnError = "stop",
+    quotes: bool | None = None,
 ) -> tuple[list[Pair], Report]:
     report = Report()
-    return list(read_pairs([write(path, content)], columns=columns, on_error=on_error, report=report)), report
+    file = write(path, content)
+    return list(read_pairs([file], columns=columns, quotes=quotes, on_error=on_error, report=report)), report
 
 
-def complaint(path: Path, content: bytes, columns: str | None = None, on_error: OnError = "stop") -> str:
+def complaint(
+    path: Path,
+    content: bytes,
+    columns: str | None = None,
+    on_error: OnError = "stop",
+    quotes: bool | None = None,
+) -> str:
     with pytest.raises(DataError) as raised:
-        read(path, content, columns, on_error)
+        read(path, content, columns, on_error, quotes)
     message = str(raised.value)
     assert str(path) in message
     assert "\n" not in message
@@ -111,13 +122,41 @@ def test_another_suffix_without_bars_is_refused_with_what_is_known(tmp_path: Pat
     assert "unknown format" in complaint(tmp_path / "a.doc", b"")
 
 
-@pytest.mark.parametrize("name", ["a.csv", "a.CSV", "a.csv.gz"])
-def test_comma_separated_values_are_told_how_to_become_a_table(name: str, tmp_path: Path) -> None:
-    message = complaint(tmp_path / name, b"a,b\n")
-    assert "comma-separated values are not read" in message
-    assert "Export it as TAB-separated text and name it .tsv" in message
+def test_a_line_without_a_tab_is_told_which_separator_it_may_have(tmp_path: Path) -> None:
     assert "separated by TAB, not by commas" in complaint(tmp_path / "a.txt", b"a,b\n")
     assert "separated by TAB, not by semicolons" in complaint(tmp_path / "a.txt", b"a;b\n")
+
+
+def test_the_lines_of_a_large_file_are_read_as_those_of_a_small_one(tmp_path: Path) -> None:
+    """Behind the first 64 KiB, lines are read many at a time."""
+    odd = [
+        b"x\ty\r\n",
+        b"a\tb\tc\n",
+        b"\xff\tb\n",
+        b" \tb\n",
+        b"a\0\tb\n",
+        b"alone\n",
+        b"\n",
+        b"a\t" + b"b" * 2**20 + b"\n",
+    ]
+    plain = [f'line {i}\tthe "{i}"\n'.encode() for i in range(20_000)]
+    for line in odd:
+        lines = [*plain[:9_000], line, *plain[9_000:]]
+        large, told = read(tmp_path / "a.tsv", b"".join(lines), on_error="skip-any", quotes=False)
+        small, reference = read(tmp_path / "b.tsv", b"a\tb\n" + line, on_error="skip-any", quotes=False)
+        assert len(large) == told.kept == 20_000 + len(small) - 1
+        assert (told.skipped, told.crlf) == (reference.skipped, reference.crlf)
+        if reference.skipped:
+            assert "a.tsv:9001 " in told.first[0]
+    content = b"".join([*plain, b"\xff\tb\n"])
+    assert f"at offset {content.index(0xFF):,} of the file" in complaint(tmp_path / "a.tsv", content, quotes=False)
+
+
+def test_quotes_behind_the_first_lines_are_asked_for_too(tmp_path: Path) -> None:
+    lines = ["a\tb\n"] * 20_000 + ['"c"\t"d"\n'] * 20_000
+    assert "double quotes enclose fields (40,000 of 80,000; line 20,001" in complaint(
+        tmp_path / "a.tsv", "".join(lines).encode()
+    )
 
 
 # Lines

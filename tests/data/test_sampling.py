@@ -1,12 +1,15 @@
 """The order of batches: a pure function of seed and epoch."""
 
+from typing import Any
+
 import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from regarde.data import sampling
 from regarde.data.formats import Pair
-from regarde.data.sampling import Indices, batches, ordered, split
+from regarde.data.sampling import Indices, PooledBatches, batches, draws, held_out, ordered, permuted, split
 from regarde.errors import DataError
 
 
@@ -109,11 +112,17 @@ def corpus(count: int, repeats: int = 1) -> list[Pair]:
     return [Pair(f"s{i}", f"t{i}.{j}") for i in range(count) for j in range(repeats)]
 
 
+def held(pairs: list[Pair], **settings: Any) -> list[Pair]:
+    return [pairs[row] for row in split(pairs, **settings).tolist()]
+
+
 def test_equal_sources_never_cross_the_split() -> None:
     pairs = corpus(200, repeats=3)
-    found = split(pairs, seed=1, valid_share=0.3)
-    assert sorted(found.train + found.valid) == sorted(pairs)
-    assert not {p.source for p in found.train} & {p.source for p in found.valid}
+    rows = split(pairs, seed=1, valid_share=0.3).tolist()
+    assert rows == sorted(set(rows))
+    valid, train = ({pair.source for row, pair in enumerate(pairs) if (row in rows) == side} for side in (True, False))
+    assert valid
+    assert not train & valid
 
 
 def test_a_source_typed_in_another_form_is_the_same_source() -> None:
@@ -123,24 +132,83 @@ def test_a_source_typed_in_another_form_is_the_same_source() -> None:
 
 def test_the_order_of_the_corpus_does_not_move_the_split() -> None:
     pairs = corpus(300, repeats=2)
-    assert set(split(pairs, seed=1).valid) == set(split(pairs[::-1], seed=1).valid)
-    assert set(split(pairs, seed=1).valid) != set(split(pairs, seed=2).valid)
+    assert set(held(pairs, seed=1)) == set(held(pairs[::-1], seed=1))
+    assert set(held(pairs, seed=1)) != set(held(pairs, seed=2))
 
 
 def test_the_share_and_the_most_are_kept() -> None:
-    assert len(split(corpus(1_000), seed=1, valid_share=0.1, valid_max=500).valid) == 100
-    assert len(split(corpus(1_000), seed=1, valid_share=0.1, valid_max=20).valid) == 20
-    assert len(split(corpus(2), seed=1).valid) == 1
-    assert len(split(corpus(100, repeats=3), seed=1, valid_share=0.05).valid) == 15
-    assert len(split(corpus(100, repeats=3), seed=1, valid_max=10).valid) == 9  # a source is held out as a whole
+    assert len(split(corpus(1_000), seed=1, valid_share=0.1, valid_max=500)) == 100
+    assert len(split(corpus(1_000), seed=1, valid_share=0.1, valid_max=20)) == 20
+    assert len(split(corpus(2), seed=1)) == 1
+    assert len(split(corpus(100, repeats=3), seed=1, valid_share=0.05)) == 15
+    assert len(split(corpus(100, repeats=3), seed=1, valid_max=10)) == 9  # a source is held out as a whole
 
 
 def test_sources_repeated_more_often_than_the_share_still_split() -> None:
-    found = split(corpus(3, repeats=50), seed=1, valid_share=0.01)
-    assert (len(found.train), len(found.valid)) == (100, 50)
+    assert len(split(corpus(3, repeats=50), seed=1, valid_share=0.01)) == 50
 
 
 @pytest.mark.parametrize("pairs", [[], corpus(1), corpus(1, repeats=9)])
 def test_nothing_can_be_held_out_of_one_source(pairs: list[Pair]) -> None:
     with pytest.raises(DataError, match="no pairs can be held out"):
         split(pairs, seed=1)
+
+
+@pytest.mark.parametrize("count", [1, 2, 3, 5, 64, 65, 1000, 4097])
+def test_the_permutation_of_a_large_corpus_has_every_row_once(count: int) -> None:
+    places = np.arange(count)
+    found = permuted(places, count, seed=3, epoch=0)
+    assert sorted(found.tolist()) == places.tolist()
+    assert np.array_equal(permuted(places[::-1], count, 3, 0), found[::-1])  # row by row
+    if count > 60:
+        other = permuted(places, count, seed=3, epoch=1)
+        assert np.mean(found == other) < 0.1
+        assert abs(np.corrcoef(places, found)[0, 1]) < 3 / np.sqrt(count - 1)
+
+
+def test_neighbors_of_a_large_corpus_are_shuffled_as_well_as_by_numpy() -> None:
+    """Distances of neighbors, and places of each tenth of the rows: chi-square against uniform, far above chance."""
+    count = 2**16 + 1
+    found = permuted(np.arange(count), count, seed=1, epoch=5)
+    for values in ((np.diff(found) % count), *np.array_split(found, 10)):
+        counts = np.bincount(values * 16 // count, minlength=16)
+        expected = len(values) / 16
+        assert ((counts - expected) ** 2 / expected).sum() < 50  # 15 degrees of freedom: one in 80,000
+
+
+@given(lengths, st.integers(0, 2**63 - 1), st.integers(0, 5), st.integers(1, 4), st.integers(0, 200))
+def test_batches_of_a_large_corpus_have_every_pair_once_and_keep_the_limits(
+    pairs: list[tuple[int, int]], seed: int, epoch: int, most: int, tokens: int
+) -> None:
+    source, target = (np.array([pair[side] for pair in pairs], dtype=np.int64) for side in (0, 1))
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(sampling, "_POOL", 3)
+        found = pooled(source, target, seed=seed, epoch=epoch, pairs=most, tokens=tokens)
+        again = pooled(source, target, seed=seed, epoch=epoch, pairs=most, tokens=tokens)
+    assert len(found) == len(found[:])
+    assert sorted(i for batch in found for i in batch) == list(range(len(pairs)))
+    for place, batch in enumerate(found):
+        assert len(batch) <= most
+        positions = len(batch) * (source[batch].max() + target[batch].max())
+        assert not tokens or positions <= tokens or len(batch) == 1
+        assert np.array_equal(again[place], batch)
+
+
+def pooled(source: Indices, target: Indices, **settings: int) -> PooledBatches:
+    mean = float((source + target).mean()) if len(source) else 0.0
+    return PooledBatches(len(source), mean, lambda rows: (source[rows], target[rows]), **settings)
+
+
+def test_batches_of_a_large_corpus_have_as_little_padding_and_no_order() -> None:
+    found = pooled(SOURCE, TARGET, seed=3, epoch=0, pairs=80, tokens=0)
+    assert useful_share(found[:]) >= 0.9
+    means = [TARGET[batch].mean() for batch in found]
+    assert abs(np.corrcoef(means, np.arange(len(means)))[0, 1]) < 0.2
+
+
+def test_of_many_sources_those_are_held_out_that_are_held_out_of_few(monkeypatch: pytest.MonkeyPatch) -> None:
+    drawn = draws([f"s{i % 700}" for i in range(1000)], seed=1)
+    expected = held_out(drawn, valid_max=20)
+    monkeypatch.setattr(sampling, "_DRAWS", 64)
+    assert np.array_equal(held_out(drawn, valid_max=20), expected)
+    assert len(expected) == 20

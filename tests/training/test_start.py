@@ -44,6 +44,7 @@ def test_a_free_folder_is_the_one_asked_for_or_stands_beside_it(tmp_path: Path) 
     wanted.with_name("x.y-2").mkdir()
     assert free_folder(wanted) == tmp_path / "deep" / "x.y-3"
     assert named_folder("some/my.tsv.gz") == Path("runs/my")
+    assert named_folder("some/part-*.tsv.zst") == Path("runs/part")
 
 
 def test_settings_lie_over_the_data_given_over_the_recipe_over_the_preset(tmp_path: Path) -> None:

@@ -16,6 +16,7 @@ from safetensors.torch import load_file
 import regarde
 from regarde import config
 from regarde.data.batch import EncodedPairs
+from regarde.data.formats import Pair
 from regarde.data.mixing import MixedPairs
 from regarde.errors import ConfigError, DataError, FolderError, RegardeWarning, UsageError
 from regarde.folder.model import load
@@ -227,7 +228,7 @@ def test_the_origin_that_a_checkpoint_keeps_is_checked(base: Path) -> None:
 def encoded(count: int, first: str) -> EncodedPairs:
     text = TextConfig().train([("abcdefgh" * 9, "abcdefgh" * 9)])
     rows = [first * (1 + n % 7) for n in range(count)]
-    return EncodedPairs.of(zip(rows, rows, strict=True), text)
+    return EncodedPairs.of(map(Pair, rows, rows), text)
 
 
 def test_each_batch_has_its_share_of_old_rows_and_each_row_its_turn() -> None:
