@@ -1,8 +1,8 @@
 """Subwords learned from the corpus (Kudo and Richardson 2018), unigram or byte-pair encoding.
 
-Encoding loses nothing: text is not normalized here, spaces are kept, and the few characters that sentencepiece reserves
-are replaced by private code points before encoding and restored after decoding. (These six private code points are
-themselves UNK in a text, unless byte fallback splits them.)
+Encoding is lossless: text is not normalized here, spaces are kept, and the six characters that sentencepiece reserves
+are replaced by private code points before encoding and restored after decoding. (A text that contains these private
+code points itself gets UNK for them, or their bytes with byte fallback.)
 """
 
 from __future__ import annotations
@@ -45,7 +45,7 @@ _PRIVATE = "".join(chr(0x10F700 + i) for i in range(len(_RESERVED)))
 _SWAP = str.maketrans(_RESERVED + _PRIVATE, _PRIVATE + _RESERVED)
 _UNSPACED = ("CJK", "HIRAGANA", "KATAKANA", "THAI", "LAO", "KHMER", "MYANMAR", "TIBETAN")  # how characters are named
 _SHOW = str.maketrans(_PRIVATE, _RESERVED)
-# The trainer cuts the names of its controls out of the corpus; these hold a reserved character, so no text has them.
+# The trainer removes the names of its controls from the corpus. These contain a reserved character: no text has them.
 _NAMES = tuple(f"▅{name}" for name in ("pad", "unk", "bos", "eos"))
 
 
@@ -70,11 +70,11 @@ class SentencepieceTokenizer(Tokenizer):
         return ids
 
     def decode(self, ids: Sequence[int], unknown: Sequence[str] | None = None) -> str:
-        spoken = [int(i) for i in ids if i not in SILENT]
-        text: str = self._processor.decode(spoken)
+        written_ids = [int(i) for i in ids if i not in SILENT]
+        text: str = self._processor.decode(written_ids)
         parts, done = [], 0
-        for place, written in zip(_places(UNK, spoken), unknown, strict=True) if unknown is not None else ():
-            at = len(self._processor.decode(spoken[:place]))
+        for place, written in zip(_places(UNK, written_ids), unknown, strict=True) if unknown is not None else ():
+            at = len(self._processor.decode(written_ids[:place]))
             parts += [text[done:at].translate(_SWAP), written]
             done = at + len(UNKNOWN)
         return "".join([*parts, text[done:].translate(_SWAP)])
@@ -158,14 +158,14 @@ def _text(piece: str) -> str:
 
 
 def _within_word(character: str) -> bool:
-    """A letter, digit or mark of a script that puts spaces between words."""
+    """Whether it is a letter, digit or mark of a script that puts spaces between words."""
     word = character.isalnum() or unicodedata.category(character).startswith("M")
     return word and not unicodedata.name(character, "").startswith(_UNSPACED)
 
 
 @dataclass(frozen=True)
 class SentencepieceConfig:
-    """Subwords learned from the corpus; a corpus too small for `size` gives fewer."""
+    """Subwords learned from the corpus; a small corpus gives fewer than `size`."""
 
     kind: Literal["sentencepiece"] = "sentencepiece"
     size: VocabularySize = 8_000
@@ -201,7 +201,7 @@ class SentencepieceConfig:
 
     @property
     def _room(self) -> int:
-        """How many pieces may be learned."""
+        """The largest number of pieces to learn."""
         return self.size - len(CONTROLS) - (BYTES if self.byte_fallback else 0)
 
     def _train(self, sample: list[str]) -> bytes:
@@ -275,7 +275,7 @@ def _sample(texts: Iterable[str]) -> list[str]:
 
 
 def _rare(counts: Counter[str], room: int) -> set[str]:
-    """The characters without a piece of their own, so that half of the pieces can be longer."""
+    """The characters that get no piece of their own, so that half of the pieces can be longer ones."""
     frequent = sorted(counts, key=lambda character: (-counts[character], character))
     return set(frequent[max(1, room // 2) :])
 
