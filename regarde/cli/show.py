@@ -37,7 +37,7 @@ def show(
     length: Annotated[
         int | None,
         option(
-            "N", "End an answer after N tokens. Default: as the model says; 24 after a prompt.", least=1, most=65_536
+            "N", "End an answer after N tokens. Default: the model's limit; 24 after a prompt.", least=1, most=65_536
         ),
     ] = None,
     png: Annotated[Path | None, typer.Option(hidden=True)] = None,  # these three are options of version 0.1
