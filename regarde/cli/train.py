@@ -67,10 +67,12 @@ def train(
     regarde models lists the presets, regarde config all settings.
 
     The task is inferred from the lines of the file: text TAB label is classification; token TAB tag, with a blank line
-    between sentences (CoNLL), is tagging; text without a TAB is for a language model; other pairs are translation. JSON
-    lines with passage, question and answer, or SQuAD's JSON, are questions. A table of numbers is for forecasting: CSV
-    or Parquet with a time column or a series in each row, or JSON lines with lists of numbers. --set task.kind=NAME
-    chooses another task: translation, classification, tagging, modeling, questions or forecasting.
+    between sentences (CoNLL), is tagging; text without a TAB is for a language model; other pairs are translation.
+
+    JSON lines with passage, question and answer, or SQuAD's JSON, are questions. A table of numbers is for forecasting:
+    CSV or Parquet with a time column or a series in each row, or JSON lines with lists of numbers.
+
+    --set task.kind=NAME chooses another task: translation, classification, tagging, modeling, questions or forecasting.
 
     A file of pairs has lines of source TAB target (.tsv, .txt or no suffix), lines of source ||| target as for
     fast_align (any suffix), or JSON objects with the keys source and target (.jsonl), in UTF-8, possibly compressed
