@@ -79,8 +79,8 @@ def forecast(
         from regarde.visualize.fan import MOST
 
         if len(given) > MOST:
-            told = f"--picture: {len(given):,} series, expected at most {MOST}"
-            raise UsageError(f"{told}. Choose some: --series {given.ids[0]} --series {given.ids[1]}")
+            problem = f"--picture: {len(given):,} series, expected at most {MOST}"
+            raise UsageError(f"{problem}. Choose some: --series {given.ids[0]} --series {given.ids[1]}")
     found = model.stream(given, horizon=horizon, quantiles=levels, paths=paths, seed=seed)
     if picture or attention or shown:
         found = iter(several := list(found))

@@ -95,8 +95,8 @@ def show(
         asked = [path for path in (png, svg, picture) if path]
         if asked:
             raise UsageError(f"{run}: a model without attention, so there is nothing to draw in {asked[0]}.")
-        told = f"; {probable(translation)}" if translation.probabilities else ""
-        warn(f"this model has no attention to show{told}")
+        answer_shown = f"; {probable(translation)}" if translation.probabilities else ""
+        warn(f"this model has no attention to show{answer_shown}")
         if html:
             _enclose(html, run, translator, request)
         return
@@ -104,8 +104,8 @@ def show(
     write([heatmap(chart, width=shutil.get_terminal_size().columns, color=colored()), "\n"])
     for path in (png, svg):
         if path is not None:
-            for told in save(chart, path):
-                warn(f"warning: {told}")
+            for warning in save(chart, path):
+                warn(f"warning: {warning}")
             warn(f"wrote {path}")
     if html:
         _enclose(html, run, translator, request)

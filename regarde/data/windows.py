@@ -132,13 +132,13 @@ class SeriesWindows:
         return found
 
     def observed(self, rows: Rows) -> Flags:
-        """Which values of windows can be learned.  (B, 2) -> (B, C + T)"""
+        """Whether each value of the windows was observed.  (B, 2) -> (B, C + T)"""
         begins = self.bases[rows[:, 0]] + rows[:, 1]
         found: Flags = self._observed[begins[:, None] + np.arange(-self.shape.history, self.shape.horizon)]
         return found
 
     def _scale(self, values: Numbers, observed: Flags) -> tuple[Numbers, Numbers]:
-        """Location and scale of each window by its past.  (B, C) -> (B,), (B,)"""
+        """Location and scale of each window, computed from its past.  (B, C) -> (B,), (B,)"""
         count, zero = np.maximum(1, observed.sum(axis=1)), np.zeros(len(values))
         if self.shape.scaling == "none":
             return zero, np.ones(len(values))
@@ -152,7 +152,7 @@ class SeriesWindows:
         return zero, np.where(mean > 0, mean, 1.0)
 
     def scales(self) -> Numbers:
-        """nu of each series as a whole, in proportion to which windows are drawn."""
+        """nu of each whole series; windows are drawn in proportion to it.  -> (N,)"""
         observed = [np.abs(one.values[~np.isnan(one.values)]) for one in self.among.series]
         means = [float(values.mean()) if len(values) else 0.0 for values in observed]
         return np.array(means) + (self.shape.scaling == "paper")
@@ -170,12 +170,12 @@ class SeriesWindows:
 
 
 def covariate_count(among: SeriesSet) -> int:
-    """F: the age, two for each cycle, and those of the file."""
+    """F: one for the age, two for each cycle, and those of the file."""
     return 1 + 2 * among.frequency.cycle_count + len(among.covariates)
 
 
 def covariates(one: Series, among: SeriesSet, count: int, season: int) -> Floats:
-    """The covariates of the first `count` values of a series, known or not.  -> (count, F)"""
+    """The covariates of the first `count` steps of a series, also of steps after its end.  -> (count, F)"""
     steps = one.age + np.arange(count)
     if one.start is None:  # only the place in the season is known
         cycles = [steps % season / season]
@@ -191,7 +191,7 @@ def covariates(one: Series, among: SeriesSet, count: int, season: int) -> Floats
 
 
 def filled(values: Numbers) -> Numbers:
-    """The last value before it in the place of each that is missing; 0 before the first."""
+    """The values, with each missing one replaced by the last one before it, or by 0 if there is none."""
     there = ~np.isnan(values)
     last = np.maximum.accumulate(np.where(there, np.arange(len(values)), -1))
     return np.where(last >= 0, np.nan_to_num(values)[np.maximum(last, 0)], 0.0)

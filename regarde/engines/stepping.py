@@ -253,7 +253,7 @@ class AttentiveEngine(NumpyEngine):
         return _AttentiveWalk(self, embedded, cells, np.concatenate((states, read), axis=2), self._seen(inside))
 
     def _seen(self, inside: NDArray[np.bool_]) -> NDArray[np.bool_]:
-        """As attention/interface.py: without the last step, unless there is no other, if it is not attended to."""
+        """The steps that attention may use; without the last one if `attend_eos` is false, unless there is no other."""
         if self.attend_last:
             return inside
         others = inside.copy()
