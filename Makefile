@@ -22,7 +22,7 @@ PLAIN := build/plain
 test-plain: $(VENV)/test
 	rm -rf $(PLAIN) && mkdir -p $(PLAIN)
 	tar -c --exclude='*.so' --exclude=./build --exclude=./.venv --exclude=./.git --exclude=node_modules . | tar -x -C $(PLAIN)
-	cd $(PLAIN) && CC=false PYTHONPATH=. ../../$(BIN)/python -m pytest $(SUITE) --thin --ignore=tests/browser
+	cd $(PLAIN) && CC=false PYTHONPATH=. ../../$(BIN)/python -m pytest $(SUITE) --most 1 --ignore=tests/browser
 
 # The tests that see more where there are a browser and fonts for all scripts.
 test-browser: browser

@@ -5,10 +5,11 @@
     python benchmarks/decode.py --models DIR --data DIR --tools DIR --same  # do all say the same in fp32?
     python benchmarks/decode.py --models DIR --data DIR --tools DIR --quality  # BLEU in fp32 and in bytes
     python benchmarks/decode.py --tasks --tools DIR                         # classifiers, taggers and language models
+    python benchmarks/decode.py --large DIR --tools DIR                     # 6 + 6 layers, 60,000 words; made in DIR
 
 Models are trained on DIR/train.de and train.en; DIR/test2016.de and .en are translated. The tools' DIR holds a virtual
-environment for each: hf-env with ctranslate2, ort-env with onnxruntime and onnx (both with safetensors), onmt-env with
-OpenNMT-py. What is not installed is left out.
+environment for each: hf-env with ctranslate2 and transformers, ort-env with onnxruntime, onnx and safetensors, onmt-env
+with OpenNMT-py. What is not installed is left out. For CTranslate2 our environment needs it too, to export.
 
     transformer   3 + 3 layers, size 256, 4 heads, feed-forward 1024
                   CTranslate2 decodes the same weights, each sentence to its end
@@ -37,10 +38,12 @@ from dataclasses import dataclass
 from pathlib import Path
 
 import numpy as np
+from decoders import large as large_model
 from decoders.asked import EOS, Asked, Decoded, Ids, Tool
 from decoders.ours import Native, Torch
 
 import regarde
+from regarde.interop import ctranslate2, formats
 from regarde.text import Text
 
 RECURRENT = [
@@ -101,8 +104,20 @@ class Where:
     def tool(self, model: str) -> dict[str, Tool]:
         """The one that decodes this model, where it is installed."""
         name, environment, script = TOOLS[model]
-        python = self.tools / environment / "bin" / "python" if self.tools else None
-        return {name: Tool(python, script, str(self.models / model))} if python and python.exists() else {}
+        python = self.python(environment)
+        folders = [self.models / model]
+        if python and name == "CTranslate2":
+            folders = [self.models / f"{model}-{kind}" for kind in ("ctranslate2", "ctranslate2-int8")]
+            for folder, quantization in zip(folders, (None, "int8"), strict=True):
+                if not folder.exists():
+                    folder.mkdir()
+                    ctranslate2.write(formats.read(self.models / model), folder, quantization)
+        return {name: Tool(python, script, *map(str, folders))} if python else {}
+
+    def python(self, environment: str) -> Path | None:
+        """That of an environment, where there is one."""
+        found = self.tools / environment / "bin" / "python" if self.tools else None
+        return found if found and found.exists() else None
 
 
 @dataclass(frozen=True)
@@ -202,8 +217,26 @@ def tasks(where: Where, runs: int, only: str) -> None:
                 f"{ratio:.2f}", floor, ", ".join(f"{one:.2f}" for one in each),
                 f"{equal} of {len(sources)}")  # fmt: skip
 
-    python = where.tools / "ort-env" / "bin" / "python" if where.tools else None
-    tasks.compare_all(python if python and python.exists() else None, only, compare)
+    tasks.compare_all(where.python("ort-env"), only, compare)
+
+
+def large(where: Where, place: Path, runs: int, only: str) -> None:
+    """Speed, memory and loading of a large model; the first row of each precision is one word after loading."""
+    if not place.exists():
+        large_model.made(place)
+    head("precision", "batch", "words of each", "tool", "words/s", "of ours", "of all runs", "CPU seconds so far",
+         "peak MB")  # fmt: skip
+
+    def tell(asked: Asked, found: Mapping[str, list[Decoded]]) -> None:
+        ours = found["ours"]
+        for name, theirs in found.items():
+            each = [words_per_second(a) / words_per_second(b) for a, b in zip(ours, theirs, strict=True)]
+            ratio = middle(ours, words_per_second) / middle(theirs, words_per_second)
+            row(precision(asked), asked.batch, asked.words, name, f"{middle(theirs, words_per_second):,.0f}",
+                f"{ratio:.2f}", ", ".join(f"{one:.2f}" for one in each), f"{theirs[-1].total:.2f}",
+                f"{theirs[-1].peak / 1000:,.0f}")  # fmt: skip
+
+    large_model.compare(place, where.python("hf-env"), runs, only, tell)
 
 
 def words_per_second(found: Decoded) -> float:
@@ -296,11 +329,14 @@ def main() -> None:
     parser.add_argument("--only", default="", help="works of the table, such as 'greedy batch1 int8' or 'fp32'")
     parser.add_argument("--train", action="store_true")
     parser.add_argument("--tasks", action="store_true")
+    parser.add_argument("--large", type=Path, help="where the large model is, or is made")
     parser.add_argument("--same", action="store_true")
     parser.add_argument("--quality", action="store_true")
     given = parser.parse_args()
     where = Where(given.models, given.data, given.tools)
-    if given.tasks:
+    if given.large:
+        large(where, given.large, given.runs, given.only)
+    elif given.tasks:
         tasks(where, given.runs, given.only)
     elif given.train:
         train(where, given.model)

@@ -21,7 +21,15 @@ updates: reading, validating and translating are not in it. Figures of a job are
                   seeds; of sst2 also that of the three models as an ensemble
     m4-hourly     DIR/forecast-m4-hourly, 48 hours of 414 series, recipe beside this file: CRPS, MASE, sMAPE, coverage
                   beside the seasonal naive forecast
-    g2p, translit, inflection-*    `regarde train my.tsv` as it is, nothing tuned; exact match and error rates
+    transfer-multi30k, transfer-tatoeba    transformer-small, 10 and 8 minutes on German -> English captions and on
+                  DIR/tatoeba-en-fr, then 3 minutes on French -> English and English -> French captions, with a grown
+                  vocabulary: beside a model from scratch, or on its old test before and after
+    g2p, translit, inflection-*, spell    `regarde train my.tsv` as it is, nothing tuned; exact match and error rates;
+                  -copying: the same with copying, which is mapped where the two alphabets differ (translit)
+    rooms-one, rooms-two    questions-small on the embedded questions: exact match, and how often attention is most on a
+                  supporting sentence; -plain: an encoder and a decoder without attention
+
+--seeds 1,2,3 trains short strings and questions once for each seed, and prints a row of their mean and spread.
 """
 
 from __future__ import annotations
@@ -34,7 +42,7 @@ import os
 import subprocess
 import sys
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -67,6 +75,7 @@ class Place:
     out: Path
     minutes: float  # 0: as a job says
     threads: int
+    seeds: tuple[int, ...] = (1,)
 
     def regarde(self, *arguments: object) -> str:
         """What a command prints."""
@@ -119,6 +128,17 @@ def trained(run: Path) -> str:
     return f"{last['trained'] / 60:.1f} min, {last['step']:,} steps"
 
 
+def spread(name: str, metrics: str, found: Sequence[dict[str, Any]]) -> None:
+    """A row of the mean over seeds, and the lowest and highest, if there are several."""
+    if len(found) > 1:
+        values = [[100 * each[metric]["value"] for each in found] for metric in metrics.split(",")]
+        shares = [f"{sum(one) / len(one):.1f} ({min(one):.1f} to {max(one):.1f})" for one in values]
+        row(
+            f"{name}, mean of {len(found)}",
+            *(f"{m} {share}" for m, share in zip(metrics.split(","), shares, strict=True)),
+        )
+
+
 def row(name: str, *cells: object) -> None:
     print("|", " | ".join([name, *map(str, cells)]), "|", flush=True)
 
@@ -155,7 +175,7 @@ class Translation:
 
 @dataclass(frozen=True)
 class Strings:
-    """A table of short strings, and nothing but defaults."""
+    """A table of short strings, and nothing but defaults; with copying or without."""
 
     folder: str
     files: tuple[str, str, str]
@@ -163,6 +183,7 @@ class Strings:
     columns: str = ""
     several: bool = False  # test and validation have every accepted answer
     minutes: float = 0
+    copying: str = "none"
 
     def __call__(self, name: str, at: Place) -> None:
         train, valid, test = (at.plain(self.folder, one) for one in self.files)
@@ -171,10 +192,70 @@ class Strings:
             valid = at.out / "data" / self.folder / "valid-first.tsv"
             valid.write_text("".join(f"{line}\n" for line in firsts))
         columns = ["--columns", self.columns] if self.columns else []
-        run = at.train(name, self.minutes, train, "--valid", valid, *columns)
+        chosen = [*columns, "--set", f"model.copying.kind={self.copying}"]
         shape = ["--several"] if self.several else columns
-        found = at.measured(run, "--data", test, *shape, "--metrics", self.metrics)
-        row(name, *(shown(metric, found[metric]) for metric in self.metrics.split(",")), trained(run))
+        every = []
+        for seed in at.seeds:
+            run = at.train(f"{name}-{seed}", self.minutes, train, "--valid", valid, *chosen, "--seed", seed)
+            found = at.measured(run, "--data", test, *shape, "--metrics", self.metrics)
+            row(run.name, *(shown(metric, found[metric]) for metric in self.metrics.split(",")), trained(run))
+            every.append(found)
+        spread(name, self.metrics, every)
+
+
+@dataclass(frozen=True)
+class Questions:
+    """Embedded questions, whose supporting sentences are known."""
+
+    data: str
+    steps: int
+    preset: str = "questions-small"
+    attends: bool = True
+
+    def __call__(self, name: str, at: Place) -> None:
+        metrics = "squad_exact_match,supporting" if self.attends else "squad_exact_match"
+        every = []
+        for seed in at.seeds:
+            chosen = ["--preset", self.preset, "--steps", self.steps, "--set", "task.kind=questions", "--seed", seed]
+            run = at.train(f"{name}-{seed}", 0, self.data, *chosen)
+            every.append(json.loads(at.regarde("evaluate", run, "--data", self.data, "--json"))["metrics"])
+            row(run.name, *(shown(metric, every[-1][metric]) for metric in metrics.split(",")), trained(run))
+        spread(name, metrics, every)
+
+
+@dataclass(frozen=True)
+class Moved:
+    """A model of some pairs that learns others for a few minutes; three seeds beside as many from scratch."""
+
+    base: tuple[str, tuple[str, str], str, float]  # folder, ends, validation, minutes
+    ends: tuple[str, str]  # of the captions that it moves to
+    forgets: bool = False  # whether its old test is measured too, and one more model has old data mixed in
+
+    def __call__(self, name: str, at: Place) -> None:
+        folder, ends, valid, minutes = self.base
+        first = at.train(f"{name}-base", minutes, *self.pairs(at, folder, ends, valid), *SMALL)
+        captions, grown = self.pairs(at, "multi30k", self.ends, "val"), ["--set", "training.transfer.vocabulary=grown"]
+        ways: dict[str, list[object]] = {"moved": ["--from", first, *grown]}
+        if self.forgets:
+            self.rows(at, first)
+            ways["mixed"] = [*ways["moved"], "--set", "training.transfer.mix=0.3"]
+        else:
+            ways["scratch"] = SMALL
+        for how, options in ways.items():
+            for seed in (1,) if self.forgets else (1, 2, 3):
+                self.rows(at, at.train(f"{name}-{how}-{seed}", 3, *captions, *options, "--seed", seed))
+
+    def pairs(self, at: Place, folder: str, ends: tuple[str, str], valid: str) -> list[object]:
+        files = [("--source", "train"), ("--target", "train"), ("--valid", valid), ("--valid", valid)]
+        places = [at.plain(folder, f"{part}.{end}") for (_, part), end in zip(files, [*ends, *ends], strict=True)]
+        return [word for (option, _), place in zip(files, places, strict=True) for word in (option, place)]
+
+    def rows(self, at: Place, run: Path) -> None:
+        tests = {"captions": ("multi30k", "test2016")} | ({"old test": (self.base[0], "test")} if self.forgets else {})
+        for label, (folder, part) in tests.items():
+            source, target = (at.plain(folder, f"{part}.{end}") for end in self.ends)
+            found = at.measured(run, "--source", source, "--target", target, "--metrics", "bleu")
+            row(f"{run.name}, {label}", shown("bleu", found["bleu"]), trained(run))
 
 
 @dataclass(frozen=True)
@@ -336,13 +417,18 @@ def error(at: Place, links: Path, gold: Path, *turn: str) -> str:
     return f"AER {100 * found['aer']:.1f} %"
 
 
-INFLECTION = {
+SMALL: list[object] = ["--preset", "transformer-small"]
+PARTS = ("train.tsv", "valid.tsv", "test.tsv")
+STRINGS = {
     f"inflection-{of}": Strings(
         "inflection-2023", (f"{of}.train.tsv", f"{of}.dev.tsv", f"{of}.test.tsv"), "exact_match,cer", "1+2:3"
     )
     for of in ("deu", "fin")
+} | {
+    "translit": Strings("translit-ar-en", PARTS, "exact_match,cer"),
+    "spell": Strings("spell-codespell", PARTS, "exact_match,cer"),
 }
-PARTS = ("train.tsv", "valid.tsv", "test.tsv")
+ROOMS = {"rooms-one": 3_000, "rooms-two": 3_000}  # steps
 SPANS = "span_f1,span_precision,span_recall"
 JOBS: dict[str, Callable[[str, Place], None]] = {
     **{
@@ -350,6 +436,8 @@ JOBS: dict[str, Callable[[str, Place], None]] = {
         for kind in ("transformer", "rnnsearch")
     },
     "tatoeba": Translation("tatoeba-en-fr", ("en", "fr"), "valid", "test", "multi30k-transformer.toml", 60),
+    "transfer-multi30k": Moved(("multi30k", ("de", "en"), "val", 10), ("fr", "en")),
+    "transfer-tatoeba": Moved(("tatoeba-en-fr", ("en", "fr"), "valid", 8), ("en", "fr"), forgets=True),
     "hansards": Hansards(minutes=5),
     "hansards-guided": Hansards(minutes=20, guided=True),
     "hansards-tatoeba": Hansards(minutes=8, more=True),
@@ -363,8 +451,13 @@ JOBS: dict[str, Callable[[str, Place], None]] = {
     "trec": Labelled("cls-trec", "trec.toml"),
     "sst2": Labelled("cls-sst2", "sst2.toml", valid="dev.tsv"),
     "g2p": Strings("g2p-cmudict", PARTS, "exact_match,wer", several=True, minutes=30),
-    "translit": Strings("translit-ar-en", PARTS, "exact_match,cer"),
-    **INFLECTION,
+    **STRINGS,
+    **{
+        f"{name}-copying": replace(job, copying="mapped" if name == "translit" else "pointer")
+        for name, job in STRINGS.items()
+    },
+    **{name: Questions(name, steps) for name, steps in ROOMS.items()},
+    **{f"{name}-plain": Questions(name, steps, "sutskever-small", attends=False) for name, steps in ROOMS.items()},
 }
 
 
@@ -375,9 +468,11 @@ def main() -> None:
     parser.add_argument("--only", default=",".join(JOBS), help="jobs, with commas")
     parser.add_argument("--minutes", type=float, default=0.0, help="of each training; as each job says if not given")
     parser.add_argument("--threads", type=int, default=2)
+    parser.add_argument("--seeds", default="1", help="of short strings and questions, with commas (default: 1)")
     given = parser.parse_args()
+    seeds = tuple(map(int, given.seeds.split(",")))
     for name in given.only.split(","):
-        JOBS[name](name, Place(given.data, given.out, given.minutes, given.threads))
+        JOBS[name](name, Place(given.data, given.out, given.minutes, given.threads, seeds))
 
 
 if __name__ == "__main__":

@@ -128,6 +128,9 @@ EXTRAS = {
     "uvicorn": "serve",
     "httptools": "serve",
     "pyarrow": "parquet",
+    "onnx": "onnx",
+    "onnxscript": "onnx",
+    "ctranslate2": "ctranslate2",
 }
 
 

@@ -8,6 +8,7 @@ prompt of whole words is continued better. Where tokens are words, the last one 
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 
@@ -77,6 +78,12 @@ class Scribe:
     copying: CopyWeights | None = None  # which weights copy; None of a model that copies nothing
     replace_unknown: bool = False  # each UNK by the source word with most attention (Luong et al. 2015, section 4.2)
 
+    def __post_init__(self) -> None:
+        first, count = self.search.rules.first, len(self.text.target)
+        if first is not None and first >= count:
+            given = f"search.rules.first = {first}, but the target has {count:,} tokens"
+            raise FolderError(f"{given}. Choose from 0 to {count - 1}, or leave it out.")
+
     def tokens(self, text: str, prefix: str = "") -> Sentence:
         """text -> tokens; a sentence that is too long raises an error."""
         if self.task.continues:
@@ -86,6 +93,20 @@ class Scribe:
             raise DataError(f"{text[:80]!r}: expected {self.task.lines}. Give both.")
         found = self._tokens(given)
         return replace(found, prefix=self.prefix(prefix, found)) if prefix else found
+
+    def windows(self, text: str, limit: int = sys.maxsize) -> tuple[Sentence, ...]:
+        """The tokens of overlapping parts of a text that is too long, if the task has them; `limit` is of each."""
+
+        def tokens(part: str) -> Sentence:
+            return Scribe.tokens(self, part)  # a part has no windows
+
+        def fits(part: str) -> bool:
+            try:
+                return tokens(part).size <= limit
+            except DataError:
+                return False
+
+        return tuple(map(tokens, self.task.windows(text, fits)))
 
     def prefix(self, text: str, source: Sentence) -> Prefix:
         """The tokens that a translation of a source must begin with; none for a blank text."""

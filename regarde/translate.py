@@ -274,18 +274,10 @@ class Translator(Scribe):
         try:
             return super().tokens(text, prefix)
         except DataError:
-            parts = [] if prefix else self.task.windows(text, self._fits)
-            if not parts:
+            windows = () if prefix else self.windows(text)
+            if not windows:
                 raise
-        windows = tuple(super(Translator, self).tokens(part) for part in parts)
         return replace(windows[0], text=self.text.prepare(text), windows=windows)
-
-    def _fits(self, text: str) -> bool:
-        try:
-            super().tokens(text)
-        except DataError:
-            return False
-        return True
 
     def stream(
         self, sentences: Iterable[Sentence], search: Search, first: Search | None = None, n_best: int | None = None

@@ -23,15 +23,19 @@ signal.signal(signal.SIGINT, signal.default_int_handler)  # started in the backg
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:
-    parser.addoption("--thin", action="store_true", help="Run one case of each test function, always the same.")
+    parser.addoption(
+        "--most", type=int, default=0, help="Run at most so many cases of each test; which depends on --draw."
+    )
+    parser.addoption("--draw", type=int, default=0, help="Number that the choice of cases depends on.")
 
 
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
-    if config.getoption("--thin"):
+    most, draw = config.getoption("--most"), config.getoption("--draw")
+    if most:
         functions: dict[str, list[pytest.Item]] = {}
-        for item in items:
+        for item in sorted(items, key=lambda item: zlib.crc32(f"{draw} {item.nodeid}".encode())):
             functions.setdefault(item.nodeid.partition("[")[0], []).append(item)
-        chosen = {min(cases, key=lambda item: zlib.crc32(item.nodeid.encode())) for cases in functions.values()}
+        chosen = {item for cases in functions.values() for item in cases[:most]}
         config.hook.pytest_deselected(items=[item for item in items if item not in chosen])
         items[:] = [item for item in items if item in chosen]
 

@@ -13,6 +13,7 @@ from regarde.models import BahdanauConfig, ModelConfig, PointerNetworkConfig, Sp
 from regarde.models.classifier import ClassifierConfig
 from regarde.models.language import AttentiveLanguageConfig, RecurrentLanguageConfig, TransformerLanguageConfig
 from regarde.models.tagger import TaggerConfig
+from regarde.models.transformer import TransformerConfig
 from regarde.search import Greedy, Rules
 from regarde.tasks import TASKS, ClassificationTask, ModelingTask
 from regarde.text import CharactersConfig, TextConfig, TokenizerConfig
@@ -41,6 +42,11 @@ LANGUAGE_MODELS = {
         "modeling", TransformerLanguageConfig(size=8, layers=2, heads=2, feed_forward=10, positions="rotary"), _TEXTS
     ),
 }
+TRANSFORMER = TinyModel(
+    "translation",
+    TransformerConfig(size=8, layers=1, heads=2, feed_forward=10, tying="two-way"),
+    (("the cat", "le chat"), ("the mat", "le tapis")),
+)
 CLASSIFIER = TinyModel(
     "classification",
     ClassifierConfig(embedding=5, hidden=4, size=6),

@@ -30,6 +30,7 @@ ORDER = [
     "translate",
     "forecast",
     "folder",
+    "interop",
     "evaluation",
     "visualize",
     "studio",

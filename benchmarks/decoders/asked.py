@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import json
 import os
+import re
 import subprocess
 import sys
 import tempfile
@@ -42,6 +43,8 @@ class Decoded:
 
     seconds: float  # of CPU
     ids: list[list[int]]
+    total: float = 0.0  # seconds of CPU of the process so far
+    peak: int = 0  # the most memory that the process has held, in kB
 
     @property
     def tokens(self) -> int:
@@ -55,7 +58,14 @@ Decoder = Callable[[Sequence[Ids], Asked], list[list[int]]]
 def timed(decoder: Decoder, sources: Sequence[Ids], asked: Asked) -> Decoded:
     began = time.process_time()
     ids = decoder(sources, asked)
-    return Decoded(time.process_time() - began, ids)
+    ended = time.process_time()
+    return Decoded(ended - began, ids, ended, peak())
+
+
+def peak() -> int:
+    """The most memory that this process has held, in kB; getrusage counts that of its parent too."""
+    found = re.search(r"VmHWM:\s+(\d+)", Path("/proc/self/status").read_text())
+    return int(found[1]) if found else 0
 
 
 def by_length(decoder: Callable[[Sequence[Ids]], list[Answer]], sources: Sequence[Ids], size: int) -> list[Answer]:

@@ -8,17 +8,11 @@ from pathlib import Path
 
 import torch
 from decoders.asked import Asked, Decoded, Ids, by_length, timed
+from decoders.searching import search_of
 
 from regarde.folder import loading
 from regarde.folder.quantize import quantize
-from regarde.search import Beam, Greedy, Hypothesis, Search
-from regarde.search.settings import Rules
-
-
-def search_of(asked: Asked) -> Search:
-    """What was asked, in our words; a beam ranks by log-probability alone, which every tool knows."""
-    rules = Rules(min_length=asked.words, max_ratio=0.0, max_extra=asked.most)
-    return Greedy(rules=rules) if asked.beam == 1 else Beam(size=asked.beam, alpha=0.0, rules=rules)
+from regarde.search import Hypothesis
 
 
 class Native:

@@ -10,7 +10,7 @@ from pathlib import Path
 
 import torch
 from decoders.asked import EOS, Asked, Decoded, Ids, Tool, by_length, timed
-from decoders.ours import search_of
+from decoders.searching import search_of
 from safetensors.torch import save_file
 
 from regarde import config as configs

@@ -123,7 +123,7 @@ def both(mask: Tensor, allowed: Tensor | None) -> Tensor:
 def without_last(mask: Tensor) -> Tensor:
     """The mask without each sentence's last token, its EOS, unless there is no other.  (B, S) -> (B, S)"""
     others = mask & (torch.arange(mask.shape[1], device=mask.device) != last(mask).unsqueeze(1))
-    return torch.where(others.any(dim=1, keepdim=True), others, mask)
+    return others | (mask & ~others.any(dim=1, keepdim=True))
 
 
 def last(mask: Tensor) -> Tensor:

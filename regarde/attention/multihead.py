@@ -13,6 +13,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Annotated, ClassVar, Literal, cast
 
+import torch
 from torch import Tensor, nn
 from torch.nn import functional
 
@@ -127,7 +128,7 @@ class MultiHeadConfig:
 
 def padding(mask: Tensor) -> Tensor | None:
     """The mask for torch's attention; None, which is faster, if there is no padding.  (B, S) -> (B, 1, 1, S)"""
-    return None if mask.all() else mask[:, None, None]
+    return None if not torch.compiler.is_exporting() and mask.all() else mask[:, None, None]
 
 
 def split(x: Tensor, heads: int) -> Tensor:

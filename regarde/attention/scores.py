@@ -25,7 +25,6 @@ from typing import Any, ClassVar, Literal
 import torch
 from torch import Tensor, nn
 from torch.autograd.function import once_differentiable
-from torch.nn import functional
 
 from regarde.config import Positive, Size
 from regarde.errors import ConfigError
@@ -240,9 +239,9 @@ class Location(Score):
         return states[..., :0]  # (B, S, 0): only their number matters
 
     def forward(self, query: Tensor, keys: Tensor) -> Tensor:
-        S, length = keys.shape[1], self.W.out_features
-        scores = query @ self.W.weight[:S].T  # (B, T, min(S, length))
-        return functional.pad(scores, (0, max(S - length, 0)), value=-torch.inf)  # (B, T, S)
+        places, length = torch.arange(keys.shape[1], device=query.device), self.W.out_features
+        scores = query @ self.W.weight[places.clamp_max(length - 1)].T  # (B, T, S)
+        return scores.masked_fill(places >= length, -torch.inf)
 
 
 class Gaussian(Score):

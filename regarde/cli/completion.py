@@ -26,6 +26,12 @@ def datasets(incomplete: str) -> list[str]:
     return [name for name in DATASETS if name.startswith(incomplete)]
 
 
+def formats(incomplete: str) -> list[str]:
+    from regarde.interop.formats import FORMATS
+
+    return [name for name in FORMATS if name.startswith(incomplete)]
+
+
 def runs(incomplete: str) -> list[str]:
     """Run folders whose path begins so, and those one folder further down."""
     near = _paths(incomplete)

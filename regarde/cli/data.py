@@ -24,6 +24,9 @@ def data(
         str | None, option("NAME", "Split: train, valid or test. Default: train to print, all to write.")
     ] = None,
     out: Annotated[Path | None, option("PATH", "Write to this file (with --split) or folder (all splits).")] = None,
+    languages: Annotated[
+        str, option("NAMES", "Only dates in these languages, separated by commas, for example en,fi.")
+    ] = "",
     links: Annotated[bool, flag("--links", "Add the gold links as a third column (Pharaoh format).")] = False,
     check: Annotated[bool, flag("--check", "Check the SHA-256 of each split.")] = False,
 ) -> None:
@@ -37,16 +40,18 @@ def data(
     from regarde.data.datasets import SPLITS, dataset
 
     if name is None:
-        if split is not None or out is not None or links or check:
+        if split is not None or out is not None or languages or links or check:
             raise UsageError("regarde data: an option without a data set. Name one, for example: regarde data dates")
         _print(_listing())
         return
     chosen = dataset(name)
     if check:
-        if out is not None or links:
-            raise UsageError("--check: no data is written. Leave out --out and --links.")
+        if out is not None or languages or links:
+            raise UsageError("--check: no data is written. Leave out --out, --languages and --links.")
         _print(f"{name}\t{part}\t{chosen.check(part)}\tok" for part in (SPLITS if split is None else [split]))
         return
+    if languages:
+        chosen = chosen.only(languages.split(","))
     if links and not chosen.has_links():
         raise UsageError(f"{name} has no gold links. Leave out --links.")
     if out is None:

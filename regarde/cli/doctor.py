@@ -21,6 +21,8 @@ def doctor(as_json: Annotated[bool, flag("--json", "Print one JSON object.")] = 
     Example: regarde doctor
     """
     import regarde
+    from regarde.interop.formats import FORMATS
+    from regarde.interop.tokens import DEFAULT_CLASSES
     from regarde.native import library
 
     found = {name: _version(name) for name in PACKAGES}
@@ -29,6 +31,8 @@ def doctor(as_json: Annotated[bool, flag("--json", "Print one JSON object.")] = 
         "python": platform.python_version(),
         "system": f"{platform.system()} {platform.machine()}",
         "cores": CORES,
+        "imports": f"huggingface ({', '.join(DEFAULT_CLASSES)})",
+        "exports": ", ".join(FORMATS),
         "terminal": f"{sys.stdout.encoding}, {'a terminal' if sys.stdout.isatty() else 'not a terminal'}",
     }
     kernels = _kernels()

@@ -207,6 +207,8 @@ def notes(said: Answers, row: str) -> Iterator[str]:
 
     if said.unseen:
         yield f"warning: {never_seen(said.unseen)}"
+    if said.absent:
+        yield f"{counted(said.absent, 'reference')} not in the source: a model that points cannot say them"
     if said.unfinished:
         yield f"warning: the length limit (search.rules) cut {counted(said.unfinished, 'answer')} short"
     if said.unknown.any():
@@ -287,4 +289,5 @@ def _record(said: Answers, found: Evaluation) -> dict[str, Any]:
         "unknown_said": said.unknown_said,
         "unknown_pairs": int(said.unknown.sum()),
         "unseen": dict(said.unseen),
+        "absent": said.absent,
     }

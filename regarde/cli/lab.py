@@ -29,6 +29,15 @@ def lab(
     models: Annotated[
         str, option("NAMES", "Presets and recipe files, separated by commas. Default: the small ones of the task.")
     ] = "",
+    start_from: Annotated[
+        Path | None,
+        option(
+            "RUN",
+            "Add a model that starts from the weights of this model folder; beside it, the same from scratch.",
+            "--from",
+            complete=completion.runs,
+        ),
+    ] = None,
     minutes: Annotated[
         float, option("M", "Minutes to train each model.", least=0.0, most=1e6, check=options.number)
     ] = 0.0,
@@ -80,6 +89,7 @@ def lab(
         data=DataConfig(**given | {"valid": tuple(given["valid"])}),
         test=tuple(test or ()),
         models=tuple(name.strip() for name in models.split(",") if name.strip()) if models else None,
+        start_from=start_from,
         minutes=minutes,
         tokens=tokens,
         settings=tuple(settings or ()),

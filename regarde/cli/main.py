@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import errno
+import keyword
 import os
 import sys
 import warnings
@@ -25,9 +26,9 @@ _Misuse: Any = typer.BadParameter.__mro__[1]  # click's UsageError, be it in cli
 COMMANDS = (
     *("demo", "train", "translate", "predict", "generate", "forecast", "score", "show"),
     *("align", "aer", "evaluate", "compare", "lab", "inspect"),
-    *("models", "config", "data", "search-params", "average", "calibrate", "quantize", "shortlist"),
+    *("models", "config", "data", "search-params", "average", "calibrate", "quantize", "shortlist", "import", "export"),
     *("serve", "studio", "doctor"),
-)  # each a function in a module of its name
+)  # each a function in a module of its name; import_ where the name is a word of Python
 RENAMED = {"--symmetrise": "--symmetrize", "--tokenise": "--tokenize"}  # British spelling
 
 
@@ -59,7 +60,7 @@ def app(names: tuple[str, ...] = COMMANDS) -> typer.Typer:
     )
     made.callback(invoke_without_command=True)(_alone)
     for name in names or COMMANDS:
-        own = name.replace("-", "_")
+        own = f"{name}_" if keyword.iskeyword(name) else name.replace("-", "_")
         command = getattr(import_module(f"regarde.cli.{own}"), own)
         *text, example = (" ".join(part.split()) for part in (getdoc(command) or "").split("\n\n"))
         made.command(name, help="\n\n".join(text), epilog=example)(command if names else _listed)

@@ -60,6 +60,10 @@ Preset = Annotated[
         complete=completion.presets,
     ),
 ]
+StartFrom = Annotated[
+    Path | None,
+    option("RUN", "Start from the weights of this model folder.", "--from", complete=completion.runs),
+]
 Recipe = Annotated[Path | None, option("FILE", "Read settings from this TOML file, over those of --preset.")]
 Settings = Annotated[
     list[str] | None, option("KEY=VALUE", "Change a setting listed by regarde config. Repeatable.", "--set")

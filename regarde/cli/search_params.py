@@ -39,6 +39,7 @@ def search_params(
             check=options.number,
         ),
     ] = None,
+    start_from: options.StartFrom = None,
     preset: options.Preset = None,
     recipe: options.Recipe = None,
     source: options.Source = None,
@@ -68,12 +69,14 @@ def search_params(
     device = choose(device)
 
     from regarde.training.start import compose
+    from regarde.training.transfer import continued
     from regarde.tuning import space as spaces
     from regarde.tuning.trials import SearchPlan, search
 
     given = options.data_fields(data, source, target, valid, columns, header, quotes, on_error)
     chosen = [*(settings or []), *([f"training.minutes={minutes}"] if minutes else [])]
-    tables = compose(given, preset=preset, recipe=recipe, settings=chosen)
+    base = continued(start_from) if start_from else None
+    tables = compose(given, base=base, preset=preset, recipe=recipe, settings=chosen)
     plan = SearchPlan(tables, spaces.read(space), seed, not keep_all, device, threads)
     found = search(plan, out, trials, _Lines(trials))
     if found.best is None:

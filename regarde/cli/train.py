@@ -42,6 +42,7 @@ def train(
         option("P", "Dropout probability (--set model.dropout).", least=0.0, most=1.0, check=options.number),
     ] = None,
     seed: Annotated[int | None, option("N", "Seed of the training (--set training.seed).", least=0)] = None,
+    start_from: options.StartFrom = None,
     preset: options.Preset = None,
     recipe: options.Recipe = None,
     settings: options.Settings = None,
@@ -81,6 +82,10 @@ def train(
     A line that is not a pair is an error, unless --on-error skips it. If the first row looks like column names, or
     fields look quoted, the command asks for --header or --no-header, --quotes or --no-quotes.
 
+    With --from, the training starts from the weights, tokenizers and settings of a model folder, at 0.3 of its rate, on
+    other data. The settings of training.transfer add new symbols to its vocabularies, mix in its old data, or pull its
+    weights back; training.freeze names parts that stay as they are.
+
     A run that was interrupted, by Ctrl-C or a crash, resumes exactly where it stopped: regarde train --resume RUN.
 
     Example: regarde train my.tsv --steps 2000 --out runs/mine
@@ -97,6 +102,7 @@ def train(
 
     wanted = request(
         options.data_fields(data, source, target, valid, columns, header, quotes, on_error),
+        start_from=start_from,
         preset=preset,
         recipe=recipe,
         common=dict(zip(COMMON, (steps, epochs, minutes, rate, batch, hidden, dropout, seed), strict=True)),

@@ -19,6 +19,7 @@ from numpy.typing import NDArray
 from torch import Tensor
 
 from regarde.data import sampling
+from regarde.data.formats import Pair
 from regarde.text import Text
 from regarde.text.tokenizers import BOS, EOS, PAD, UNK, positions
 
@@ -60,11 +61,19 @@ class Batched:
         self._map(note)
         return found
 
+    def names(self) -> list[str]:
+        """What each tensor is called, in the order of `tensors`: `past`, or `said.0.keys` of one further inside."""
+        return [name for field in dataclasses.fields(self) for name in _names(getattr(self, field.name), field.name)]
+
     def filled(self, tensors: Sequence[Tensor]) -> Self:
-        """The same structure with other tensors, in the order of `tensors`; a ValueError if they do not fit."""
+        """`holding` of tensors like these; a ValueError if they do not fit."""
         old = self.tensors()
         if [(len(t.shape), t.dtype, len(t)) for t in old] != [(len(t.shape), t.dtype, len(t)) for t in tensors]:
             raise ValueError("tensors of another number, type or shape")
+        return self.holding(tensors)
+
+    def holding(self, tensors: Sequence[Tensor]) -> Self:
+        """The same structure with other tensors of any shape, in the order of `tensors`."""
         given = iter(tensors)
         return self._map(lambda _: next(given))
 
@@ -151,6 +160,14 @@ def _changed(part: Bundle, change: Callable[[Tensor], Tensor]) -> Bundle:
     return change(part) if isinstance(part, Tensor) else part._map(change)
 
 
+def _names(part: Bundle, name: str) -> list[str]:
+    if isinstance(part, tuple):
+        return [inner for number, one in enumerate(part) for inner in _names(one, f"{name}.{number}")]
+    if part is None:
+        return []
+    return [name] if isinstance(part, Tensor) else [f"{name}.{inner}" for inner in part.names()]
+
+
 def _pad(rows: Sequence[Sequence[int]]) -> Tensor:
     width = max(len(row) for row in rows)
     return torch.tensor([[*row, *[PAD] * (width - len(row))] for row in rows], dtype=torch.long)
@@ -204,14 +221,13 @@ class EncodedPairs:
     carries: bool = field(default=False, kw_only=True)  # whether texts continue from batch to batch within an epoch
 
     @classmethod
-    def of(
-        cls, pairs: Iterable[tuple[str, str]], text: Text, *, max_source: int = 0, max_target: int = 0
-    ) -> EncodedPairs:
+    def of(cls, pairs: Iterable[Pair], text: Text, *, max_source: int = 0, max_target: int = 0) -> EncodedPairs:
         """Encode pairs. A pair with a side longer than its limit is skipped; 0 means no limit."""
         sources, targets, kept, dropped, absent = [], [], [], 0, 0
-        for number, (source_text, target_text) in enumerate(pairs):
-            prepared = text.prepare(source_text)
-            source, target = text.source_ids(prepared), text.target_ids(text.prepare(target_text), prepared)
+        for number, pair in enumerate(pairs):
+            prepared = text.prepare(pair.source)
+            source = text.source_ids(prepared)
+            target = text.target_ids(text.prepare(pair.target), prepared, pair.start if text.target.points else 0)
             if (max_source and positions(source) > max_source) or (max_target and len(target) > max_target):
                 dropped += 1
                 continue

@@ -6,8 +6,8 @@ They need no download. The SHA-256 of each split is written here, so that figure
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Callable, Iterable, Iterator, Mapping
-from dataclasses import dataclass
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
 from typing import Literal, get_args
 
 from regarde.config import did_you_mean
@@ -41,6 +41,12 @@ class Dataset:
     def split(self, name: str) -> Iterator[Example | Question]:
         """The examples of a split, in an order that is always the same."""
         return self.generate(self._known(name))
+
+    def only(self, languages: Sequence[str]) -> Dataset:
+        """The same data set in some of its languages."""
+        if self.name != "dates":
+            raise UsageError(f"--languages: {self.name} is not made of languages. Leave it out, or use dates.")
+        return replace(self, generate=lambda split: dates.examples(split, languages))
 
     def has_links(self) -> bool:
         """Whether the gold links of its examples are known."""

@@ -24,8 +24,9 @@ from itertools import islice
 from random import Random
 from typing import Literal, NamedTuple, TypeVar
 
+from regarde.config import unknown
 from regarde.data.formats import Pair
-from regarde.errors import RegardeError
+from regarde.errors import RegardeError, UsageError
 
 BABEL = "2.18.0"
 SIZES: Mapping[Split, int] = {"train": 40_000, "valid": 1_000, "test": 2_000}
@@ -112,18 +113,24 @@ class DateStyle:
         return Written(text, spans)
 
 
-def examples(split: Split) -> Iterator[Example]:
-    """The examples of a split, always the same; a calendar date belongs to one split, a source occurs once."""
-    for style, date in islice(pairs(split, _SEED), SIZES[split]):
+def examples(split: Split, languages: Sequence[str] = ()) -> Iterator[Example]:
+    """The examples of a split, always the same; a calendar date belongs to one split, a source occurs once.
+
+    With `languages`, such as ("en", "fi"), all are in these.
+    """
+    for style, date in islice(pairs(split, _SEED, languages), SIZES[split]):
         text, spans = style.write(date)
         yield Example(text, date.isoformat(), _links(spans["year"], spans["month"], spans["day"]))
 
 
-def pairs(split: Split, seed: str) -> Iterator[tuple[DateStyle, datetime.date]]:
+def pairs(split: Split, seed: str, languages: Sequence[str] = ()) -> Iterator[tuple[DateStyle, datetime.date]]:
     """An endless stream of styles and dates of a split, all locales equally often; no text repeats or is ambiguous."""
+    for language in languages:
+        if language not in LANGUAGES:
+            raise UsageError(unknown(language, language, LANGUAGES, "language of dates"))
     dates = calendar(split)
     ambiguous = _ambiguous(styles())
-    locales = list(_by_locale().values())
+    locales = [own for locale, own in _by_locale().items() if not languages or language_of(locale) in languages]
     rng = Random(f"{seed} {split}")
     seen: set[str] = set()
     while True:
@@ -133,6 +140,11 @@ def pairs(split: Split, seed: str) -> Iterator[tuple[DateStyle, datetime.date]]:
         if text not in seen and _shape(text) not in ambiguous:
             seen.add(text)
             yield style, date
+
+
+def language_of(locale: str) -> str:
+    """en of en_GB."""
+    return locale.partition("_")[0]
 
 
 def calendar(split: Split) -> list[datetime.date]:
@@ -147,6 +159,9 @@ def calendar(split: Split) -> list[datetime.date]:
     test = valid + round(unit * SIZES["test"])
     part = {"valid": order[:valid], "test": order[valid:test], "train": order[test:]}[split]
     return [datetime.date.fromordinal(day) for day in part]
+
+
+LANGUAGES = tuple(dict.fromkeys(map(language_of, LOCALES)))
 
 
 @cache

@@ -46,6 +46,11 @@ class Pair(NamedTuple):
         """The sentences of the source that the target follows from, counted from 0, where they are known."""
         return ()
 
+    @property
+    def start(self) -> int:
+        """The character of the source where a target that is a span of it begins, where it is known; otherwise 0."""
+        return 0
+
 
 class LineError(Exception):
     """Why a line is not a pair, or not one side of a pair."""

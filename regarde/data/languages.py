@@ -17,7 +17,7 @@ from functools import cache
 from itertools import groupby
 from random import Random
 
-from regarde.data.dates import DateStyle, Example, Split, calendar, draw, styles
+from regarde.data.dates import DateStyle, Example, Split, calendar, draw, language_of, styles
 
 SIZES: Mapping[Split, int] = {"train": 31 * 400, "valid": 31 * 20, "test": 31 * 40}
 
@@ -74,5 +74,5 @@ def _languages_of_words() -> dict[str, set[str]]:
 def _by_language() -> dict[str, list[DateStyle]]:
     table: dict[str, list[DateStyle]] = {}
     for style in styles():
-        table.setdefault(style.locale.partition("_")[0], []).append(style)
+        table.setdefault(language_of(style.locale), []).append(style)
     return table

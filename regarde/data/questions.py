@@ -3,7 +3,8 @@
 Runs of white space become one space, so the only TAB of a source is the one between passage and question.
 
 name.jsonl   {"passage": "…", "question": "…", "answer": "…"}; "answers": ["…", …] where several are right;
-             "supporting": the sentences that the answer follows from, counted from 0; other keys are ignored
+             "supporting": the sentences that the answer follows from, counted from 0; "answer_start": the character
+             of the passage at which the first answer begins; other keys are ignored
 name.json    SQuAD (Rajpurkar et al. 2016, 2018); impossible questions of version 2 are counted and left out
 name.tsv     a table whose first row names the columns passage, question and answer; others are ignored. Of a table
              without names, --columns chooses them: 1+2:3
@@ -19,6 +20,7 @@ from typing import Any, NamedTuple
 from regarde.data.formats import LineError, Pair, parsed
 from regarde.data.lines import File
 from regarde.errors import DataError, unreadable
+from regarde.text.sentences import sentences_of
 from regarde.text.tokenizers import BETWEEN
 
 COLUMNS = ("passage", "question", "answer")
@@ -32,6 +34,22 @@ class Question(NamedTuple):
     question: str
     answers: tuple[str, ...]
     supporting: tuple[int, ...] = ()
+    answer_start: int | None = None  # the character of the passage at which the first answer begins, if known
+
+    @property
+    def start(self) -> int:
+        """Of the places where the passage has the first answer, the one that is meant begins here or close by.
+
+        It is given, or where the first supporting sentence begins that has the answer. Otherwise the first is meant.
+        """
+        if self.answer_start is not None or not self.supporting:
+            return self.answer_start or 0
+        start = 0
+        for number, sentence in enumerate(sentences_of(self.passage)):
+            start = self.passage.index(sentence, start)
+            if number in self.supporting and self.target in sentence:
+                return start + sentence.index(self.target)
+        return 0
 
     @property
     def source(self) -> str:
@@ -76,6 +94,10 @@ class QuestionPair(Pair):
     def supporting(self) -> tuple[int, ...]:
         return self.question.supporting
 
+    @property
+    def start(self) -> int:
+        return self.question.start
+
 
 def tidy(text: str) -> str:
     """The text with one space for each run of white space."""
@@ -107,7 +129,9 @@ def question_of(record: object, *, answered: bool = True) -> Question:
         raise LineError(f"no {keys}", f"expected the strings {keys}, or answers, a list of strings")
     if answered and not answers:
         raise LineError("no answer", "the list of answers is empty, expected one or more")
-    return _question(texts[0], texts[1], texts[2:] if answered else [""], _supporting(record.get("supporting", [])))
+    found = _question(texts[0], texts[1], texts[2:] if answered else [""])
+    start = _start(record.get("answer_start"), texts[0])
+    return found._replace(supporting=_supporting(record.get("supporting", [])), answer_start=start)
 
 
 class QuestionRecords:
@@ -162,7 +186,8 @@ def squad_rows(file: File) -> Iterator[SquadRow]:
                 yield SquadRow(number, None)
                 continue
             texts = list(dict.fromkeys(one.get("text") if isinstance(one, dict) else None for one in answers))
-            record = {"passage": paragraph.get("context"), "question": entry.get("question"), "answers": texts}
+            named = {"passage": paragraph.get("context"), "question": entry.get("question")}
+            record = {**named, "answers": texts, "answer_start": answers[0].get("answer_start")}
             try:
                 yield SquadRow(number, QuestionPair(question_of(record)))
             except LineError as error:
@@ -195,12 +220,21 @@ def _list(record: Any, key: str, file: File) -> list[Any]:
     return found
 
 
-def _question(passage: str, question: str, answers: Sequence[str], supporting: tuple[int, ...] = ()) -> Question:
+def _question(passage: str, question: str, answers: Sequence[str]) -> Question:
     passage, question = tidy(passage), tidy(question)
     for name, text in (("passage", passage), ("question", question)):
         if not text:
             raise LineError(f"blank {name}", f"the {name} is blank")
-    return Question(passage, question, tuple(map(tidy, answers)), supporting)
+    return Question(passage, question, tuple(map(tidy, answers)))
+
+
+def _start(given: object, passage: str) -> int | None:
+    """In the passage with single spaces."""
+    if given is None:
+        return None
+    if type(given) is not int or given < 0:
+        raise LineError("answer_start", '"answer_start" must be a character of the passage, counted from 0')
+    return len(tidy(passage[:given]))
 
 
 def _supporting(given: object) -> tuple[int, ...]:

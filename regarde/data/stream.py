@@ -25,6 +25,7 @@ import torch
 from numpy.typing import NDArray
 
 from regarde.data.batch import Batch, EncodedPairs, Rows, collate_source
+from regarde.data.formats import Pair
 from regarde.text import Text
 from regarde.text.tokenizers import BOS, EOS, PAD
 
@@ -38,7 +39,7 @@ class EncodedStream(EncodedPairs):
     context: int
 
     @classmethod
-    def running(cls, pairs: Iterable[tuple[str, str]], text: Text, *, context: int, carries: bool) -> EncodedStream:
+    def running(cls, pairs: Iterable[Pair], text: Text, *, context: int, carries: bool) -> EncodedStream:
         lines = EncodedPairs.of(pairs, text)
         return cls(lines.sources, lines.targets, lines.dropped, lines.kept, context, carries=carries)
 

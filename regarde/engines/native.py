@@ -11,7 +11,7 @@ import ctypes
 import itertools
 import math
 import weakref
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any
@@ -40,6 +40,7 @@ MOST_NUMBERS = 16 << 20  # of the answers to a window, so that memory is bounded
 NO_MEMORY = b"out of memory"  # as in source/engine/answer.h
 KINDS = {"greedy": 0, "beam": 1, "sampling": 2}
 FORCED = 3
+NOTHING = -1  # as the first token: any
 CARRYING = frozenset({"recurrent-lm", "attentive-lm"})  # kinds whose decoder carries its state (Decoder.carries)
 
 
@@ -75,7 +76,8 @@ class PreparedRequest:
 class NativeEngine:
     """A model ready to decode: `rows` hypotheses side by side in each of `threads`.
 
-    Tensors are floats or bytes (regarde.folder.precision); the engine copies them.
+    Tensors are floats or bytes (regarde.folder.precision); the engine copies them. Of those that are `mapped` from a
+    file, what has been copied leaves the memory.
     """
 
     name = "native"
@@ -84,13 +86,20 @@ class NativeEngine:
     _members: tuple[NativeEngine, ...] = ()  # of an ensemble
 
     def __init__(
-        self, settings: Mapping[str, str], tensors: Mapping[str, NDArray[Any]], *, threads: int = 1, rows: int = ROWS
+        self,
+        settings: Mapping[str, str],
+        tensors: Mapping[str, NDArray[Any]],
+        *,
+        threads: int = 1,
+        rows: int = ROWS,
+        mapped: bool = False,
     ) -> None:
         self.threads, self.rows = threads, rows
         self._settings = settings
         given = {name: np.require(tensor, tensor.dtype, ["C", "ALIGNED"]) for name, tensor in tensors.items()}
         kinds = {name: TensorKind(tensor.shape, in_bytes=tensor.dtype == np.int8) for name, tensor in given.items()}
-        self._build(settings, kinds, {name: tensor.ctypes.data for name, tensor in given.items()})
+        in_file = {name for name, tensor in given.items() if mapped and tensor is tensors[name]}  # not a copy
+        self._build(settings, kinds, {name: tensor.ctypes.data for name, tensor in given.items()}, in_file)
 
     @classmethod
     def check(cls, settings: Mapping[str, str], kinds: Mapping[str, TensorKind]) -> None:
@@ -137,7 +146,11 @@ class NativeEngine:
         self._at_source = self._energies and not looks_back
 
     def _build(
-        self, settings: Mapping[str, str], kinds: Mapping[str, TensorKind], addresses: Mapping[str, int]
+        self,
+        settings: Mapping[str, str],
+        kinds: Mapping[str, TensorKind],
+        addresses: Mapping[str, int],
+        mapped: Collection[str] = (),
     ) -> None:
         self._new()
         for path, value in settings.items():
@@ -146,7 +159,7 @@ class NativeEngine:
             axes, shape = len(kind.shape), (ctypes.c_int64 * len(kind.shape))(*kind.shape)
             where = ctypes.c_void_p(addresses.get(name))
             self.call("engine_tensor")(
-                self.pointer, name.encode(), int(kind.in_bytes), where, ctypes.c_int64(axes), shape
+                self.pointer, name.encode(), int(kind.in_bytes), where, ctypes.c_int64(axes), shape, int(name in mapped)
             )
         if problem := self.call("engine_build", ctypes.c_char_p)(self.pointer):
             if problem == NO_MEMORY:
@@ -236,11 +249,13 @@ class NativeEngine:
         request = EngineRequest(
             count=len(sources), kind=KINDS[search.kind], size=1, n_best=search.n_best, min_length=rules.min_length,
             max_extra=rules.max_extra, context=rules.context, allow_unknown=rules.allow_unknown, rows=self.rows,
-            threads=self.threads, max_ratio=rules.max_ratio, top_p=1.0, temperature=1.0,
+            threads=self.threads, first=NOTHING if rules.first is None else rules.first, max_ratio=rules.max_ratio,
+            top_p=1.0, temperature=1.0,
         )  # fmt: skip
         if search.kind == "beam":
             request.size = search.size
             request.alpha, request.beta, request.prune = search.alpha, search.beta, search.prune
+            request.power, request.early = search.penalty == "power", search.early
         elif search.kind == "sampling":
             request.top_k, request.top_p, request.temperature = search.top_k, search.top_p, search.temperature
         return PreparedRequest(request, held)

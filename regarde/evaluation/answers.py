@@ -38,6 +38,7 @@ class Answers:
     forced: Rows | None  # (pairs, 3) negative log-probability, tokens and characters of the first reference, if scored
     unseen: Counter[str] = field(default_factory=Counter)  # labels and tags of references, never seen in training
     decisions: tuple[Sequence[tuple[float, bool]], ...] = ()  # of labels: how sure each is, and whether it is right
+    absent: int = 0  # first references that are not in their source, of a model that points
     supported: tuple[bool | None, ...] = ()  # whether attention was most on a sentence that supports it
 
 
@@ -81,10 +82,13 @@ def collected(
         unknown_said += CONTROLS[UNK] in found.tokens
     target, size = translator.text.target, len(translator.text.source)
     unknown = [UNK in (*known(one.ids, size), *other.ids) for one, other in zip(sources, targets, strict=True)]
-    closed = () if target.ends else (target.unknown(one.text) for one in targets if UNK in one.ids)
+    closed = () if target.ends or target.points else (target.unknown(one.text) for one in targets if UNK in one.ids)
     unseen = Counter(label for labels in closed for label in labels)
     right = tuple(support) if any(one is not None for one in support) else ()
-    return Answers(tuple(texts), unfinished, np.array(unknown), unknown_said, None, unseen, tuple(decisions), right)
+    absent = sum(UNK in one.ids for one in targets) if target.points else 0
+    return Answers(
+        tuple(texts), unfinished, np.array(unknown), unknown_said, None, unseen, tuple(decisions), absent, right
+    )
 
 
 def forced_score(found: Translation) -> list[float]:

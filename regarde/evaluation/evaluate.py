@@ -80,7 +80,7 @@ def suited(testset: TestSet) -> Choice:
         return Choice(cast(tuple[MetricName, ...], tuple(named)), f"the model is {task.noun}")
     guess = infer(testset.first_references[:SAMPLE])
     match guess.config.kind:
-        case "sentencepiece":
+        case "sentencepiece" | "pieces" | "byte-pairs":
             return Choice(("bleu", "chrf", "ter"), "references are sentences")
         case "words" | "tags" | "labels" | "spelled" | "positions":
             return Choice(("exact_match", "wer"), "references are sequences from a small set of symbols")

@@ -44,6 +44,11 @@ class Unknown:
     def rate(self) -> float:
         return self.unknown / self.tokens if self.tokens else 0.0
 
+    def add_positions(self, ids: Sequence[int]) -> None:
+        """Of a target that points: UNK stands for what its source lacks, so that it is no word."""
+        self.tokens += len(ids)
+        self.unknown += ids.count(UNK)
+
     def add(self, tokenizer: Tokenizer, text: str) -> None:
         ids = tokenizer.encode(text)
         self.tokens += positions(ids)
@@ -98,7 +103,10 @@ def inspect(translator: Translator, testset: TestSet, *, words: int = 10) -> Ins
     for scored in translator.score(pairs):
         sums.add(scored.heads)
         source.add(translator.text.source, scored.source)
-        target.add(translator.text.target, scored.text)
+        if translator.text.target.points:
+            target.add_positions(translator.text.target_ids(scored.text, scored.source))
+        else:
+            target.add(translator.text.target, scored.text)
         total -= sum(scored.token_scores)
         tokens += len(scored.tokens)
         for word, surprise in _surprises(scored):

@@ -83,5 +83,5 @@ def _cut(references: Sequence[str]) -> Callable[[str], list[str]]:
             return list
         case "words" | "tags" | "labels" | "spelled" | "positions":
             return str.split
-        case "sentencepiece":
+        case "sentencepiece" | "pieces" | "byte-pairs":
             return _WORD.findall

@@ -19,8 +19,7 @@ OUTPUT = ("decoder.W_s.weight", "decoder.W_s.bias")  # z = W_s s + b_s
 
 def check(folder: Path, out: Path) -> None:
     """A UsageError, before anything is computed, if the model cannot be calibrated into `out`."""
-    if out.is_symlink() or out.exists():
-        raise UsageError(f"{out}: exists already and is never overwritten. Give another --out, or move it away.")
+    manifest.refuse_existing(out)
     manifest.verify(folder)
     if read_config(folder)[1] == "int8":
         given = f"{folder}: its matrices are in bytes, expected floats"

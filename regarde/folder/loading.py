@@ -163,7 +163,7 @@ def _load_native(folder: Path, threads: int, shortlist: bool) -> Translator:
         raise Unfit("any model: there is no library")
     with manifest.at_one_moment(folder, lambda files: _read(folder, files)) as (read, file):
         weights = Weights(file, read.files[WEIGHTS], read.stored)
-    engine = NativeEngine(read.settings, weights.tensors(), threads=threads)
+    engine = NativeEngine(read.settings, weights.tensors(), threads=threads, mapped=True)
     if shortlist:
         engine.shorten(_shortlist(folder, read))
     return Translator(
@@ -255,6 +255,7 @@ class Weights:
                 given = f"tensor {name} holds bytes beyond {LARGEST}"
                 raise FolderError(f"{self._path}: {given}. Quantize the model anew.")
             found[name] = tensor.reshape(kind.shape)
+            manifest.let_go(self._content, self._places[name], self._places[name] + tensor.nbytes)
         return found
 
 

@@ -1,6 +1,6 @@
 """The manifest of a folder: size and SHA-256 of each file in it, and atomic writes that keep it correct at any moment.
 
-    new_folder      creates a whole folder, or none
+    new_folder      creates a whole folder, or none; whole_folder one without a manifest
     replace_files   replaces files; if it is interrupted, each file is whole, and listed in the manifest
 
 After a power failure a file has its old or its new content. Three rules ensure that: content is on the disk (fsync)
@@ -33,6 +33,7 @@ CONFIG = "config.toml"
 WEIGHTS = "weights.safetensors"
 OPTIMIZER, STATE = "optimizer.safetensors", "training.json"  # of a checkpoint
 CARRIED = "carried.safetensors"  # of a checkpoint whose next batch goes on with a text
+ORIGIN = "origin.safetensors"  # of a checkpoint whose weights are pulled to those that it started from
 OPTIMISER = "optimiser.safetensors"  # the same, as version 0.1 named it
 CARD = "README.md"
 TOKENIZERS = ("source.vocab", "source.model", "target.vocab", "target.model")
@@ -42,11 +43,13 @@ CHECKPOINTS = "checkpoints"  # a folder of a run
 BESIDE = (CHECKPOINTS, "metrics.jsonl", "train.log", "plots", "tensorboard")  # what a run keeps next to its model
 ADDED = ("shortlist.txt",)  # files that are added to a model later; used only if the manifest lists them
 FILES = frozenset(
-    {CONFIG, WEIGHTS, CARD, *TOKENIZERS, HISTORY, OPTIMIZER, OPTIMISER, STATE, CARRIED, *ADDED}
+    {CONFIG, WEIGHTS, CARD, *TOKENIZERS, HISTORY, OPTIMIZER, OPTIMISER, STATE, CARRIED, ORIGIN, *ADDED}
 )  # all that a manifest may list
-BULKY = (WEIGHTS, OPTIMIZER, OPTIMISER, CARRIED)  # as large as the model; their content is checked when they are loaded
+# as large as the model; their content is checked when they are loaded
+BULKY = (WEIGHTS, OPTIMIZER, OPTIMISER, CARRIED, ORIGIN)
 LARGEST_TEXT = 256 << 20  # bytes of any other file
 LARGEST_HEADER = 8 << 20  # of the bulky ones
+PIECE = 1 << 24  # bytes of a mapped file that are in memory while it is checked
 PATIENCE = 2.0  # seconds after which a folder between two manifests counts as abandoned …
 LONGEST = 10.0  # … and after which a folder that is replaced all the time is read as it is
 Texts = TypeVar("Texts")
@@ -122,8 +125,21 @@ def check_size(path: Path, entry: Entry) -> int:
 
 def check_content(path: Path, entry: Entry, content: bytes | mmap.mmap) -> None:
     """Check the content of a file against the manifest."""
-    if not entry.holds(Content(len(content), hashlib.sha256(content).hexdigest())):
+    digest = hashlib.sha256()
+    for first in range(0, len(content), PIECE):
+        after = min(first + PIECE, len(content))
+        digest.update(memoryview(content)[first:after])
+        if isinstance(content, mmap.mmap):
+            let_go(content, first, after)
+    if not entry.holds(Content(len(content), digest.hexdigest())):
         raise FolderError(f"{path}: SHA-256 differs from {MANIFEST}: damaged or changed. Restore it, or train again.")
+
+
+def let_go(content: mmap.mmap, first: int, after: int) -> None:
+    """Let what was read of a file leave the memory; it is read again if it is needed again."""
+    if hasattr(mmap, "MADV_DONTNEED") and first < after:
+        start = first // mmap.PAGESIZE * mmap.PAGESIZE
+        content.madvise(mmap.MADV_DONTNEED, start, after - start)
 
 
 def check_file(path: Path, entry: Entry) -> None:
@@ -204,18 +220,30 @@ def _verify(folder: Path, files: Mapping[str, Entry]) -> None:
         raise FolderError(unreadable(error.filename, error, "Restore it, or train again.")) from None
 
 
+def refuse_existing(path: Path) -> None:
+    """A UsageError if there is anything where a new folder is to be."""
+    if path.is_symlink() or path.exists():
+        raise UsageError(f"{path}: exists already and is never overwritten. Give another --out, or move it away.")
+
+
 @contextlib.contextmanager
 def new_folder(path: Path) -> Iterator[Path]:
     """A folder to fill; at the end it gets a manifest and is renamed to `path`. After an error nothing is left."""
+    with whole_folder(path) as beside:
+        yield beside
+        replace_file(beside / MANIFEST, _text({item.name: _content(item) for item in sorted(beside.iterdir())}))
+
+
+@contextlib.contextmanager
+def whole_folder(path: Path) -> Iterator[Path]:
+    """The same without a manifest, for a folder that is no model of ours."""
     beside = path.with_name(f".{path.name}{_NEW}")
     _remove(beside)  # of a process that was killed
     try:
         beside.mkdir(parents=True)
         yield beside
-        files = {item.name: _content(item) for item in sorted(beside.iterdir())}
-        for name in files:
-            _sync(beside / name)
-        replace_file(beside / MANIFEST, _text(files))
+        for item in sorted(beside.rglob("*")):
+            _sync(item)
         _sync(beside)
         beside.rename(path)
         _sync(path.parent)

@@ -126,7 +126,7 @@ class _Texts:
 
     @classmethod
     def read(cls, folder: Path, files: Mapping[str, Entry]) -> Self:
-        blueprint, stored = _read(folder)
+        blueprint, stored = read_blueprint(folder)
         if blueprint.task.numbers:
             raise reads_no_text(folder, blueprint)
         text = load_text(blueprint.text, folder, copies=copies(blueprint.model))
@@ -135,20 +135,20 @@ class _Texts:
 
 def load_tokenizers(folder: Path) -> Text:
     """The tokenizers of a verified folder."""
-    blueprint, _ = _read(folder)
+    blueprint, _ = read_blueprint(folder)
     return load_text(blueprint.text, folder, copies=copies(blueprint.model))
 
 
 def load_weights(folder: Path, files: Mapping[str, Entry], model: Trainable) -> None:
     """Give a model that is there already the weights of a verified folder."""
-    _, stored = _read(folder)
+    _, stored = read_blueprint(folder)
     with (folder / WEIGHTS).open("rb") as weights:
         model.load_state_dict(_weights(weights, files[WEIGHTS], model, stored))
 
 
 def load_forecast_model(folder: Path, files: Mapping[str, Entry], series: int, inputs: int) -> ForecastModel:
     """The model of a verified forecaster's folder."""
-    blueprint, stored = _read(folder)
+    blueprint, stored = read_blueprint(folder)
     try:
         with torch.device("meta"):
             model = blueprint.model.build(series, inputs)
@@ -160,7 +160,8 @@ def load_forecast_model(folder: Path, files: Mapping[str, Entry], series: int, i
     return model
 
 
-def _read(folder: Path) -> tuple[Blueprint, Precision]:
+def read_blueprint(folder: Path) -> tuple[Blueprint, Precision]:
+    """The configuration of a verified folder, and how it stores the weights."""
     tables, stored = read_config(folder)
     for elsewhere in ("data", "training"):
         tables.pop(elsewhere, None)

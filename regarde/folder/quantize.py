@@ -17,8 +17,7 @@ from regarde.folder.precision import KEY, in_bytes
 
 def quantize(folder: Path, out: Path) -> None:
     """Write a new model folder beside the old one, which stays as it is; a crash leaves no half of it."""
-    if out.is_symlink() or out.exists():
-        raise UsageError(f"{out}: exists already and is never overwritten. Give another --out, or move it away.")
+    manifest.refuse_existing(out)
     files = manifest.verify(folder)
     tables, stored = read_config(folder)
     if stored == "int8":

@@ -17,6 +17,7 @@ import numpy as np
 
 import regarde
 from regarde.alignment.error import Agreement, total
+from regarde.config import Table
 from regarde.evaluation.answers import Answers
 from regarde.evaluation.attention import error_interval
 from regarde.evaluation.bootstrap import Bootstrap, Interval, interval
@@ -74,6 +75,7 @@ class ModelReport:
     name: str
     title: str
     paper: str
+    start: str  # the model that it starts from, if any
     parameters: int
     steps: int
     tokens: int  # of the target, in training
@@ -153,7 +155,8 @@ def report(folder: Path, plan: LabPlan, testset: TestSet) -> LabReport:
     results = next(iter(found.values())).results
     metric = results[0].metric
     entries = tuple(
-        _entry(name, trained[name], measured[name], found[name], testset, metric, folder) for name in plan.models
+        _entry(name, trained[name], measured[name], found[name], testset, metric, folder, _start(tables))
+        for name, tables in plan.models.items()
     )
     by_context = metric == PERPLEXITY
     circumstances = next(iter(trained.values()))["circumstances"]
@@ -183,6 +186,7 @@ def _entry(
     testset: TestSet,
     metric: Metric,
     folder: Path,
+    start: str,
 ) -> ModelReport:
     known = presets()
     about = known[name].about if name in known else None
@@ -190,6 +194,7 @@ def _entry(
         name=name,
         title=about.title if about else "",
         paper=about.paper if about else "",
+        start=start,
         parameters=trained["parameters"],
         steps=trained["steps"],
         tokens=trained["tokens"],
@@ -209,6 +214,13 @@ def _entry(
         learning=read_learning(folder / "runs" / name),
         alignments=measured.alignments,
         telling=measured.telling,
+    )
+
+
+def _start(tables: Table) -> str:
+    start = tables.get("training", {}).get("transfer", {})
+    return (
+        f"starts from {Path(start['run']).name} (SHA-256 of its manifest {start['sha256']})" if start.get("run") else ""
     )
 
 

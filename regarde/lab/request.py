@@ -23,9 +23,12 @@ from regarde.training import recipe as recipes
 from regarde.training.prepare import FEWEST_PAIRS
 from regarde.training.recipe import DataConfig
 from regarde.training.start import compose
+from regarde.training.transfer import continued, recipe_of
 
 BEAM = 5
 VALIDATED = 20, 500  # fewest and most steps between validations, unless a recipe has them
+SCRATCH = "scratch"  # the model of a run with new weights, beside the one that starts from its weights
+_OF_TRANSFER = ("training.transfer.", "training.freeze")  # settings that only the latter has
 HELD_OUT = 2_000  # pairs at most, to validate or to measure on
 _SEED = 1  # of the split
 _NAME = re.compile(r"[A-Za-z0-9_][A-Za-z0-9._-]{0,63}")
@@ -39,6 +42,7 @@ class LabRequest:
     data: DataConfig
     test: tuple[Path, ...] = ()  # a file of pairs, or a source and a target file
     models: tuple[str, ...] | None = None  # presets and recipe files; None: those of the task
+    start_from: Path | None = None  # a run: one more model starts from its weights; without others, one from scratch
     minutes: float = 0.0
     tokens: int = 0
     settings: tuple[str, ...] = ()
@@ -65,9 +69,11 @@ def planned(request: LabRequest) -> LabPlan:
         data = {"name": str(_kept(request, task, "train")), "valid": [str(_kept(request, task, "valid"))]}
     held_out = Origin(request.embedded or str(_kept(request, task, "test")))
     test = _origin(request, columns, request.test) if request.test else held_out
+    if request.start_from:
+        models = (models or {SCRATCH: ""}) | {f"from-{request.start_from.name}": ""}
     models = models or _named(task.course)
     new = LabPlan(
-        models={name: _tables(data, given, request, task) for name, given in models.items()},
+        models={name: _tables(data, name, given, request, task) for name, given in models.items()},
         data=request.data.name or f"{request.data.source} and {request.data.target}",
         test=test,
         task=task.kind,
@@ -112,10 +118,8 @@ def hold_out(request: LabRequest) -> list[Report]:
 
 def _task(request: LabRequest) -> tuple[TaskConfig, str]:
     """The task of the first model, or of the data, and the columns of the data."""
-    preset, recipe = None, None
-    if request.models:
-        recipe, preset = _source_of(request.models[0])
-    tables = compose(config.as_table(request.data), preset=preset, recipe=recipe, settings=request.settings)
+    first = request.models[0] if request.models else ""
+    tables = _composed(config.as_table(request.data), SCRATCH, first, request)
     task = recipes.parse(tables).task
     if task.numbers:
         given = f"regarde lab measures answers to texts, and {task.noun} says numbers"
@@ -123,9 +127,23 @@ def _task(request: LabRequest) -> tuple[TaskConfig, str]:
     return task, str(tables["data"].get("columns", ""))
 
 
-def _source_of(given: str) -> tuple[Path | None, str | None]:
-    """A recipe file or a preset."""
-    return (Path(given), None) if _is_file(given) else (None, given)
+def _composed(data: Table, name: str, given: str, request: LabRequest) -> Table:
+    """The recipe of a preset, a file, the data, or the run to start from: with new weights, or with its own."""
+    settings = _settings_of(name, given, request)
+    if given:
+        recipe, preset = (Path(given), None) if _is_file(given) else (None, given)
+        return compose(data, preset=preset, recipe=recipe, settings=settings)
+    if not request.start_from:
+        return compose(data, settings=settings)
+    base = recipe_of(request.start_from) if name == SCRATCH else continued(request.start_from)
+    base["training"].pop("valid_every", None)  # a lab validates all models equally often
+    return compose(data, base=base, settings=settings)
+
+
+def _settings_of(name: str, given: str, request: LabRequest) -> list[str]:
+    """Those of a model: only the one that starts from another has settings of transfer."""
+    starts = not given and name != SCRATCH
+    return [each for each in request.settings if starts or not each.startswith(_OF_TRANSFER)]
 
 
 def _check(request: LabRequest) -> None:
@@ -180,15 +198,14 @@ def _is_file(given: str) -> bool:
     return given.endswith(".toml") or "/" in given
 
 
-def _tables(data: Table, given: str, request: LabRequest, task: TaskConfig) -> Table:
+def _tables(data: Table, name: str, given: str, request: LabRequest, task: TaskConfig) -> Table:
     """A model's recipe with the lab's budget; no model stops early, so that all train equally long."""
     budget = f"training.minutes={request.minutes}" if request.minutes else f"training.tokens={request.tokens}"
     fixed = [budget, "training.steps=0", "training.patience=0"]
-    recipe, preset = _source_of(given)
-    tables = compose(data, preset=preset, recipe=recipe)
+    tables = _composed(data, name, given, request)
     if "valid_every" not in tables.get("training", {}):
         fixed.append(f"training.valid_every={_apart(request)}")
-    tables = config.override(tables, [*fixed, *request.settings])
+    tables = config.override(tables, [*fixed, *_settings_of(name, given, request)])
     found = recipes.parse(tables).task  # mistakes are reported before any model is trained
     if found.kind != task.kind:
         expected = f"the lab is for {task.kind}"

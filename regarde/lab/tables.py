@@ -86,7 +86,13 @@ def method(report: LabReport) -> list[tuple[str, str]]:
         for entry in report.entries
         if entry.layers
     ]
-    return [*((column.name, column.meaning) for column in columns(report)), *layers, *report.signatures.items()]
+    starts = [(entry.name, entry.start) for entry in report.entries if entry.start]
+    return [
+        *((column.name, column.meaning) for column in columns(report)),
+        *starts,
+        *layers,
+        *report.signatures.items(),
+    ]
 
 
 def searched(report: LabReport) -> str:

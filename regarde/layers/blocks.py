@@ -2,14 +2,17 @@
 
 Axes: B batch, S source, T words, t words before them, D model size, N heads, K = D / N head size, F inner size.
 
-    self-attention   softmax(Q K^T / sqrt(K)) V in each of N heads,          equation 1, section 3.2.2; no biases
+    self-attention   softmax(Q K^T / sqrt(K)) V in each of N heads,          equation 1, section 3.2.2; no biases there
                      Q, K, V = x W_q, x W_k, x W_v; joined, times W_o
     to the source    any attention; the paper's has the same equation        regarde/attention
-    feed-forward     max(0, x W_1 + b_1) W_2 + b_2                           equation 2
+    feed-forward     f(x W_1 + b_1) W_2 + b_2                                equation 2, where f(x) = max(0, x)
     a sub-layer f    LN(x + dropout(f(x)))                                   "post", the paper's (3.1, 5.4)
                      x + dropout(f(LN(x)))                                   "pre" (Xiong et al. 2020)
 
 W_q, W_k and W_v are one matrix, W_qkv. A decoder keeps the keys and values of the words so far.
+
+Other f: swish(x) = x sigmoid(x) (Ramachandran et al. 2017), gelu(x) = x Phi(x) and its approximation by tanh (Hendrycks
+and Gimpel 2016).
 """
 
 from __future__ import annotations
@@ -17,6 +20,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable
 from dataclasses import dataclass
+from functools import partial
 from typing import Literal
 
 import torch
@@ -30,6 +34,13 @@ from regarde.layers.pointwise import Dropout
 from regarde.native import heads as native
 
 Norm = Literal["post", "pre"]
+ActivationName = Literal["relu", "swish", "gelu", "gelu-tanh"]
+ACTIVATIONS: dict[ActivationName, Callable[[Tensor], Tensor]] = {
+    "relu": functional.relu,
+    "swish": functional.silu,
+    "gelu": functional.gelu,
+    "gelu-tanh": partial(functional.gelu, approximate="tanh"),
+}
 Turn = Callable[[Tensor], Tensor]
 """How positions change queries and keys, but not values: (B, T, 3, N, K) -> (B, T, 3, N, K)"""
 
@@ -44,6 +55,8 @@ class Shape:
     norm: Norm
     dropout: float
     self_attention_dropout: float
+    activation: ActivationName = "relu"
+    bias: bool = False  # of the projections of self-attention
 
 
 @dataclass(frozen=True, eq=False)
@@ -69,8 +82,8 @@ class SelfAttention(nn.Module):
         super().__init__()
         self.heads = shape.heads
         self.dropout = shape.self_attention_dropout
-        self.W_qkv = nn.Linear(shape.size, 3 * shape.size, bias=False)
-        self.W_o = nn.Linear(shape.size, shape.size, bias=False)
+        self.W_qkv = nn.Linear(shape.size, 3 * shape.size, bias=shape.bias)
+        self.W_o = nn.Linear(shape.size, shape.size, bias=shape.bias)
 
     def project(self, x: Tensor, turn: Turn) -> Tensor:
         """(B, T, D) -> queries, keys and values (B, T, 3, N, K)"""
@@ -122,12 +135,13 @@ class FeedForward(nn.Module):
 
     def __init__(self, shape: Shape) -> None:
         super().__init__()
+        self.activate = ACTIVATIONS[shape.activation]
         self.W_1 = nn.Linear(shape.size, shape.feed_forward)
         self.W_2 = nn.Linear(shape.feed_forward, shape.size)
 
     def forward(self, x: Tensor) -> Tensor:
         """(B, T, D) -> (B, T, D)"""
-        y: Tensor = self.W_2(functional.relu(self.W_1(x)))
+        y: Tensor = self.W_2(self.activate(self.W_1(x)))
         return y
 
 

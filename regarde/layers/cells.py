@@ -196,6 +196,8 @@ def run(cell: Cell, shares: Tensor, mask: Tensor, state: Tensor, *, backwards: b
     recurrence = cell.recurrence()
     if recurrence is not None and shares.shape[1] > 1 and usable(shares, state, recurrence.U):
         return recurrent(recurrence, shares, mask, state, backwards=backwards)
+    if torch.compiler.is_exporting():
+        return _scanned(cell, shares, mask, state, backwards=backwards)
     unpadded = mask.all(dim=0).tolist()  # in batches of similar lengths, most steps need no torch.where
     steps = list(zip(shares.unbind(1), mask.unsqueeze(-1).unbind(1), unpadded, strict=True))
     outputs = []
@@ -212,6 +214,19 @@ def read(cell: Cell, x: Tensor, mask: Tensor, state: Tensor) -> tuple[Tensor, Te
     if recurrence is not None and x.shape[1] > 1 and layer.fits(recurrence, cell.input_weight(0), x, state):
         return layer.read(recurrence, cell.input_weight(0), cell.bias(), x, mask, state)
     return run(cell, cell.share(0, x), mask, state)
+
+
+def _scanned(cell: Cell, shares: Tensor, mask: Tensor, state: Tensor, *, backwards: bool) -> tuple[Tensor, Tensor]:
+    """The same as a loop that is part of a graph, for sentences of any length."""
+    from torch._higher_order_ops.scan import scan  # not public yet, and needed by an export only
+
+    def step(state: Tensor, given: tuple[Tensor, Tensor]) -> tuple[Tensor, Tensor]:
+        share, is_token = given
+        after = torch.where(is_token, cell(share, state), state)
+        return after, cell.output(after).clone()
+
+    final, outputs = scan(step, state.contiguous(), (shares.transpose(0, 1), mask.t().unsqueeze(-1)), reverse=backwards)
+    return outputs.transpose(0, 1), final
 
 
 def reversed_tokens(x: Tensor, mask: Tensor) -> Tensor:

@@ -3,6 +3,7 @@
 Axes: B batch, T words, D model size, N heads, K = D / N head size. The positions of a call are first, first + 1, …
 
     sinusoidal   p(pos, 2i) = sin(pos / 10000^(2i / D)),  p(pos, 2i + 1) = cos(…), added      Vaswani et al. 2017, 3.5
+    fairseq      the same with 10000^(2i / (D - 2)), and the first position is 2: as fairseq computes them
     learned      a vector for each position, added                                            Vaswani et al. 2017, 3.5
     rotary       q and k turned by pos * 10000^(-2i / K), pair by pair, in each layer         Su et al. 2021, 3.2.2
 
@@ -18,8 +19,10 @@ from torch import Tensor, nn
 
 from regarde.errors import DataError
 
-PositionsName = Literal["sinusoidal", "learned", "rotary"]
+PositionsName = Literal["sinusoidal", "fairseq", "learned", "rotary"]
+WAVES = frozenset({"sinusoidal", "fairseq"})  # pairs of a sine and a cosine, so that sizes are even
 BASE = 10_000.0
+FAIRSEQ_BEFORE = 2  # positions of fairseq that no word has
 
 
 class Positions(nn.Module):
@@ -37,10 +40,17 @@ class Positions(nn.Module):
 
 
 class Sinusoidal(Positions):
-    """Sines at even, cosines at odd places, added to the embeddings."""
+    """Sines at even, cosines at odd places, added to the embeddings. Places follow `before` others, which are not used.
+
+    The last pair turns `BASE` times as slowly as the first one if `whole`.
+    """
+
+    def __init__(self, before: int = 0, *, whole: bool = False) -> None:
+        super().__init__()
+        self.before, self.whole = before, whole
 
     def place(self, x: Tensor, first: int) -> Tensor:
-        angle = angles(x, first)  # (T, D / 2)
+        angle = angles(x, first + self.before, whole=self.whole)  # (T, D / 2)
         waves = torch.stack((angle.sin(), angle.cos()), dim=-1).flatten(1)  # (T, D) sin, cos, sin, cos, …
         return x + waves.to(x.dtype)
 
@@ -81,12 +91,15 @@ class Rotary(Positions):
         return torch.cat((turned, values), dim=2)
 
 
-def angles(x: Tensor, first: int) -> Tensor:
-    """pos / 10000^(2i / n) for the T positions and n / 2 pairs of places of x.  (B, T, …, n) -> (T, n / 2)"""
+def angles(x: Tensor, first: int, *, whole: bool = False) -> Tensor:
+    """pos / 10000^(2i / n) for the T positions and n / 2 pairs of places of x.  (B, T, …, n) -> (T, n / 2)
+
+    If `whole`, the exponents reach 1: 2i / (n - 2).
+    """
     dtype = torch.promote_types(x.dtype, torch.float32)  # half precision cannot distinguish late positions
     T, n = x.shape[1], x.shape[-1]
     position = torch.arange(first, first + T, device=x.device, dtype=dtype)
-    exponent = torch.arange(0, n, 2, device=x.device, dtype=dtype) / n
+    exponent = torch.arange(0, n, 2, device=x.device, dtype=dtype) / (max(2, n - 2) if whole else n)
     return position.unsqueeze(1) / BASE**exponent
 
 
@@ -94,4 +107,6 @@ def positions(name: PositionsName, longest: int, size: int) -> Positions:
     """The positions of one side of a model."""
     if name == "learned":
         return Learned(longest, size)
+    if name == "fairseq":
+        return Sinusoidal(FAIRSEQ_BEFORE, whole=True)
     return Sinusoidal() if name == "sinusoidal" else Rotary()

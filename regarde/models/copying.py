@@ -216,7 +216,9 @@ class PointerDecoder(CopyingDecoder):
         return target_columns(ids, self.same, self.vocabulary)
 
     def spread(self, weights: Tensor, copies: Tensor) -> Tensor:
-        columns = max(self.vocabulary, int(copies.max()) + 1)
+        # in a graph for any sources, each of their tokens may be a symbol that the vocabulary lacks
+        lacking = torch.compiler.is_exporting()
+        columns = self.vocabulary + copies.shape[1] if lacking else max(self.vocabulary, int(copies.max()) + 1)
         empty = weights.new_zeros(*weights.shape[:2], columns)
         return empty.scatter_add(2, copies.unsqueeze(1).expand_as(weights), weights)
 

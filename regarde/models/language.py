@@ -35,11 +35,11 @@ from regarde.config import Bound, Depth, Share, Size
 from regarde.data.batch import Source
 from regarde.errors import ConfigError
 from regarde.layers import CellName, Embedding, InitName, RecurrentShape, Stack, draw
-from regarde.layers.blocks import KeysAndValues, LanguageBlock, Norm, Shape
+from regarde.layers.blocks import ActivationName, KeysAndValues, LanguageBlock, Norm, Shape
 from regarde.layers.positions import PositionsName, positions
 from regarde.models.interface import Decoder, Encoder, Encoding, Model, State
 from regarde.models.sutskever import Nothing
-from regarde.models.transformer import CachedState, PositionedEmbedding, initialize, tied
+from regarde.models.transformer import CachedState, PositionedEmbedding, initialize, output_layer, tied
 from regarde.native.functions import look_back, usable
 
 Output = Callable[[Tensor], Tensor]
@@ -131,8 +131,8 @@ class AttentiveLanguageDecoder(RecurrentLanguageDecoder):
         found, weights = self.attention(keys[:, w:], own, state.past[:, 0], near.unsqueeze(0))
         # if the state was carried, w > t: weights on words before this piece are left out
         past = widened(state.past, functional.pad(weights, (t - w, 0)).unsqueeze(1))
-        kept = outputs[:, max(0, w + T - self.window) :]
-        return self._predict(found, predicting[:, w:]), CellsState(past=past, cells=cells, outputs=kept)
+        after = CellsState(past=past, cells=cells, outputs=outputs[:, -self.window :])
+        return self._predict(found, predicting[:, w:]), after
 
     def logits(self, previous: Tensor, state: CellsState, memory: Nothing) -> Tensor:
         return self.carry(previous, state, memory)[0]
@@ -290,9 +290,13 @@ class TransformerLanguageConfig:
     norm: Norm = "pre"  # Where layer normalization is: after each sub-layer (post) or before it (pre).
     positions: PositionsName = "learned"  # How positions are encoded.
     longest: Size = 512  # Number of learned positions.
+    scaled: bool = True  # Multiply embeddings by the square root of their size; GPT-2 does not.
+    activation: ActivationName = "relu"  # Activation of the feed-forward layers.
     tied: bool = True  # Use the embeddings as the matrix of the softmax.
+    output_bias: bool = False  # Add a bias to the logits.
     dropout: Share = 0.1  # Dropout on the sum of embeddings and positions and on each sub-layer.
     self_attention_dropout: Share = 0.1  # Dropout on the weights of self-attention.
+    self_attention_bias: bool = False  # Add biases to the projections of self-attention.
 
     def __post_init__(self) -> None:
         if self.size % self.heads or (self.positions == "rotary" and self.size // self.heads % 2) or self.size % 2:
@@ -301,11 +305,15 @@ class TransformerLanguageConfig:
 
     def build(self, source_vocabulary: int, target_vocabulary: int) -> Model:
         D = self.size
-        shape = Shape(D, self.heads, self.feed_forward, self.norm, self.dropout, self.self_attention_dropout)
+        shape = Shape(
+            D, self.heads, self.feed_forward, self.norm, self.dropout, self.self_attention_dropout,
+            self.activation, self.self_attention_bias,
+        )  # fmt: skip
         embedding = Embedding(target_vocabulary, D)
-        entry = PositionedEmbedding(embedding, positions(self.positions, self.longest, D), self.dropout)
+        where = positions(self.positions, self.longest, D)
+        entry = PositionedEmbedding(embedding, where, self.dropout, scaled=self.scaled)
         norm = nn.LayerNorm(D) if self.norm == "pre" else nn.Identity()
-        output = partial(tied, embedding) if self.tied else nn.Linear(D, target_vocabulary, bias=False)
+        output = output_layer(embedding, D, target_vocabulary, tying=self.tied, bias=self.output_bias)
         blocks = [LanguageBlock(shape) for _ in range(self.layers)]
         model = Model(NoSource(), TransformerLanguageDecoder(entry, blocks, norm, output))
         initialize(model, xavier=True)

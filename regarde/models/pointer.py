@@ -191,7 +191,7 @@ def passage_mask(source: Source) -> Tensor:
     """The positions before the first EOS; the first position, if there are none.  -> (B, S)"""
     before = ((source.ids == EOS).cumsum(dim=1) == 0) & source.mask
     first = torch.arange(before.shape[1], device=before.device) == 0
-    return torch.where(before.any(dim=1, keepdim=True), before, first)
+    return before | (first & ~before.any(dim=1, keepdim=True))
 
 
 @dataclass(frozen=True)

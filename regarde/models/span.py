@@ -67,7 +67,7 @@ def question_mask(source: Source) -> Tensor:
     passage = passage_mask(source).sum(dim=1, keepdim=True)  # (B, 1)
     after = source.mask & (positions > passage)
     last = positions == source.lengths.unsqueeze(1) - 1
-    return torch.where(after.any(dim=1, keepdim=True), after, last)
+    return after | (last & ~after.any(dim=1, keepdim=True))
 
 
 @dataclass(frozen=True)

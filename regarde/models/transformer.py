@@ -5,7 +5,7 @@ Axes: B batch, S source, T words, t words before them, V vocabulary, D model siz
     input    (3.4, 3.5, 5.4)   x = dropout(sqrt(D) e(word) + p(position))
     encoder  (3.1)             blocks of self-attention and feed-forward                      layers/blocks.py
     decoder  (3.1)             blocks of causal self-attention, attention to the encoder's top, feed-forward
-    output   (3.4)             p(y) = softmax(E x), E the matrix of embeddings; no bias
+    output   (3.4)             p(y) = softmax(E x), E the matrix of embeddings; no bias in the paper
 
 In training, all words of a target are computed at once. In a search, the state contains the keys and values of the
 words so far, so that a step computes one word. Each decoder layer has its own attention to the source, with its own
@@ -13,6 +13,8 @@ words so far, so that a step computes one word. Each decoder layer has its own a
 self-attention.
 
 With pre-norm, the sum after the last block is not normalized, so encoder and decoder each end in a norm.
+
+Settings that the paper does not have are those of models that others trained (regarde/interop): BART, Marian, M2M100.
 """
 
 from __future__ import annotations
@@ -21,19 +23,19 @@ import math
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from functools import partial
-from typing import Literal, cast
+from typing import Annotated, Literal, cast
 
 import torch
 from torch import Tensor, nn
 from torch.nn import functional
 
 from regarde.attention import Attention, AttentionConfig, Memory, MultiHeadConfig
-from regarde.config import Depth, Share, Size
+from regarde.config import Bound, Depth, Share, Size
 from regarde.data.batch import Batched, Source
 from regarde.errors import ConfigError
-from regarde.layers.blocks import DecoderBlock, EncoderBlock, KeysAndValues, Norm, Shape, Turn
+from regarde.layers.blocks import ActivationName, DecoderBlock, EncoderBlock, KeysAndValues, Norm, Shape, Turn
 from regarde.layers.pointwise import Dropout, Embedding
-from regarde.layers.positions import Positions, PositionsName, positions
+from regarde.layers.positions import WAVES, Positions, PositionsName, positions
 from regarde.layers.stack import RecurrentShape
 from regarde.models.copying import CopyingConfig, NoCopyingConfig
 from regarde.models.encoders import EncoderConfig
@@ -58,33 +60,47 @@ class SourceMemory(Batched):
 
 
 class PositionedEmbedding(nn.Module):
-    """sqrt(D) e(word) + p(position), then dropout."""
+    """sqrt(D) e(word) + p(position), or without the root; then a norm, if there is one, and dropout."""
 
-    def __init__(self, embed: Embed, where: Positions, dropout: float) -> None:
+    def __init__(
+        self, embed: Embed, where: Positions, dropout: float, norm: nn.Module | None = None, *, scaled: bool = True
+    ) -> None:
         super().__init__()
         self.embed = embed
         self.where = where
+        self.norm = norm or nn.Identity()
         self.dropout = Dropout(dropout)
+        self.scaled = scaled
 
     def forward(self, ids: Tensor, first: int) -> Tensor:
         """(B, T) -> (B, T, D); `first` is the position of the first word"""
         x = self.embed(ids)
-        placed: Tensor = self.dropout(self.where.place(x * math.sqrt(x.shape[-1]), first))
+        x = x * math.sqrt(x.shape[-1]) if self.scaled else x
+        placed: Tensor = self.dropout(self.norm(self.where.place(x, first)))
         return placed
 
 
 class TransformerEncoder(Encoder):
-    """A stack of encoder blocks. The decoder gets only the output of the last one: `final` is empty."""
+    """A stack of encoder blocks. The decoder gets only the output of the last one: `final` is empty.
 
-    def __init__(self, entry: PositionedEmbedding, blocks: list[EncoderBlock], norm: nn.Module, size: int) -> None:
+    The end of a source is read as the word `end`, if that is given.
+    """
+
+    def __init__(
+        self, entry: PositionedEmbedding, blocks: list[EncoderBlock], norm: nn.Module, size: int, end: int | None = None
+    ) -> None:
         super().__init__()
         self.size = size
         self.entry = entry
         self.blocks = nn.ModuleList(blocks)
         self.norm = norm
+        self.end = end
 
     def forward(self, source: Source) -> Encoding:
-        x = self.entry(source.ids, 0)  # (B, S, D)
+        ids = source.ids
+        if self.end is not None:
+            ids = ids.scatter(1, source.lengths.unsqueeze(1) - 1, self.end)
+        x = self.entry(ids, 0)  # (B, S, D)
         turn = partial(self.entry.where.turn, first=0)
         for block in self.blocks:
             x = block(x, source.mask, turn)
@@ -155,6 +171,26 @@ def tied(embedding: Embedding, x: Tensor) -> Tensor:
     return functional.linear(x, embedding.table.weight)
 
 
+class TiedOutput(nn.Module):
+    """E x + b; E is a parameter of the decoder's entry only."""
+
+    def __init__(self, embedding: Embedding, vocabulary: int) -> None:
+        super().__init__()
+        self.product = partial(tied, embedding)
+        self.bias = nn.Parameter(torch.zeros(vocabulary))
+
+    def forward(self, x: Tensor) -> Tensor:
+        """(B, T, D) -> (B, T, V)"""
+        return self.product(x) + self.bias
+
+
+def output_layer(embedding: Embedding, size: int, vocabulary: int, *, tying: bool, bias: bool) -> Embed:
+    """The layer of logits: the matrix of embeddings, if `tying`, or one of its own."""
+    if not tying:
+        return nn.Linear(size, vocabulary, bias=bias)
+    return TiedOutput(embedding, vocabulary) if bias else partial(tied, embedding)
+
+
 @dataclass(frozen=True)
 class TransformerConfig:
     """The Transformer; the defaults are the paper's base model."""
@@ -164,14 +200,23 @@ class TransformerConfig:
     layers: Depth = 6
     decoder_layers: Depth | None = None  # Number of layers of the decoder, if not that of the encoder.
     heads: Size = 8  # Number of heads of self-attention, and of attention to the source unless that sets its own.
+    decoder_heads: Size | None = None  # The same for the decoder, if not as in the encoder.
     feed_forward: Size = 2048  # Units of the feed-forward layers.
+    decoder_feed_forward: Size | None = None  # The same for the decoder, if not as in the encoder.
+    activation: ActivationName = "relu"  # Activation of the feed-forward layers.
     norm: Norm = "post"  # Layer normalization before or after each sub-layer.
     positions: PositionsName = "sinusoidal"  # How positions are encoded.
     longest: Size = 1024  # Longest sentence, in tokens; for learned positions only.
+    scaled: bool = True  # Multiply embeddings by the square root of their size.
+    embedding_norm: bool = False  # Layer normalization of the sums of embeddings and positions.
     # Embeddings that are shared: target and output (two-way), and the source too (three-way).
     tying: Literal["none", "two-way", "three-way"] = "three-way"
     dropout: Share = 0.1  # on the output of each sub-layer and on the sums of embeddings and positions
     self_attention_dropout: Share = 0.0  # Dropout probability of self-attention weights.
+    self_attention_bias: bool = False  # Add biases to the projections of self-attention; the paper has none.
+    output_bias: bool = False  # Add a bias to the logits.
+    # Token that the encoder reads in the place of the end of the source, such as that of a language; not set: the end.
+    source_end: Annotated[int, Bound(0, 10**7)] | None = None
     attention: AttentionConfig = field(default_factory=MultiHeadConfig)  # to the source, in each decoder layer
     copying: CopyingConfig = field(default_factory=NoCopyingConfig)  # Whether source tokens can be copied, and how.
     init: Literal["xavier", "torch"] = "xavier"
@@ -180,10 +225,15 @@ class TransformerConfig:
         given = f"size = {self.size}, heads = {self.heads}"
         if self.size % self.heads:
             raise ConfigError(f"{given}: expected a size that its heads divide. Change one of them.")
-        if self.positions == "sinusoidal" and self.size % 2:
+        if self.size % (self.decoder_heads or self.heads):
+            given = f"size = {self.size}, decoder_heads = {self.decoder_heads}"
+            raise ConfigError(f"{given}: expected a size that its heads divide. Change one of them.")
+        if self.positions in WAVES and self.size % 2:
             even = self.size + self.heads
             raise ConfigError(f"{given}: sinusoidal positions need an even size. Use size = {even}.")
-        if self.positions == "rotary" and self.size // self.heads % 2:
+        if self.positions == "rotary" and any(
+            self.size // n % 2 for n in (self.heads, self.decoder_heads or self.heads)
+        ):
             even = self.size + self.heads
             raise ConfigError(f"{given}: rotary positions need an even size / heads. Use size = {even}.")
 
@@ -194,28 +244,40 @@ class TransformerConfig:
                 f"model.tying = 'three-way' needs one vocabulary, got {given}. "
                 "Use --set text.shared=true, or --set model.tying=two-way."
             )
+        if self.source_end is not None and self.source_end >= source_vocabulary:
+            given = f"model.source_end = {self.source_end}: the source has {source_vocabulary:,} words"
+            raise ConfigError(f"{given}. Choose from 0 to {source_vocabulary - 1}, or leave it out.")
         D = self.size
-        shape = Shape(D, self.heads, self.feed_forward, self.norm, self.dropout, self.self_attention_dropout)
+        shape = Shape(
+            D, self.heads, self.feed_forward, self.norm, self.dropout, self.self_attention_dropout,
+            self.activation, self.self_attention_bias,
+        )  # fmt: skip
+        below = replace(
+            shape,
+            heads=self.decoder_heads or self.heads,
+            feed_forward=self.decoder_feed_forward or self.feed_forward,
+        )
         words = Embedding(target_vocabulary, D)
         # a tied matrix is a parameter of the decoder's entry only, so that it is counted and saved once
         source_words = words.forward if self.tying == "three-way" else Embedding(source_vocabulary, D)
-        output = nn.Linear(D, target_vocabulary, bias=False) if self.tying == "none" else partial(tied, words)
-        encoder = TransformerEncoder(
-            self._entry(source_words), [EncoderBlock(shape) for _ in range(self.layers)], self._last_norm(), D
-        )
-        blocks = [DecoderBlock(shape, self._attention()) for _ in range(self.decoder_layers or self.layers)]
+        output = output_layer(words, D, target_vocabulary, tying=self.tying != "none", bias=self.output_bias)
+        readers = [EncoderBlock(shape) for _ in range(self.layers)]
+        encoder = TransformerEncoder(self._entry(source_words), readers, self._last_norm(), D, self.source_end)
+        blocks = [DecoderBlock(below, self._attention()) for _ in range(self.decoder_layers or self.layers)]
         decoder = TransformerDecoder(self._entry(words), blocks, self._last_norm(), output, D)
         initialize(Model(encoder, decoder), xavier=self.init == "xavier")
         return self.copying.build(encoder, decoder, source_vocabulary, target_vocabulary)
 
     def _entry(self, embed: Embed) -> PositionedEmbedding:
-        return PositionedEmbedding(embed, positions(self.positions, self.longest, self.size), self.dropout)
+        norm = nn.LayerNorm(self.size) if self.embedding_norm else None
+        where = positions(self.positions, self.longest, self.size)
+        return PositionedEmbedding(embed, where, self.dropout, norm, scaled=self.scaled)
 
     def _attention(self) -> Attention:
         """The attention of one layer to the source; as many heads as the model unless it sets its own."""
         chosen = self.attention
         if chosen.kind == "multi-head" and chosen.heads is None:
-            chosen = replace(chosen, heads=self.heads)
+            chosen = replace(chosen, heads=self.decoder_heads or self.heads)
         return chosen.build(query=self.size, state=self.size)
 
     def _last_norm(self) -> nn.Module:

@@ -31,7 +31,7 @@ class Recurrence:
 
 def usable(*tensors: Tensor | None) -> bool:
     """Whether kernels can be used: on the CPU, in single and double precision. Otherwise torch computes."""
-    if not library.available():
+    if torch.compiler.is_exporting() or not library.available():
         return False
     first = tensors[0]
     assert first is not None

@@ -24,8 +24,10 @@ LONGEST = 256  # tokens of a source; beyond, torch's own attention is as fast
 
 def fits(dropout: float, *bases: Tensor) -> bool:
     """Whether the kernels support this. Dropout on weights, long sources, and one source for many rows are not."""
+    if dropout or not usable(*bases):
+        return False
     alike = len({(len(base), *base.shape[3:]) for base in bases}) == 1 and all(base.numel() for base in bases)
-    return not dropout and alike and bases[-1].shape[1] <= LONGEST and usable(*bases)
+    return alike and bases[-1].shape[1] <= LONGEST
 
 
 def attend(bases: Sequence[Tensor], mask: Tensor | None, *, causal: bool = False, scale: float | None = None) -> Tensor:

@@ -123,7 +123,8 @@ class EngineRequest(ctypes.Structure):
     """One or many sentences to decode, and how to search."""
 
     _fields_ = fields(
-        sizes="count kind size n_best min_length max_extra context allow_unknown top_k rows threads watched pins",
+        sizes="count kind size n_best min_length max_extra context allow_unknown top_k rows threads watched pins first "
+        "power early",
         reals="alpha beta prune max_ratio top_p temperature",
         pointers="starts ids target_starts target_ids dice dice_starts prefix_starts prefix_ids barred_starts "
         "barred_ids masked pin_places pinned",

@@ -51,7 +51,7 @@ class BeamSearch:
     def __init__(self, settings: Beam) -> None:
         self.settings = settings
         self.size, self.n_best, self.rules = settings.size, settings.n_best, settings.rules
-        self.alpha, self.beta, self.prune = settings.alpha, settings.beta, settings.prune
+        self.beta, self.prune = settings.beta, settings.prune
 
     @torch.no_grad()
     def __call__(
@@ -95,9 +95,10 @@ class BeamSearch:
                     new = found[number][len(found[number]) - len(ended) :]
                     ended = [c for c, hypothesis in zip(ended, new, strict=True) if hypothesis.score >= least]
                     found[number] = [hypothesis for hypothesis in found[number] if hypothesis.score >= least]
-                    penalty = length_penalty(limits[number], self.alpha)
+                    penalty = length_penalty(self.settings, limits[number])
                     open_ = [c for c in open_ if c.score / penalty >= least]
-                on = len(found[number]) < self.size and step < limits[number] and bool(open_)
+                found[number] = self._best(found[number])
+                on = step < limits[number] and bool(open_) and self._unsettled(found[number], open_[0], step)
                 cut = not on and len(found[number]) < self.n_best
                 if observer:
                     on_going: Fate = "kept" if on else "cut"
@@ -146,6 +147,16 @@ class BeamSearch:
         V = scores.shape[1]
         pairs = zip(best.tolist(), at.tolist(), strict=True)
         return [Expansion(rows.start + i // V, i % V, score) for score, i in pairs if score > DEAD]
+
+    def _best(self, found: list[Hypothesis]) -> list[Hypothesis]:
+        """All hypotheses of a search that ends early, otherwise the K best."""
+        return found if self.settings.early else sorted(found, key=lambda h: -h.score)[: self.size]
+
+    def _unsettled(self, found: list[Hypothesis], ahead: Expansion, step: int) -> bool:
+        """Whether a sentence goes on: too few are finished, or the best open one would be among the best."""
+        if len(found) < self.size:
+            return True
+        return not self.settings.early and ahead.score / length_penalty(self.settings, step) > found[-1].score
 
     def _nearest(self, found: list[Hypothesis]) -> float:
         """The score below which a hypothesis is given up."""

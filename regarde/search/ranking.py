@@ -25,6 +25,8 @@ def log_probabilities(rules: Rules, logits: Tensor, step: int, prefixes: Sequenc
     scores = logits.float().log_softmax(dim=-1)
     scores[:, [PAD, BOS] if rules.allow_unknown else [PAD, BOS, UNK]] = float("-inf")
     scores = _begun(scores, prefixes, step)
+    if step == 0 and rules.first is not None:
+        scores = _certain(scores, rules.first, [not p.ids or p.ids[0] == rules.first for p in prefixes])
     if step < rules.min_length:
         end = scores[:, EOS].clone()
         scores[:, EOS] = float("-inf")
@@ -49,14 +51,23 @@ def _begun(scores: Tensor, prefixes: Sequence[Prefix], step: int) -> Tensor:
     return scores
 
 
+def _certain(scores: Tensor, word: int, rows: Sequence[bool]) -> Tensor:
+    """Scores of the next word; these rows have no choice.  (B, V) -> (B, V)"""
+    scores = scores.clone()
+    chosen = scores.new_tensor(rows, dtype=scores.dtype) > 0
+    scores[chosen] = -np.inf
+    scores[chosen, word] = 0.0
+    return scores
+
+
 def beam_score(beam: Beam, log_probability: float, length: int, heads: NDArray[np.float32]) -> float:
     """Wu et al. 2016, equation 14: what a beam search ranks by."""
-    return log_probability / length_penalty(length, beam.alpha) + coverage_penalty(heads, beam.beta)
+    return log_probability / length_penalty(beam, length) + coverage_penalty(heads, beam.beta)
 
 
-def length_penalty(length: int, alpha: float) -> float:
-    """Wu et al. 2016, equation 14: (5 + |Y|)^alpha / 6^alpha; a score is divided by it."""
-    return float(((5 + length) / 6) ** alpha)
+def length_penalty(beam: Beam, length: int) -> float:
+    """Wu et al. 2016, equation 14: (5 + |Y|)^alpha / 6^alpha, or |Y|^alpha; a score is divided by it."""
+    return float((length if beam.penalty == "power" else (5 + length) / 6) ** beam.alpha)
 
 
 def coverage_penalty(heads: NDArray[np.float32], beta: float) -> float:

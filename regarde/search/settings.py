@@ -54,6 +54,8 @@ class Rules(Checked):
     max_ratio: Annotated[float, Bound(0.0, 1000.0)] = 2.0
     max_extra: Size = 20  # Tokens that a translation may have beyond max_ratio times those of the source.
     allow_unknown: bool = True  # Allow the unknown token in translations.
+    # Token that every translation begins with, as if it were certain: that of a language, of a model with several.
+    first: Annotated[int, Bound(0, 10**7)] | None = None
     # Tokens of a text, prompt included, that a language model can read; inferred where it counts positions.
     context: Annotated[int, Bound(2, 10**6)] = 10**6
 
@@ -117,8 +119,10 @@ class Beam(Checked, SearchSettings):
     """At each step the 2K best continuations: those that end among the first K are finished, the best K others go on.
 
     A sentence is done when K hypotheses are finished, or at its length limit, where open ones take the places of n_best
-    that finished ones leave; a small vocabulary may know fewer. Hypotheses are ranked by Wu et al. 2016,
+    that finished ones leave; a small vocabulary may know fewer. Without `early` it goes on while the best open one, if
+    it ended now, would rank above the last of the K best finished ones. Hypotheses are ranked by Wu et al. 2016,
     equation 14: log-probability over length penalty (alpha), plus coverage penalty (beta); 0 switches either off.
+    The penalty "power" is the length to the power of alpha, as other toolkits have it.
 
     prune is the beamsize of Wu et al., section 7 (3.0 there); 0 switches it off. It prunes twice:
 
@@ -139,6 +143,8 @@ class Beam(Checked, SearchSettings):
     # Exponent of the length penalty (Wu et al. 2016); larger favors longer translations, 0: none.
     alpha: Annotated[float, Bound(0.0, 10.0)] = 0.6
     beta: Annotated[float, Bound(0.0, 100.0)] = 0.0  # Weight of the coverage penalty (Wu et al. 2016); 0: none.
+    penalty: Literal["wu", "power"] = "wu"  # Length penalty of T tokens: ((5 + T) / 6)^alpha or T^alpha.
+    early: bool = True  # Stop when as many are finished as are kept, without a look at whether others would be better.
     # Drop hypotheses whose log-probability is this far below the best; 0: none.
     prune: Annotated[float, Bound(0.0, 1000.0)] = 0.0
     rules: Rules = field(default_factory=Rules)

@@ -31,4 +31,5 @@ class TranslationTask(Task):
         return Sides(infer([pair.source for pair in pairs]), infer([pair.target for pair in pairs]))
 
     def metric(self, target: TokenizerConfig, pairs: Sequence[Pair]) -> str:
-        return "bleu" if target.kind == "sentencepiece" else "exact_match"
+        subwords = target.kind in ("sentencepiece", "pieces", "byte-pairs")
+        return "bleu" if subwords else "exact_match"

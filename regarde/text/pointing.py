@@ -1,7 +1,8 @@
 """Targets that are positions of their source: target id `len(CONTROLS) + j` is position j.
 
     positions   a target is one position for each of its tokens: the first position of an equal token not used before
-    spans       a target is two positions of a passage: its first and its last token
+    spans       a target is two positions of a passage: its first and its last token. If the passage contains it several
+                times, the occurrence nearest to `start`, a character of the source, is used
 
 The source of spans is `passage TAB question`: its ids are those of the passage, EOS, and those of the question. A token
 or a span that does not occur in the source is UNK, and no model can learn it.
@@ -30,11 +31,12 @@ class Pointing:
         passage, _, question = text.partition(BETWEEN)
         return [*self.source.encode(passage), EOS, *self.source.encode(question)]
 
-    def target_ids(self, text: str, source: str) -> list[int]:
+    def target_ids(self, text: str, source: str, start: int = 0) -> list[int]:
         """The positions of a target; UNK for a token that the source lacks."""
         given, wanted = self._symbols(source), self.source.split(text)
         if self.spans:
-            return self._span([_bare(one) for one in given], [_bare(one) for one in wanted])
+            near = len(self._symbols(source[:start])) if start else 0
+            return self._span([_bare(one) for one in given], [_bare(one) for one in wanted], near)
         left: dict[str, list[int]] = {}
         for place in reversed(range(len(given))):
             left.setdefault(given[place], []).append(place)
@@ -66,10 +68,10 @@ class Pointing:
     def _symbols(self, source: str) -> list[str]:
         return self.source.split(source.partition(BETWEEN)[0] if self.spans else source)
 
-    def _span(self, given: list[str], wanted: list[str]) -> list[int]:
+    def _span(self, given: list[str], wanted: list[str], near: int) -> list[int]:
         n = len(wanted)
         starts = (place for place in range(len(given) - n + 1) if given[place : place + n] == wanted)
-        place = next(starts, None) if n else None
+        place = min(starts, key=lambda place: abs(place - near), default=None) if n else None
         return [UNK, UNK] if place is None else [FIRST + place, FIRST + place + n - 1]
 
 

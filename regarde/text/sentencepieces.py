@@ -7,22 +7,21 @@ code points itself gets UNK for them, or their bytes with byte fallback.)
 
 from __future__ import annotations
 
-import functools
 import io
 import random
-import unicodedata
+import struct
 from collections import Counter
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Literal
 
-from regarde.errors import ConfigError, DataError, DiskError, FolderError, unreadable
+from regarde.errors import ConfigError, DataError, FolderError
+from regarde.text.subwords import SPACE, SubwordTokenizer
 from regarde.text.tokenizers import (
     BOS,
     CONTROLS,
     EOS,
-    NO_WORD,
     PAD,
     SILENT,
     UNK,
@@ -30,26 +29,25 @@ from regarde.text.tokenizers import (
     Tokenizer,
     VocabularySize,
     printable,
+    read_file,
+    write_file,
 )
 
 if TYPE_CHECKING:
     from sentencepiece import SentencePieceProcessor
 
-SPACE = "▁"  # how sentencepiece writes a space
 LARGEST_SAMPLE = 1_000_000  # texts to learn from; more do not change a vocabulary noticeably
-LARGEST_FILE = 256 * 2**20  # bytes
 BYTES = 256  # pieces that byte fallback needs
 
 _RESERVED = f"\t\n\r\0{SPACE}▅"  # the trainer splits at these, drops them or misreads them
 _PRIVATE = "".join(chr(0x10F700 + i) for i in range(len(_RESERVED)))
 _SWAP = str.maketrans(_RESERVED + _PRIVATE, _PRIVATE + _RESERVED)
-_UNSPACED = ("CJK", "HIRAGANA", "KATAKANA", "THAI", "LAO", "KHMER", "MYANMAR", "TIBETAN")  # how characters are named
 _SHOW = str.maketrans(_PRIVATE, _RESERVED)
 # The trainer removes the names of its controls from the corpus. These contain a reserved character: no text has them.
 _NAMES = tuple(f"▅{name}" for name in ("pad", "unk", "bos", "eos"))
 
 
-class SentencepieceTokenizer(Tokenizer):
+class SentencepieceTokenizer(SubwordTokenizer):
     """A sentencepiece model whose first four ids are our controls."""
 
     def __init__(self, model: bytes) -> None:
@@ -84,41 +82,34 @@ class SentencepieceTokenizer(Tokenizer):
         return [_text(pieces[place]) for place in _places(UNK, self.encode(text))]
 
     def texts(self) -> Sequence[str]:
-        return [_text(self._piece(i)) for i in range(len(CONTROLS), len(self))]
+        return [_text(self.piece(i)) for i in range(len(CONTROLS), len(self))]
+
+    def grown(self, other: Tokenizer) -> Tokenizer:
+        """New pieces are normal ones: a text is split anew where that is likelier, or, of BPE, merged further.
+
+        A serialized message may be continued: entries that follow its end are appended to its lists of pieces.
+        """
+        assert isinstance(other, SentencepieceTokenizer), "learned with the same settings"
+        mine = {self.piece(i) for i in range(len(self))}
+        new = [i for i in range(len(other)) if other.piece(i) not in mine]
+        scores = [float(other._processor.get_score(i)) for i in new]
+        if all(score.is_integer() for score in scores):  # of BPE: the order of merges; new ones come after all others
+            scores = [score - len(self) for score in scores]
+        entries = (_entry(other.piece(i), score) for i, score in zip(new, scores, strict=True))
+        return SentencepieceTokenizer(self.model + b"".join(entries))
+
+    def known_parts(self, text: str) -> list[int]:
+        """Without the space that encoding puts before a text, unless the text is longer by one itself."""
+        ids = super().known_parts(text.removeprefix(" "))
+        inner = not text.startswith(" ") and len(ids) > 1 and self.piece(ids[0]) == SPACE
+        return ids[1:] if inner else ids
 
     def pieces(self, ids: Sequence[int]) -> list[str]:
         return [CONTROLS[i] if i < len(CONTROLS) else self._shown.get(i) or self._show(i) for i in ids]
 
-    def words(self, ids: Sequence[int], unknown: Sequence[str] | None = None) -> list[int]:
-        """A word begins at a space, which is part of the word and never of an UNK.
-
-        Several spaces in a row begin one word; spaces at the end of a text begin none.
-        """
-        words: list[int] = []
-        word, only_spaces = NO_WORD, False
-        for i in ids:
-            if i in SILENT:
-                words.append(NO_WORD)
-                continue
-            piece = UNKNOWN if i == UNK else self._piece(i)
-            if word == NO_WORD or (piece.startswith(SPACE) and not only_spaces):
-                word += 1
-                only_spaces = True
-            only_spaces = only_spaces and not piece.strip(SPACE)
-            words.append(word)
-        return [NO_WORD if only_spaces and of == word else of for of in words]
-
-    def lengthening(self, text: str) -> Sequence[int]:
-        return self._inner if text and _within_word(text[-1]) else ()
-
-    @functools.cached_property
-    def _inner(self) -> tuple[int, ...]:
-        """Pieces that begin in the middle of a word."""
-        return tuple(i for i in range(len(CONTROLS), len(self)) if _within_word(self._first(i)))
-
-    def _first(self, number: int) -> str:
+    def first(self, number: int) -> str:
         """The first character of a piece; for a byte, its ASCII character."""
-        piece = self._piece(number)
+        piece = self.piece(number)
         if not self._processor.is_byte(number):
             return piece[0]
         byte = int(piece[3:5], 16)
@@ -128,14 +119,7 @@ class SentencepieceTokenizer(Tokenizer):
         return int(self._processor.get_piece_size())
 
     def save(self, path_stem: Path) -> Path:
-        path = _model_path(path_stem)
-        try:
-            path.write_bytes(self.model)
-        except OSError as error:
-            raise DiskError(
-                f"{path}: not written ({error.strerror}). Free some space or choose another folder."
-            ) from None
-        return path
+        return write_file(model_path(path_stem), self.model)
 
     def __eq__(self, other: object) -> bool:
         return self.model == other.model if isinstance(other, SentencepieceTokenizer) else NotImplemented
@@ -143,24 +127,18 @@ class SentencepieceTokenizer(Tokenizer):
     def __hash__(self) -> int:
         return hash(self.model)
 
-    def _piece(self, number: int) -> str:
+    def piece(self, number: int) -> str:
         if number not in self._known:
             self._known[number] = str(self._processor.id_to_piece(int(number)))
         return self._known[number]
 
     def _show(self, number: int) -> str:
-        self._shown[number] = printable(self._piece(number).translate(_SHOW))
+        self._shown[number] = printable(self.piece(number).translate(_SHOW))
         return self._shown[number]
 
 
 def _text(piece: str) -> str:
     return piece.replace(SPACE, " ").translate(_SWAP)
-
-
-def _within_word(character: str) -> bool:
-    """Whether it is a letter, digit or mark of a script that puts spaces between words."""
-    word = character.isalnum() or unicodedata.category(character).startswith("M")
-    return word and not unicodedata.name(character, "").startswith(_UNSPACED)
 
 
 @dataclass(frozen=True)
@@ -186,13 +164,9 @@ class SentencepieceConfig:
         return SentencepieceTokenizer(self._train(_without(_rare(counts, self._room), sample)))
 
     def load(self, path_stem: Path) -> Tokenizer:
-        path = _model_path(path_stem)
+        path = model_path(path_stem)
         try:
-            if path.stat().st_size > LARGEST_FILE:
-                raise FolderError(f"{path}: larger than {LARGEST_FILE:,} bytes. Restore the file of the model.")
-            return SentencepieceTokenizer(path.read_bytes())
-        except OSError as error:
-            raise FolderError(unreadable(path, error, "Restore the file of the model.")) from None
+            return SentencepieceTokenizer(read_file(path))
         except ValueError as error:
             raise FolderError(f"{path}: {error}. Restore the file of the model.") from None
 
@@ -240,8 +214,8 @@ class SentencepieceConfig:
         return model.getvalue()
 
 
-def _processor(model: bytes) -> SentencePieceProcessor:
-    """A processor for a model from an untrusted file; ValueError if Regarde did not write it."""
+def any_processor(model: bytes) -> SentencePieceProcessor:
+    """A processor for a model from an untrusted file; ValueError if it is none."""
     import sentencepiece
 
     processor = sentencepiece.SentencePieceProcessor()
@@ -249,13 +223,36 @@ def _processor(model: bytes) -> SentencePieceProcessor:
         processor.LoadFromSerializedProto(model)
     except RuntimeError:
         raise ValueError("not a sentencepiece model") from None
+    return processor
+
+
+def all_pieces(processor: SentencePieceProcessor) -> list[str]:
+    """Every piece in the order of ids; ValueError if one is no text."""
     try:
-        pieces = [processor.id_to_piece(i) for i in range(processor.get_piece_size())]
+        return [processor.id_to_piece(i) for i in range(processor.get_piece_size())]
     except UnicodeDecodeError:
         raise ValueError("a sentencepiece model with pieces that are not valid UTF-8") from None
-    if tuple(pieces[: len(_NAMES)]) != _NAMES:
+
+
+def _processor(model: bytes) -> SentencePieceProcessor:
+    """A processor for a model from an untrusted file; ValueError if Regarde did not write it."""
+    processor = any_processor(model)
+    if tuple(all_pieces(processor)[: len(_NAMES)]) != _NAMES:
         raise ValueError("not a sentencepiece model of Regarde: its first four pieces are not <pad>, <unk>, <s>, </s>")
     return processor
+
+
+def _entry(piece: str, score: float) -> bytes:
+    """A normal piece as a field of a serialized model (sentencepiece_model.proto: pieces = 1; piece = 1, score = 2)."""
+    text = piece.encode()
+    inner = b"\x0a" + varint(len(text)) + text + b"\x15" + struct.pack("<f", score)
+    return b"\x0a" + varint(len(inner)) + inner
+
+
+def varint(number: int) -> bytes:
+    """Seven bits a byte, the lowest first; the highest bit says that another byte follows."""
+    low, high = number & 127, number >> 7
+    return bytes([low | 128]) + varint(high) if high else bytes([low])
 
 
 def _places(wanted: int, ids: Sequence[int]) -> list[int]:
@@ -288,5 +285,5 @@ def _without(rare: set[str], sample: list[str]) -> list[str]:
     return [text.translate(gaps) for text in sample]
 
 
-def _model_path(path_stem: Path) -> Path:
+def model_path(path_stem: Path) -> Path:
     return path_stem.with_name(f"{path_stem.name}.model")

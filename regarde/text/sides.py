@@ -11,7 +11,9 @@ from typing import Literal, NamedTuple, Protocol
 
 from regarde import config as configs
 from regarde.errors import ConfigError, DataError, FolderError, unreadable
+from regarde.text.bytepairs import BytePairsConfig
 from regarde.text.extended import ExtendedVocabulary, known
+from regarde.text.pieces import PiecesConfig
 from regarde.text.pointing import Pointing
 from regarde.text.sentencepieces import SentencepieceConfig
 from regarde.text.tokenizers import (
@@ -37,11 +39,14 @@ TokenizerConfig = (
     | TagsConfig
     | SpelledConfig
     | PositionsConfig
+    | PiecesConfig
+    | BytePairsConfig
 )
 Normalization = Literal["NFC", "NFKC", "none"]
 UnicodeForm = Literal["NFC", "NFKC"]
 COPYING = {*((kind, kind) for kind in ("characters", "words", "sentencepiece")), ("fields", "characters")}
 """The kinds of source and target tokens between which a model can copy."""
+TABLES = frozenset({"pieces", "byte-pairs"})  # whose vocabulary both sides can share and still split text differently
 STRIDE = 64  # only every 64th character is examined to find runs of 64 marks or more
 
 
@@ -55,11 +60,15 @@ class TextConfig:
     shared: bool = False  # Use one vocabulary, trained on both sides.
 
     def __post_init__(self) -> None:
-        if self.shared and self.source != self.target:
+        if self.shared and self.source != self.target and not self._tables:
             given = f"the source has {_in_words(self.source)}, the target {_in_words(self.target)}"
             raise ConfigError(
                 f"shared = true needs equal tokenizers, but {given}. Make them equal or leave out shared."
             )
+
+    @property
+    def _tables(self) -> bool:
+        return self.source.kind == self.target.kind and self.source.kind in TABLES
 
     def check_tying(self, tying: str | None) -> None:
         """Check that there is one vocabulary, if the embeddings of both sides are one matrix."""
@@ -153,10 +162,10 @@ class Text:
             return self.pointing.source_ids(text)
         return self.extended.source_ids(text) if self.copies else self.source.encode(text)
 
-    def target_ids(self, text: str, source: str) -> list[int]:
-        """The ids of a target of this source; both are prepared."""
+    def target_ids(self, text: str, source: str, start: int = 0) -> list[int]:
+        """The ids of a target of this source; both are prepared. `start`: where a span is meant to begin."""
         if self.target.points:
-            return self.pointing.target_ids(text, source)
+            return self.pointing.target_ids(text, source, start)
         return self.extended.target_ids(text, source) if self.copies else self.target.encode(text)
 
     def target_text(self, ids: Sequence[int], source: str, unknown: Sequence[str] | None = None) -> str:
@@ -276,7 +285,8 @@ def load_text(config: TextConfig, folder: Path, *, copies: bool = False) -> Text
         raise FolderError(unreadable(error.filename, error, "Restore the file of the model.")) from None
     if not equal:
         raise FolderError(f"{folder}: {names[0]} and {names[1]} differ, expected one vocabulary. Restore the files.")
-    return Text(source, source, config.normalize, copies)
+    target = config.target.load(folder / "target") if config.target.kind in TABLES else source
+    return Text(source, target, config.normalize, copies)
 
 
 def prepare(text: str, normalize: Normalization) -> str:

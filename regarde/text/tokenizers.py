@@ -22,7 +22,7 @@ from pathlib import Path
 from typing import Annotated, ClassVar, Literal, Protocol
 
 from regarde.config import Bound, Checked
-from regarde.errors import DataError, DiskError, FolderError, unreadable
+from regarde.errors import ConfigError, DataError, DiskError, FolderError, unreadable
 
 PAD, UNK, BOS, EOS = 0, 1, 2, 3
 CONTROLS = ("<pad>", "<unk>", "<s>", "</s>")
@@ -37,7 +37,7 @@ _BREAKS = ("\n", BETWEEN)
 SEPARATOR = ","  # between several labels of one text
 MOST_LETTERS = 1000  # different characters that spell words; their ids come first
 LONGEST_SPELLING = 40  # characters of a word; the others are not read
-LARGEST_FILE = 256 * 2**20  # bytes; a larger file is not a vocabulary and is not read
+LARGEST_FILE = 256 * 2**20  # bytes; a larger file is not read
 VocabularySize = Annotated[int, Bound(5, 1_000_000)]  # the most ids a tokenizer may use, controls included
 
 
@@ -100,6 +100,14 @@ class Tokenizer(ABC):
     def lengthening(self, text: str) -> Sequence[int]:
         """Ids that would make the last word of a text longer; none if every token is a whole word or a character."""
         return ()
+
+    def grown(self, other: Tokenizer) -> Tokenizer:
+        """This tokenizer with the symbols of another of its kind that it lacks, after its own: ids stay as they are."""
+        raise ConfigError("This kind of tokenizer cannot grow. Leave out training.transfer.vocabulary.")
+
+    def known_parts(self, text: str) -> list[int]:
+        """The ids that the text of a token is made of, without controls."""
+        return [i for i in self.encode(text) if i >= len(CONTROLS)]
 
     @abstractmethod
     def __len__(self) -> int:
@@ -165,13 +173,8 @@ class Vocabulary:
 
     def save(self, path: Path) -> None:
         """One symbol a line in UTF-8; lines end at \\n only; controls are not written."""
-        try:
-            written = (LINE_BREAK if symbol == "\n" else symbol for symbol in self.symbols)
-            path.write_bytes("".join(f"{symbol}\n" for symbol in written).encode())
-        except OSError as error:
-            raise DiskError(
-                f"{path}: not written ({error.strerror}). Free some space or choose another folder."
-            ) from None
+        written = (LINE_BREAK if symbol == "\n" else symbol for symbol in self.symbols)
+        write_file(path, "".join(f"{symbol}\n" for symbol in written).encode())
 
     def id(self, symbol: str) -> int:
         """The id of a symbol, `UNK` if it is unknown."""
@@ -230,6 +233,10 @@ class SymbolTokenizer(Tokenizer):
 
     def is_token(self, text: str) -> bool:
         return self.scheme.split(text) == [text]
+
+    def grown(self, other: Tokenizer) -> Tokenizer:
+        new = (symbol for symbol in other.texts() if self.vocabulary.id(symbol) == UNK)
+        return type(self)(self.scheme, Vocabulary([*self.vocabulary.symbols, *new]))
 
     def __len__(self) -> int:
         return len(self.vocabulary)
@@ -319,6 +326,10 @@ class SpelledTokenizer(Tokenizer):
     def symbols(self) -> list[str]:
         return [*CONTROLS, *map(printable, self.vocabulary.symbols)]
 
+    def grown(self, other: Tokenizer) -> Tokenizer:
+        given = "Spelled words do not grow: the characters of a new word are read already"
+        raise ConfigError(f"{given}. Leave out training.transfer.vocabulary.")
+
     def __len__(self) -> int:
         return len(self.vocabulary)
 
@@ -367,6 +378,9 @@ class PositionsTokenizer(Tokenizer):
 
     def unknown(self, text: str) -> list[str]:
         return Words().split(text)
+
+    def grown(self, other: Tokenizer) -> Tokenizer:
+        return self
 
     def pieces(self, ids: Sequence[int]) -> list[str]:
         return [CONTROLS[i] if i < len(CONTROLS) else str(i - len(CONTROLS)) for i in ids]
@@ -675,6 +689,25 @@ def is_joined(symbol: str) -> bool:
     return len(symbol) > 1 and symbol.startswith(JOINER)
 
 
+def write_file(path: Path, content: bytes) -> Path:
+    """Write a file of a tokenizer."""
+    try:
+        path.write_bytes(content)
+    except OSError as error:
+        raise DiskError(f"{path}: not written ({error.strerror}). Free some space or choose another folder.") from None
+    return path
+
+
+def read_file(path: Path) -> bytes:
+    """The bytes of a file of a tokenizer."""
+    try:
+        if path.stat().st_size > LARGEST_FILE:
+            raise FolderError(f"{path}: larger than {LARGEST_FILE:,} bytes. Restore the file of the model.")
+        return path.read_bytes()
+    except OSError as error:
+        raise FolderError(unreadable(path, error, "Restore the file of the model.")) from None
+
+
 def vocabulary_path(path_stem: Path) -> Path:
     return path_stem.with_name(f"{path_stem.name}.vocab")
 
@@ -718,14 +751,7 @@ def _storable(symbol: str) -> bool:
 
 
 def _lines(path: Path) -> list[bytes]:
-    try:
-        if path.stat().st_size > LARGEST_FILE:
-            raise FolderError(
-                f"{path}: larger than {LARGEST_FILE:,} bytes, so not a vocabulary. Restore the file of the model."
-            )
-        content = path.read_bytes()
-    except OSError as error:
-        raise FolderError(unreadable(path, error, "Restore the file of the model.")) from None
+    content = read_file(path)
     if not content:
         raise FolderError(f"{path}: empty, expected one symbol a line. Restore the file of the model.")
     return content.removesuffix(b"\n").split(b"\n")

@@ -6,14 +6,12 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from regarde.config import Table
-from regarde.engines.stepwise import TorchForecastEngine
 from regarde.errors import UsageError
 from regarde.folder import model as folder
-from regarde.folder.forecasting import forecasts, load_forecaster
+from regarde.folder.forecasting import forecasts
 from regarde.folder.histories import Histories
-from regarde.folder.loading import read_config
 from regarde.folder.manifest import STATE, WEIGHTS, verify
-from regarde.models.interface import Trainable
+from regarde.folder.trained import load_trained
 from regarde.text import Text
 from regarde.training.checkpoint import read
 from regarde.training.resume import differences
@@ -30,29 +28,19 @@ def average(folders: Sequence[Path], out: Path) -> None:
             raise UsageError(f"{path}: a model before its first training step. Leave it out.")
     refuse_existing(out)
     first, *others = folders
-    model, kept = _loaded(first)
-    tables, stored = read_config(first)
-    if stored == "int8":
+    whole = load_trained(first)
+    model, tables = whole.model, whole.tables
+    if whole.stored == "int8":
         raise UsageError(f"{first}: its matrices are in bytes. Average models before quantizing them.")
     sums = {name: tensor.double() for name, tensor in model.state_dict().items()}  # single precision would be rounded
     for path in others:
-        other, beside = _loaded(path)
-        if difference := _difference(tables, read_config(path)[0]) or _apart(kept, beside):
+        other = load_trained(path)
+        if difference := _difference(tables, other.tables) or _apart(whole.kept, other.kept):
             raise UsageError(f"{path}: {difference} Average checkpoints of one run.")
-        for name, tensor in other.state_dict().items():
+        for name, tensor in other.model.state_dict().items():
             sums[name] += tensor
     model.load_state_dict({name: total / len(folders) for name, total in sums.items()})
-    folder.save(out, tables, kept, model, _card(folders, "forecast" if forecasts(first) else "translate"))
-
-
-def _loaded(path: Path) -> tuple[Trainable, Text | Histories]:
-    """A model, and what its folder contains beside the weights."""
-    if forecasts(path):
-        forecaster = load_forecaster(path, engine="torch")
-        assert isinstance(forecaster.engine, TorchForecastEngine)
-        return forecaster.engine.model, Histories(forecaster.histories)
-    translator = folder.load(path)
-    return translator.model, translator.text
+    folder.save(out, tables, whole.kept, model, _card(folders, "forecast" if forecasts(first) else "translate"))
 
 
 def _apart(expected: Text | Histories, given: Text | Histories) -> str:

@@ -4,6 +4,7 @@ checkpoints/step-N/        a new folder each time, complete or absent (see regar
     …                      the files of a model folder
     training.json          TrainingState, and the circumstances of the run
     optimizer.safetensors  the optimizer's tensors, named PARAMETER/WHAT
+    origin.safetensors     the weights that those of the model are pulled to, if they are
     carried.safetensors    the state of the decoder after the last batch, where the next one goes on with its texts
 
 No random state is stored: dropout is a function of (seed, batch), the order of batches of (seed, epoch). The seed is in
@@ -31,7 +32,7 @@ from regarde.data.batch import collate_source
 from regarde.errors import ConfigError, DiskError, FolderError, RegardeError, unreadable
 from regarde.folder import manifest
 from regarde.folder import model as folder
-from regarde.folder.manifest import BULKY, CARRIED, CHECKPOINTS, CONFIG, OPTIMISER, OPTIMIZER, STATE, Entry
+from regarde.folder.manifest import BULKY, CARRIED, CHECKPOINTS, CONFIG, OPTIMISER, OPTIMIZER, ORIGIN, STATE, Entry
 from regarde.folder.model import Kept
 from regarde.models.interface import Model, State, Trainable
 from regarde.text import Text
@@ -82,6 +83,7 @@ class Snapshot:
     state: TrainingState
     carried: State | None
     circumstances: Circumstances
+    origin: Mapping[str, Tensor] = field(default_factory=dict)  # the weights that parameters are pulled to
 
 
 @dataclass(frozen=True)
@@ -109,6 +111,23 @@ class Checkpoint:
             name = OPTIMISER if OPTIMISER in self.files else OPTIMIZER
             _restore(self.path / name, self.files, model, optimizer)
         spread(model, optimizer, world)
+
+    def origin(self, model: Trainable, world: World) -> dict[str, Tensor]:
+        """The weights that parameters are pulled to, by name, in every process."""
+        found: dict[str, Tensor] = {}
+        parameters = dict(model.named_parameters())
+        if ORIGIN in self.files:
+            path, most = self.path / ORIGIN, sum(4 * parameter.numel() for parameter in parameters.values())
+            with path.open("rb") as file:
+                found = folder.read_tensors(file, self.files[ORIGIN], 0, most)
+            if any(name not in parameters or parameters[name].shape != found[name].shape for name in found):
+                raise FolderError(f"{path}: not the weights of this model. Restore it.")
+        names = world.share(sorted(found))
+        weights = {name: torch.zeros_like(parameters[name]) for name in names}  # in one order in all processes
+        for name, tensor in found.items():
+            weights[name].copy_(tensor)
+        world.spread(list(weights.values()))
+        return weights
 
     def carried(self, model: Trainable, device: torch.device | str) -> State | None:
         """The state of the decoder after the last batch, if the next one goes on with its texts."""
@@ -246,6 +265,9 @@ def _write(inside: Path, snapshot: Snapshot) -> None:
         f"{name}/{what}": tensor.contiguous() for name, what, tensor in _memory(snapshot.model, snapshot.optimizer)
     }
     (inside / OPTIMIZER).write_bytes(safetensors.torch.save(tensors))
+    if snapshot.origin:
+        weights = {name: tensor.contiguous() for name, tensor in snapshot.origin.items()}
+        (inside / ORIGIN).write_bytes(safetensors.torch.save(weights))
     if snapshot.carried:
         parts = {str(i): tensor.contiguous() for i, tensor in enumerate(snapshot.carried.tensors())}
         (inside / CARRIED).write_bytes(safetensors.torch.save(parts))

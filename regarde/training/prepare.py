@@ -22,6 +22,7 @@ from regarde.data.datasets import DATASETS, Split, no_such_data
 from regarde.data.formats import Pair
 from regarde.data.kinds import first_lines
 from regarde.data.lines import File
+from regarde.data.mixing import MixedPairs
 from regarde.data.stream import EncodedStream
 from regarde.engines.native import NativeEngine, TensorKind, Unfit
 from regarde.errors import ConfigError, DataError, UsageError, counted
@@ -44,6 +45,7 @@ from regarde.training.objective import Objective, balanced
 from regarde.training.prepared import Judged, NumberedBatch, Prepared, settled_length
 from regarde.training.recipe import DataConfig, Recipe
 from regarde.training.series import prepare_series
+from regarde.training.transfer import Pretrained, started
 from regarde.training.validate import validation_loss, validation_metric
 
 FEWEST_PAIRS = 2
@@ -63,6 +65,7 @@ class PreparedTexts(Prepared):
     numbers: NDArray[np.int64]  # of the pair in the data behind each training row, from 1
     notes: list[str]
     guide: Guide | None = None  # links that attention learns from
+    pretrained: Pretrained | None = None
 
     @property
     def corpus(self) -> EncodedPairs:
@@ -76,6 +79,8 @@ class PreparedTexts(Prepared):
         model = text_model(self.recipe.model, self.text)
         if self.hiding:
             self.hiding.introduce(model)
+        if self.pretrained:
+            self.pretrained.give(model, self.text)
         return model
 
     def digest(self) -> str:
@@ -96,6 +101,8 @@ class PreparedTexts(Prepared):
 
     def number_of(self, row: int) -> str:
         """Row n is line n, unless lines were skipped."""
+        if row >= len(self.numbers):
+            return f"{row - len(self.numbers) + 1:,} of the old ones"
         return f"{self.numbers[row]:,}"
 
     def objective(self, device: torch.device | str) -> Objective:
@@ -168,13 +175,16 @@ def prepare(tables: Table, *, begun: Checkpoint | None = None, processes: int = 
     """Read the data a recipe names and infer the settings it leaves open; tokenizers are those of a run that begun."""
     notes: list[str] = []
     recipe = _looked_at(recipes.parse(tables), tables, notes)  # mistakes are reported before any data is read
+    recipe, pretrained = started(recipe, begun.tables if begun else None, notes)
     if recipe.task.numbers:
-        return prepare_series(recipe, tables, processes=processes)
+        return prepare_series(recipe, tables, pretrained, notes, processes=processes)
     data = recipe.data
     pairs, train_pairs, valid_pairs = read(data, recipe.task, recipe.training.seed, notes)
     recipe = _infer(recipe, tables, train_pairs, notes)
-    text = replace(begun.text if begun else recipe.text.train(train_pairs), copies=copies(recipe.model))
+    text = replace(_text(recipe, train_pairs, begun, pretrained, notes), copies=copies(recipe.model))
     train = _encode(train_pairs, text, recipe, "training", notes)
+    if pretrained:
+        pretrained.fits(train, notes)
     valid = _encode(valid_pairs, text, recipe, "validation", notes)
     _unseen(valid_pairs, valid, text, notes)
     recipe = _answers(recipe, tables, text, train)
@@ -191,7 +201,37 @@ def prepare(tables: Table, *, begun: Checkpoint | None = None, processes: int = 
     recipe = replace(recipe, data=data)
     numbers = _numbers(pairs, train_pairs)[train.kept]
     recipe, guide = _guided(recipe, pairs, numbers, text, notes)
-    return PreparedTexts(recipe, text, train, valid, valid_pairs, numbers, notes, guide)
+    recipe, train = _mixed(recipe, train, text, notes)
+    return PreparedTexts(recipe, text, train, valid, valid_pairs, numbers, notes, guide, pretrained)
+
+
+def _text(
+    recipe: Recipe, pairs: Sequence[Pair], begun: Checkpoint | None, pretrained: Pretrained | None, notes: list[str]
+) -> Text:
+    """The tokenizers: those of a run that begun, those of the model that this one starts from, or new ones."""
+    if begun:
+        return begun.text
+    return pretrained.tokenizers(recipe, pairs, notes) if pretrained else recipe.text.train(pairs)
+
+
+def _mixed(recipe: Recipe, train: EncodedPairs, text: Text, notes: list[str]) -> tuple[Recipe, EncodedPairs]:
+    """The pairs with the old ones that are mixed in, if any, and the recipe with their digest."""
+    start = recipe.training.transfer
+    if not start.mix:
+        return recipe, train
+    if start.data is None:
+        remedy = "Set training.transfer.data.name, or leave out training.transfer.mix"
+        raise ConfigError(f"training.transfer.mix = {start.mix:g}, and {start.run} does not say its data. {remedy}.")
+    told: list[str] = []
+    pairs = read(start.data, recipe.task, recipe.training.seed, told, validates=False).train
+    old = _encode(pairs, text, recipe, "old", told)
+    notes += [f"old {note}" for note in told]
+    notes.append(f"old data: {start.mix:.0%} of the rows of each batch")
+    sha256 = digest_of(pairs)
+    if start.data.sha256 not in ("", sha256):
+        notes.append("warning: the old pairs differ from those of the recipe (training.transfer.data.sha256)")
+    start = replace(start, data=replace(start.data, sha256=sha256))
+    return replace(recipe, training=replace(recipe.training, transfer=start)), MixedPairs.mixed(train, old, start.mix)
 
 
 def _looked_at(recipe: Recipe, tables: Table, notes: list[str]) -> Recipe:
@@ -236,8 +276,8 @@ class Pairs(NamedTuple):
     valid: list[Pair]
 
 
-def read(data: DataConfig, task: TaskConfig, seed: int, notes: list[str]) -> Pairs:
-    """The data that a recipe names; remarks about it are added to the notes."""
+def read(data: DataConfig, task: TaskConfig, seed: int, notes: list[str], *, validates: bool = True) -> Pairs:
+    """The data that a recipe names, held out in part if it `validates`; remarks about them are added to the notes."""
     embedded = data.name in DATASETS and not (data.source or data.target)
     pairs = (
         _embedded(data.name, "train", task, notes)
@@ -248,6 +288,8 @@ def read(data: DataConfig, task: TaskConfig, seed: int, notes: list[str]) -> Pai
         raise DataError(f"{len(pairs)} pair in the data: training needs at least {FEWEST_PAIRS}. Give more data.")
     if len({pair.target for pair in pairs}) == 1:
         notes.append("warning: all targets are equal, so the model will always give that answer")
+    if not validates:
+        return Pairs(pairs, pairs, [])
     if data.valid:
         return Pairs(pairs, pairs, _read_files(data.valid, data, task, "validation", notes))
     if embedded:
@@ -364,7 +406,7 @@ def _encode(pairs: Sequence[Pair], text: Text, recipe: Recipe, purpose: str, not
 
 def _unseen(pairs: Sequence[Pair], valid: EncodedPairs, text: Text, notes: list[str]) -> None:
     """Count the labels and tags that only the validation rows have."""
-    if text.target.ends:
+    if text.target.ends or text.target.points:
         return
     unseen = Counter(label for pair in pairs for label in text.target.unknown(text.prepare(pair.target)))
     if unseen:

@@ -25,6 +25,7 @@ from regarde.folder.model import Kept
 from regarde.models.interface import Trainable
 from regarde.training.distributed import World
 from regarde.training.recipe import Recipe, length
+from regarde.training.transfer import Pretrained
 
 SHOWN = 5  # rows of a batch in a message
 FEWEST_STEPS, MOST_STEPS = 5_000, 20_000  # of a run whose length is not given
@@ -65,6 +66,7 @@ class Prepared(ABC):
 
     recipe: Recipe
     notes: list[str]
+    pretrained: Pretrained | None  # the model that the training starts from
 
     @property
     @abstractmethod

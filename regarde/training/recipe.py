@@ -194,6 +194,23 @@ class DataConfig:
 
 
 @dataclass(frozen=True)
+class TransferConfig:
+    """A model whose weights the training starts from, and how much of it is kept (transfer.py)."""
+
+    run: str = ""  # Model folder to start from, as --from.
+    sha256: str = ""  # SHA-256 of its manifest; the run records it.
+    vocabulary: Literal["same", "grown"] = "same"  # Keep its tokenizers, or add the new symbols of the data to them.
+    pull: NonNegative = 0.0  # Weight of the L2 pull to the weights that the training starts from; 0: none.
+    mix: Annotated[float, Bound(0.0, 0.95)] = 0.0  # Share of the rows of each batch that are old data.
+    data: DataConfig | None = None  # the old data; not set: those of the model
+
+    def __post_init__(self) -> None:
+        for name in ("pull", "mix"):
+            if getattr(self, name) and not self.run:
+                raise ConfigError(f"{name} = {getattr(self, name):g} without a model to start from. Give --from RUN.")
+
+
+@dataclass(frozen=True)
 class TrainingConfig:
     """How weights are learned."""
 
@@ -217,6 +234,8 @@ class TrainingConfig:
     sampling: Share = 0.0  # Probability, reached at the end, that the decoder reads its own output.
     guided_alignment: GuidedConfig = field(default_factory=GuidedConfig)  # attention taught by given links
     coverage: CoverageLoss = field(default_factory=CoverageLoss)  # a penalty for attention to the same again
+    freeze: tuple[str, ...] = ()  # Parts of the model that stay as they are, such as encoder or embeddings.
+    transfer: TransferConfig = field(default_factory=TransferConfig)  # a model to start from
     valid_every: Size = 500  # Steps between validations.
     valid_pairs: Size = 500  # Pairs translated at each validation; the loss is that of all.
     save_every: Count = 0  # Steps between checkpoints besides those of validations; 0: every ten minutes.
@@ -255,6 +274,9 @@ class Recipe(Blueprint):
             self._check_attending("training.guided_alignment trains attention")
         if self.training.coverage.weight:
             self._check_attending("training.coverage penalizes attention")
+        if self.training.transfer.mix and (self.task.context or self.training.guided_alignment.links):
+            other = "task.context: running text" if self.task.context else "training.guided_alignment: linked pairs"
+            raise ConfigError(f"training.transfer.mix mixes rows, which is not done with {other}. Leave out one.")
         self._check_copying()
         if self.task.context:
             self._check_running()

@@ -26,6 +26,8 @@ from regarde.training.run import DATA, LOG_FILE, METRICS_FILE, RunFolder, refuse
 _HARMLESS = {
     *("data.name", "data.source", "data.target", "data.valid", "data.sha256"),
     *("data.columns", "data.header", "data.quotes", "data.on_error"),
+    *("training.transfer.run", *(f"training.transfer.data.{key}" for key in ("name", "source", "target", "valid"))),
+    *(f"training.transfer.data.{key}" for key in ("columns", "header", "quotes", "on_error")),
     *("training.keep", "training.save_every", "training.tensorboard"),
 }
 _LENGTH = {"training.steps", "training.epochs", "training.tokens", "training.minutes"}

@@ -235,7 +235,16 @@ def model_card(prepared: Prepared, model: Trainable, state: TrainingState) -> st
         metric = judging(recipe.training.metric).show(state.last.value)
         found = f"loss {state.last.loss:.4f}, {metric}, after {counted(state.last.step, 'step')}"
     name = data.name or f"{data.source} and {data.target}"
-    rows = "\n".join(f"| {key} | {value} |" for key, value in prepared.facts().items())
+    start = recipe.training.transfer
+    facts = dict(prepared.facts())
+    if start.run:
+        facts["started from"] = f"{Path(start.run).name} (SHA-256 of its manifest {start.sha256})"
+    if recipe.training.freeze:
+        facts["not trained"] = ", ".join(recipe.training.freeze)
+    if start.mix and start.data:
+        mixed = start.data.name or f"{start.data.source} and {start.data.target}"
+        facts["old data"] = f"{Path(mixed).name}, {start.mix:.0%} of the rows (SHA-256 {start.data.sha256[:16]}…)"
+    rows = "\n".join(f"| {key} | {value} |" for key, value in facts.items())
     examples = "\n".join(f"    {example}" for example in prepared.examples)
     return f"""# A {recipe.model.kind} model trained with Regarde
 

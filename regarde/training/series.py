@@ -40,6 +40,7 @@ from regarde.tasks.forecasting import ForecastingTask
 from regarde.training.distributed import World
 from regarde.training.prepared import Judged, NumberedBatch, Prepared, settled_length
 from regarde.training.recipe import Recipe, TrainingConfig
+from regarde.training.transfer import Pretrained
 
 VALID_PATHS = 50  # sampled for each series at a validation
 LONGEST_HISTORY = 400  # most steps, if the history is inferred
@@ -125,6 +126,7 @@ class PreparedSeries(Prepared):
     valid: WindowCorpus
     outcomes: Outcomes  # the last horizon of each series, and the values before it
     notes: list[str]
+    pretrained: Pretrained | None = None
 
     @property
     def noun(self) -> str:
@@ -146,6 +148,8 @@ class PreparedSeries(Prepared):
     def build(self) -> ForecastModel:
         model = self.recipe.model.build(len(self.among), self.train.windows.inputs)
         assert isinstance(model, ForecastModel), "a task of numbers has models of numbers"
+        if self.pretrained:
+            self.pretrained.give(model, None)
         return model
 
     def objective(self, device: torch.device | str) -> LikelihoodObjective:
@@ -227,12 +231,15 @@ def _arrays(model: Trainable) -> dict[str, Any]:
     return {name: tensor.detach().cpu().numpy() for name, tensor in model.state_dict().items()}
 
 
-def prepare_series(recipe: Recipe, tables: Table, *, processes: int = 1) -> PreparedSeries:
+def prepare_series(
+    recipe: Recipe, tables: Table, pretrained: Pretrained | None, notes: list[str], *, processes: int = 1
+) -> PreparedSeries:
     """Read the series that a recipe names, and infer what it leaves open."""
     _refuse_texts(recipe, tables)
     task = recipe.task
     assert isinstance(task, ForecastingTask)
-    among, later, notes = _read(recipe, task)
+    among, later, found = _read(recipe, task)
+    notes += found
     held_out = later is None
     later = later or among
     notes += among.notes
@@ -260,7 +267,7 @@ def prepare_series(recipe: Recipe, tables: Table, *, processes: int = 1) -> Prep
     outcomes = split_end(later, task.horizon)
     end = "the last value" if task.horizon == 1 else f"the last {task.horizon} values"
     notes.append(f"validation: {end} of each series, held out from training")
-    return PreparedSeries(recipe, task, later, train, valid, outcomes, notes)
+    return PreparedSeries(recipe, task, later, train, valid, outcomes, notes, pretrained)
 
 
 def _refuse_texts(recipe: Recipe, tables: Table) -> None:
@@ -271,6 +278,9 @@ def _refuse_texts(recipe: Recipe, tables: Table) -> None:
     for name in TEXT_ONLY:
         if getattr(recipe.training, name) != getattr(plain, name):
             raise ConfigError(f"training.{name}: it is for texts, but a forecaster reads numbers. Leave it out.")
+    if plain.transfer != (given := replace(recipe.training.transfer, run="", sha256="", pull=0.0, data=None)):
+        name = "mix" if given.mix else "vocabulary"
+        raise ConfigError(f"training.transfer.{name}: it is for texts, but a forecaster reads numbers. Leave it out.")
     data = recipe.data
     if data.source or data.target or data.columns:
         raise UsageError(

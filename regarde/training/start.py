@@ -20,7 +20,7 @@ from regarde.errors import FolderError, RegardeWarning, UsageError
 from regarde.folder import model as folder
 from regarde.folder.manifest import CHECKPOINTS
 from regarde.tasks import OF_MODEL, TASKS, TRANSLATION, TaskConfig
-from regarde.training import presets
+from regarde.training import presets, transfer
 from regarde.training import recipe as recipes
 from regarde.training.board import Board, writer_class
 from regarde.training.checkpoint import Checkpoint
@@ -99,6 +99,7 @@ def train(
     header: bool | None = None,
     quotes: bool | None = None,
     on_error: OnError | None = None,
+    start_from: str | Path | None = None,
     preset: str | None = None,
     recipe: str | Path | None = None,
     steps: int | None = None,
@@ -121,11 +122,13 @@ def train(
     run = regarde.train("my.tsv", steps=500)
     run = regarde.train("my.tsv", preset="transformer-small", hidden=64, settings=["training.keep=5"])
     run = regarde.train("runs/my", resume=True)
+    run = regarde.train("new.tsv", start_from="runs/my", steps=200)
 
     The arguments from `steps` to `seed` are the options of `regarde train`; `settings` sets any other key that
     `regarde config` lists. The string "dates" is the embedded data set, Path("dates") always a file. `header` says
     whether the first row names the columns, `quotes` whether double quotes enclose fields; if the data seem to have
-    either, the argument is required. `resume` continues an interrupted run exactly where it stopped; with `exact` it
+    either, the argument is required. `start_from` is a model folder whose weights, tokenizers and settings the training
+    starts from, on these data. `resume` continues an interrupted run exactly where it stopped; with `exact` it
     is an error if that is impossible. `threads` apply to this run alone; 0 chooses by the model's size.
     """
     name = f"./{data}" if isinstance(data, Path) and str(data) in ("-", *DATASETS) else str(data or "")
@@ -141,6 +144,7 @@ def train(
     }
     wanted = request(
         given,
+        start_from=Path(start_from) if start_from else None,
         preset=preset,
         recipe=Path(recipe) if recipe else None,
         common=dict(zip(recipes.COMMON, (steps, epochs, minutes, rate, batch, hidden, dropout, seed), strict=True)),
@@ -161,6 +165,7 @@ def train(
 def compose(
     data: Table,
     *,
+    base: Table | None = None,
     preset: str | None = None,
     recipe: Path | None = None,
     common: Mapping[str, float | None] | None = None,
@@ -169,18 +174,28 @@ def compose(
     """The tables of a run: preset, recipe, data, common settings, settings, each laid over the one before it.
 
     Without a preset and a recipe, the preset is rnnsearch-small, with more dropout for the user's own pairs. A recipe
-    is laid over a preset only if one is given.
+    is laid over a preset only if one is given. `base` is the recipe of a model (transfer.py), which takes the place of
+    the preset; for a task that this model is not for, its encoder is laid over the others.
     """
     above = config.read(recipe) if recipe else {}
     above.pop("about", None)  # a preset's file is a recipe too; its description is not trained
-    task, guess = _task(data, presets.preset(preset).recipe if preset else above, settings)
-    below = presets.preset(preset or task.preset).recipe if preset or recipe is None else {}
-    if _is_default(data, preset, recipe) and task.kind == "translation":
+    named = presets.preset(preset).recipe if preset else above
+    task, guess = _task(data, named if base is None or "model" in named else config.merge(base, named), settings)
+    if base is not None and transfer.is_for(base, task):
+        if preset:
+            raise UsageError(f"--preset {preset}: the model to start from has its own settings. Leave one of them out.")
+        below = base
+    else:
+        alone = recipe is None if base is None else "model" not in above
+        below = presets.preset(preset or task.preset).recipe if preset or alone else {}
+        if base is not None:
+            below, above = {}, transfer.with_encoder(base, config.merge(below, above))
+    if base is None and _is_default(data, preset, recipe) and task.kind == "translation":
         below = config.merge(below, {"model": {"dropout": DROPOUT}})
     given = {"data": {**_stated(data), **({"columns": guess.columns} if guess and guess.columns else {})}}
     if task.kind != "translation":
         given["task"] = {"kind": task.kind}
-    return _changed(config.merge(config.merge(below, above), given), common or {}, settings)
+    return transfer.settled(_changed(config.merge(config.merge(below, above), given), common or {}, settings))
 
 
 def _changed(tables: Table, common: Mapping[str, float | None], settings: Sequence[str]) -> Table:
@@ -220,6 +235,7 @@ def _of_data(data: Table) -> tuple[TaskConfig, TaskGuess | None]:
 def request(
     data: Table,
     *,
+    start_from: Path | None = None,
     preset: str | None = None,
     recipe: Path | None = None,
     common: Mapping[str, float | None] | None = None,
@@ -241,17 +257,20 @@ def request(
     if resume and "name" in given and out is None and Path(given["name"]).is_dir():
         path = Path(given.pop("name"))
         tables = None
-        if given or preset or recipe:
+        if given or preset or recipe or start_from:
             raise UsageError(f"{path}: a run has its data, preset and recipe. To resume it, leave these out.")
-    elif resume and not (given or preset or recipe):
+    elif resume and not (given or preset or recipe or start_from):
         if out is None:
             raise UsageError("--resume: which run? For example: regarde train --resume runs/my")
         path, tables = out, None
     else:
-        tables = compose(data, preset=preset, recipe=recipe, common=common, settings=settings)
+        base = transfer.continued(start_from) if start_from else None
+        tables = compose(data, base=base, preset=preset, recipe=recipe, common=common, settings=settings)
         where = tables["data"]
         task = TASKS[tables["task"]["kind"] if "task" in tables else "translation"]
-        if preset is None and recipe is None and task.kind != "translation":
+        if start_from:
+            notes = transfer.remarks(tables, start_from)
+        elif preset is None and recipe is None and task.kind != "translation":
             _, guess = _task(given, {}, settings)
             embedded = f" {given['name']} is an embedded data set." if given.get("name") in DATASETS else ""
             why = f" {guess.reason}" if guess else embedded

@@ -61,6 +61,7 @@ class Stepper:
         self.carries = carries
         self.carried: State | None = None  # after the last batch
         self.parameters = [parameter for parameter in model.parameters() if parameter.requires_grad]
+        self.origin: dict[str, Tensor] = {}  # the weights that parameters are pulled to
         self.optimizer = config.optimizer.build(self.parameters)
         keep_memory()
 
@@ -83,6 +84,7 @@ class Stepper:
             with seeded(self.config.seed, one.number), self._precision(one.batch):
                 losses.append(self._backward(one, step, tokens))
         loss, stop = self._add_up(losses, stop)
+        self._pull()
         gradients = [parameter.grad for parameter in self.parameters if parameter.grad is not None]
         length = torch.nn.utils.get_total_norm(gradients)
         norm = float(length)
@@ -124,6 +126,15 @@ class Stepper:
                 parameter.grad = torch.zeros_like(parameter)
         self.world.add([shared, *(parameter.grad for parameter in self.parameters if parameter.grad is not None)])
         return shared[0].item(), shared[1].item() > 0
+
+    @torch.no_grad()
+    def _pull(self) -> None:
+        """Add the gradient of pull / 2 |w - w_0|^2, once for all processes and batches."""
+        pull, parameters = self.config.transfer.pull, dict(self.model.named_parameters())
+        for name, weights in self.origin.items():
+            parameter = parameters[name]
+            away = parameter - weights
+            parameter.grad = pull * away if parameter.grad is None else parameter.grad.add_(away, alpha=pull)
 
     def _precision(self, batch: Batched) -> AbstractContextManager[object]:
         if self.config.precision == "fp32":

@@ -40,6 +40,7 @@ from regarde.training.run import (
     model_card,
 )
 from regarde.training.step import NotFiniteError, Stepper, StepResult, seeded
+from regarde.training.transfer import freeze
 
 RECORD_EVERY = 50  # steps
 SAVE_EVERY = 600.0  # seconds, if training.save_every is 0
@@ -56,6 +57,7 @@ class Trainer:
         self.metric = judging(self.recipe.training.metric)
         with seeded(self.recipe.training.seed):
             self.model: Trainable = prepared.build().to(device)
+        freeze(self.model, self.recipe.training.freeze)
         self.budget = Budget.of(self.recipe.training)
         if self.budget.minutes and world.size > 1:
             given = f"training.minutes = {self.budget.minutes:g} with {world.size} processes, whose clocks differ"
@@ -96,6 +98,7 @@ class Trainer:
             state=state,
             carried=self.stepper.carried,
             circumstances=self.circumstances,
+            origin=self.stepper.origin,
         )
 
     def validation(self, judged: ValidationResult, best: bool) -> Validation:
@@ -105,6 +108,12 @@ class Trainer:
         """Save a checkpoint before the first step, so that a run can always be resumed."""
         state = TrainingState()
         spread(self.model, self.stepper.optimizer, self.world)
+        if self.prepared.pretrained and self.recipe.training.transfer.pull:
+            self.stepper.origin = {
+                name: parameter.detach().clone()
+                for name, parameter in self.model.named_parameters()
+                if parameter.requires_grad and self.prepared.pretrained.covers(name)
+            }
         run.save(self.snapshot(state), self.recipe.training.keep)
         return state
 
@@ -112,6 +121,7 @@ class Trainer:
         state = checkpoint.state
         checkpoint.restore(self.model, self.stepper.optimizer, self.world)
         self.stepper.carried = checkpoint.carried(self.model, self.device)
+        self.stepper.origin = checkpoint.origin(self.model, self.world)
         if not run.rewind(state.recorded):
             run.log("warning: metrics.jsonl is shorter than it was; lines are missing")
         if state.best and state.best.step == state.step:  # the run may have been killed before it was published

@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import subprocess
 import sys
+import unicodedata
 from dataclasses import replace
 from itertools import islice
 from pathlib import Path
@@ -57,6 +58,12 @@ def test_text_for_a_language_model_is_plain_lines(tmp_path: Path):
     run("diary", "--out", str(tmp_path))
     assert sorted(path.name for path in tmp_path.iterdir()) == ["test.txt", "train.txt", "valid.txt"]
     assert tmp_path.joinpath("valid.txt").read_text(encoding="utf-8") == printed
+
+
+def test_dates_are_printed_in_the_languages_that_are_named():
+    lines = run("dates", "--languages", "th", "--split", "valid").splitlines()
+    assert len(lines) == 1000
+    assert all(any("THAI" in unicodedata.name(c) for c in line.split("\t")[0] if c != " ") for line in lines)
 
 
 def test_train_is_printed_where_no_split_is_named():
@@ -130,6 +137,9 @@ def test_check_fails_where_the_data_differs(monkeypatch):
         (["--links"], "an option without a data set"),
         (["copy", "--check", "--links"], "--check: no data is written"),
         (["date-parts", "--links"], r"date-parts has no gold links\. Leave out --links"),
+        (["copy", "--languages", "en"], "--languages: copy is not made of languages"),
+        (["dates", "--languages", "en", "--check"], "--check: no data is written. Leave out --out, --languages"),
+        (["--languages", "en"], "an option without a data set"),
         (["diary", "--split", "test", "--links"], r"diary has no gold links\. Leave out --links"),
     ],
 )

@@ -105,6 +105,10 @@ def test_answers_that_are_not_in_the_passage_are_counted_and_left_out(tmp_path: 
     ended = command("train", file, *out, *settings)
     assert ended.code == 0, ended.error
     assert "training: 10 questions of 40 left out: the target is not in the source" in ended.error
+    assert "never seen in training" not in ended.error  # positions are no labels
+    ended = command("evaluate", tmp_path / "run", "--data", file)
+    assert "10 references not in the source: a model that points cannot say them" in ended.error
+    assert "never seen in training" not in ended.error
 
 
 def test_answers_of_which_none_is_in_its_passage_are_an_error(tmp_path: Path, command) -> None:

@@ -180,6 +180,20 @@ CONFIGS: dict[str, ModelConfig] = {
     "transformer rotary": _transformer(positions="rotary"),
     "transformer untied": _transformer(tying="none"),
     "transformer with fewer heads to the source": _transformer(attention=MultiHeadConfig(heads=2)),
+    "transformer as Marian has it": _transformer(
+        activation="swish", self_attention_bias=True, output_bias=True, attention=MultiHeadConfig(bias=True)
+    ),
+    "transformer as BART has it": _transformer(
+        positions="learned",
+        longest=40,
+        scaled=False,
+        embedding_norm=True,
+        activation="gelu",
+        tying="none",
+        output_bias=True,
+    ),
+    "transformer as mBART has it": _transformer(norm="pre", embedding_norm=True, source_end=5, decoder_feed_forward=14),
+    "transformer as M2M100 has it": _transformer(positions="fairseq", decoder_heads=2, activation="gelu-tanh"),
     **{
         f"copying, {placement}": made(
             copying=PointerConfig(), **({} if made is _transformer else {"attention": _small()})

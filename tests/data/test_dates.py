@@ -15,7 +15,7 @@ from babel.dates import format_date
 
 from regarde.data import dates
 from regarde.data.datasets import DATASETS, SPLITS, Example, digest
-from regarde.errors import RegardeError
+from regarde.errors import RegardeError, UsageError
 
 DAYS = [datetime.date(year, month, 28 - month) for year in (1900, 1987, 2023, 2099) for month in range(1, 13)]
 
@@ -44,6 +44,23 @@ def test_the_order_of_hashes_changes_nothing():
         subprocess.run(
             [sys.executable, "-c", code], env={"PYTHONHASHSEED": seed, "PYTHONPATH": ":".join(sys.path)}, check=True
         )
+
+
+def test_dates_in_chosen_languages_are_in_these_and_in_the_same_splits(splits):
+    texts = {
+        split: [e for e, _ in zip(dates.examples(split, ["fi", "el"]), range(200), strict=False)] for split in SPLITS
+    }
+    days = {split: {example.target for example in found} for split, found in splits.items()}
+    assert all(
+        {example.target for example in found}.isdisjoint(days["test"]) for found in (texts["train"], texts["valid"])
+    )
+    assert {example.target for example in texts["test"]}.isdisjoint(days["train"])
+    words = "".join(example.source for example in texts["train"])
+    assert "kuuta" in words
+    assert any("GREEK" in unicodedata.name(character) for character in words)
+    assert not any(name in words for name in ("January", "janvier", "1月"))
+    with pytest.raises(UsageError, match=r"fin: unknown language of dates. Did you mean \"fi\"\?"):
+        next(dates.examples("test", ["fin"]))
 
 
 def test_a_calendar_date_belongs_to_one_split(splits):

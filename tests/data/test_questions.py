@@ -47,6 +47,7 @@ def test_json_lines_have_one_answer_or_several_and_white_space_is_one_space(tmp_
         ({"passage": "a", "question": "b", "answer": " "}, "the target is blank"),
         ({"passage": "a", "question": "b", "answers": []}, "the list of answers is empty"),
         ({"passage": "a", "question": "b", "answer": "c", "supporting": [-1]}, '"supporting" must be a list'),
+        ({"passage": "a", "question": "b", "answer": "c", "answer_start": "1"}, '"answer_start" must be a character'),
         (["a"], "expected an object with passage, question and answer"),
     ],
 )
@@ -80,6 +81,12 @@ def squad(folder: Path, *asked: dict[str, Any]) -> Path:
     return file
 
 
+def test_squad_says_where_an_answer_begins(tmp_path):
+    answers = [{"text": "goes", "answer_start": 4}, {"text": "Ada", "answer_start": 0}]
+    pairs, _ = read(squad(tmp_path, {"question": "What?", "answers": answers}))
+    assert pairs[0].start == 3  # before the space
+
+
 def test_squad_is_read_and_impossible_questions_are_counted_and_left_out(tmp_path):
     answers = [{"text": "Ada", "answer_start": 0}, {"text": "Ada", "answer_start": 0}, {"text": "she"}]
     file = squad(
@@ -90,9 +97,20 @@ def test_squad_is_read_and_impossible_questions_are_counted_and_left_out(tmp_pat
     pairs, report = read(file)
     assert pairs == [("Ada goes.\tWho?", "Ada")]
     assert pairs[0].accepted == ("Ada", "she")
+    assert pairs[0].start == 0
     assert report.impossible == 1
     assert "1 impossible question left out" in report.summary()
     assert infer_task(first_lines(file), str(file)).kind == "questions"
+
+
+def test_the_place_of_an_answer_is_given_or_follows_from_what_supports_it(tmp_path):
+    passage = "Ada  saw Ada. Then\nAda left."
+    asked = {"question": "Who?", "passage": passage, "answer": "Ada"}
+    starts = [0, 9, 19]
+    rows = [{**asked, "answer_start": start} for start in starts]
+    rows += [asked, {**asked, "supporting": [1]}, {**asked, "supporting": [7]}]
+    pairs, _ = read(jsonl(tmp_path, *rows))
+    assert [pair.start for pair in pairs] == [0, 7, 17, 0, 18, 0]  # at the word or the space before it
 
 
 @pytest.mark.parametrize(

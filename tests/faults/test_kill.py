@@ -11,16 +11,16 @@ import pytest
 SIGKILL, SIGTERM = -9, 15
 
 
-def survive(lab, home: Path, model: str, kills: int, seed: int) -> int:
+def survive(lab, home: Path, model: str, kills: int, seed: int, *settings: str) -> int:
     """Kill a run again and again until it was killed so often; gives how many came to their end meanwhile."""
-    reference = lab.train(home / "reference", model)
+    reference = lab.train(home / "reference", model, *settings)
     assert reference.code == 0, reference.error
     expected = lab.result(home / "reference")
     dice = random.Random(seed)
     run, killed, finished = home / "run", 0, 0
     while killed < kills or run.exists():
         moment = dice.uniform(0, reference.seconds)
-        done = lab.train(run, model, signal=[9, moment] if killed < kills else [])
+        done = lab.train(run, model, *settings, signal=[9, moment] if killed < kills else [])
         if done.code == SIGKILL:
             killed += 1
             lab.check_left(run)
@@ -43,6 +43,13 @@ def test_a_run_killed_at_random_moments_ends_bit_for_bit_as_if_it_had_not_been(
     lab, tmp_path: Path, model: str, kills: int
 ) -> None:
     assert survive(lab, tmp_path, model, kills=kills, seed=3) >= 1
+
+
+def test_a_killed_run_that_started_from_another_ends_bit_for_bit_too(lab, tmp_path: Path) -> None:
+    assert lab.train(tmp_path / "base", "rnn").code == 0
+    start = {"run": tmp_path / "base", "pull": 0.1, "mix": 0.3, "vocabulary": "grown", "data.name": lab.home / "my.tsv"}
+    settings = [f"training.transfer.{key}={value}" for key, value in start.items()]
+    assert survive(lab, tmp_path, "rnn", 4, 5, *settings, 'training.freeze=["encoder.embedding"]') >= 1
 
 
 @pytest.mark.parametrize("model", ["classifier", "tagger", "language", "forecaster"])

@@ -25,7 +25,7 @@ from regarde.cli.main import COMMANDS
 from regarde.folder.manifest import add_file
 from regarde.native import library
 from regarde.process import SAFE_PATH, environment
-from tests.tasks import CLASSIFIER, LANGUAGE_MODELS, saved
+from tests.tasks import CLASSIFIER, LANGUAGE_MODELS, TRANSFORMER, saved
 
 ROOT = Path(regarde.__file__).parents[1]
 MARK = "marked.txt"
@@ -56,6 +56,8 @@ QUICK = [
     ["show", "run", "abc", "--png", "map.png"],
     ["models"],
     ["config", "training"],
+    ["export", "transformer", "--to", "huggingface", "--out", "hub"],
+    ["import", "hub", "--out", "imported"],
 ]
 OTHERS = [
     ["train", "pairs.tsv", "--out", "new", *SET[2:], "--set", "training.steps=4"],
@@ -149,6 +151,7 @@ def planted(tiny: Path, tmp_path_factory: pytest.TempPathFactory) -> Planted:
     shutil.copytree(tiny, folder / "run")
     saved(folder / "lm", LANGUAGE_MODELS["attentive"])
     saved(folder / "labels", CLASSIFIER)
+    saved(folder / "transformer", TRANSFORMER)
     (folder / "labels.tsv").write_text("".join(f"{text}\t{label}\n" for text, label in CLASSIFIER.pairs))
     (folder / "pairs.tsv").write_text("".join(f"{a}{b}{a}\t{a}{b}{a}\n" for a in "abcdefgh" for b in "abcdefgh"))
     (folder / "links").write_text("0-0\n")

@@ -84,6 +84,20 @@ def test_two_processes_go_on_bit_for_bit_where_they_were(lab) -> None:
     assert "warning: resumed, but not bit for bit: processes was 2, is 1" in alone.error
 
 
+def test_two_processes_that_started_from_another_model_go_on_bit_for_bit(lab) -> None:
+    base = trained(lab, "base", "training.steps=2", processes=1)
+    start = {"run": base, "pull": 0.1, "mix": 0.3, "data.name": Path("my.tsv").resolve()}
+    settings = [*(f"training.transfer.{key}={value}" for key, value in start.items()), "training.steps=10"]
+    whole = trained(lab, "whole", *settings, 'training.freeze=["encoder.embedding"]')
+    shutil.copytree("whole", "cut")
+    shutil.rmtree("cut/checkpoints/step-10")
+    trained(lab, "cut", *settings, 'training.freeze=["encoder.embedding"]')
+    assert story(Path("cut")) == story(whole)
+    for name in ("weights.safetensors", "optimizer.safetensors", "origin.safetensors"):
+        file = f"checkpoints/step-10/{name}"
+        assert Path("cut", file).read_bytes() == (whole / file).read_bytes()
+
+
 def test_a_stop_that_one_process_hears_of_is_the_stop_of_all(lab) -> None:
     steps = ["training.steps=100000", "training.valid_every=50000"]
     table = Path("my.tsv")

@@ -15,6 +15,7 @@ from regarde.lab.plan import LabPlan
 from regarde.lab.request import LabRequest, hold_out, planned
 from regarde.tasks import TRANSLATION
 from regarde.training.recipe import DataConfig
+from regarde.training.transfer import SLOWER
 
 TWO = "cho-small,sutskever-small"
 LINES = [f"{n:03}\tx\t{n:03}" for n in range(100)]
@@ -104,6 +105,28 @@ def test_a_changed_file_is_refused(cli, made, laboratory, tmp_path: Path) -> Non
 def test_a_plan_that_cannot_be_read_is_exit_code_4(cli, tmp_path: Path, content: str, message: str) -> None:
     (tmp_path / "plan.json").write_text(content)
     assert message in cli("lab", "copy", "--tokens", 5, "--out", tmp_path).fails(4)
+
+
+def test_a_run_to_start_from_is_compared_with_the_same_from_scratch(tiny: Path, tmp_path: Path) -> None:
+    request = LabRequest(
+        out=tmp_path,
+        data=DataConfig(name="copy"),
+        start_from=tiny,
+        tokens=5,
+        settings=("training.transfer.pull=0.5", "training.batch_pairs=9"),
+    )
+    models = planned(request).models
+    assert list(models) == ["scratch", f"from-{tiny.name}"]
+    scratch, started = (tables["training"] for tables in models.values())
+    assert "transfer" not in scratch
+    assert started["transfer"]["run"] == str(tiny)
+    assert started["transfer"]["pull"] == 0.5
+    assert scratch["batch_pairs"] == started["batch_pairs"] == 9
+    assert scratch["tokens"] == started["tokens"] == 5
+    assert started["optimizer"]["rate"] == pytest.approx(SLOWER * scratch["optimizer"]["rate"])
+    assert scratch["valid_every"] == started["valid_every"]
+    more = planned(replace(request, models=("cho-small",))).models
+    assert list(more) == ["cho-small", f"from-{tiny.name}"]
 
 
 def divided(folder: Path, *test: Path) -> tuple[LabPlan, dict[str, list[str]]]:

@@ -68,7 +68,15 @@ def test_the_length_penalty_ranks_by_the_formula_of_wu_et_al(model: Model) -> No
     ranked = {ids: score / ((5 + len(ids)) ** 0.9 / 6**0.9) for ids, score in answers.items()}
     found = find(model, Beam(size=200, n_best=5, alpha=0.9, rules=rules))
     assert [h.ids for h in found] == sorted(ranked, key=lambda ids: -ranked[ids])[:5]
-    assert length_penalty(1, 0.7) == 1
+    assert length_penalty(Beam(alpha=0.7), 1) == 1
+
+
+def test_the_other_length_penalty_is_a_power_of_the_length(model: Model) -> None:
+    rules = Rules(max_ratio=0.0, max_extra=5)
+    answers = every_answer(model, longest=4)
+    ranked = {ids: score / len(ids) ** 0.9 for ids, score in answers.items()}
+    found = find(model, Beam(size=200, n_best=5, alpha=0.9, penalty="power", rules=rules))
+    assert [h.ids for h in found] == sorted(ranked, key=lambda ids: -ranked[ids])[:5]
 
 
 def test_the_coverage_penalty_ranks_by_the_formula_of_wu_et_al(model: Model) -> None:

@@ -59,6 +59,12 @@ def test_a_span_of_the_question_alone_is_no_answer() -> None:
     assert found.target_ids("Who", SOURCE) == [UNK, UNK]
 
 
+@pytest.mark.parametrize(("start", "place"), [(0, 1), (3, 1), (22, 5), (23, 5), (99, 5)])
+def test_of_several_equal_spans_the_one_nearest_to_its_start_is_meant(start: int, place: int) -> None:
+    source = "In 1889 they built. By 1889 it stood.\tWhen?"
+    assert text(WordsConfig(), [source], spans=True).target_ids("1889", source, start) == at(place, place)
+
+
 def test_the_passage_ends_with_eos_and_the_question_follows() -> None:
     found = text(WordsConfig(marks=True), ["a b.\tc"], spans=True)
     a, b, mark, c = (found.source.encode(each)[-1] for each in ("a", "b", "b.", "c"))

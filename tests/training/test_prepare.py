@@ -11,6 +11,7 @@ import pytest
 from regarde import config
 from regarde.config import Table
 from regarde.data.batch import EncodedPairs
+from regarde.data.formats import Pair
 from regarde.errors import ConfigError, DataError, UsageError
 from regarde.training import recipe as recipes
 from regarde.training.distributed import ALONE
@@ -252,7 +253,7 @@ def test_validation_labels_never_seen_in_training_are_counted(tmp_path: Path) ->
     told = "3 labels or tags never seen in training, scored as wrong: new (2), other (1)"
     assert f"warning: validation: {told}" in prepared.notes
     model = prepared.recipe.model.build(len(prepared.text.source), len(prepared.text.target))
-    seen = replace(prepared, valid=EncodedPairs.of([("text 1", "x")], prepared.text))
+    seen = replace(prepared, valid=EncodedPairs.of([Pair("text 1", "x")], prepared.text))
     expected = validation_loss(seen, model, "cpu", ALONE)
     assert expected < 10
     assert validation_loss(prepared, model, "cpu", ALONE) == pytest.approx(expected, abs=1e-5)

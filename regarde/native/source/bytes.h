@@ -189,7 +189,10 @@ __attribute__((target("avx2,fma,avx512f,avx512vl,avx512vnni"), noinline)) void b
     UNROLL for (int c = 0; c < chains; c++) {
       if (c && g + c >= groups) break;
       __m512i weights[P];
-      UNROLL for (int p = 0; p < P; p++) weights[p] = _mm512_loadu_si512(panel + (p * groups + g + c) * 64);
+      UNROLL for (int p = 0; p < P; p++) {
+        weights[p] = _mm512_loadu_si512(panel + (p * groups + g + c) * 64);
+        __builtin_prefetch(panel + ((P + p) * groups + g + c) * 64);  // the next panels, while these are worked with
+      }
       UNROLL for (int i = 0; i < M; i++) {
         int32_t four;
         std::memcpy(&four, x + i * apart + (g + c) * BYTE_GROUP, sizeof four);

@@ -26,6 +26,34 @@ inline void table_rectify(float *x, int64_t count) {
   FOR_LANES(float, j, n, count) store<float>(x + j, larger(load<float>(x + j, n), Vector<float>{}), n);
 }
 
+inline void table_swish(float *x, int64_t count) {
+  FOR_LANES(float, j, n, count) {
+    const Vector<float> v = load<float>(x + j, n);
+    store<float>(x + j, v * sigmoid(v), n);
+  }
+}
+
+// x Phi(x), Phi by erf: Abramowitz and Stegun 7.1.26, whose error is at most 1.5e-7.
+inline void table_gelu(float *x, int64_t count) {
+  FOR_LANES(float, j, n, count) {
+    const Vector<float> v = load<float>(x + j, n), z = larger(v, -v) * 0.707106781f, t = 1.0f / (1.0f + 0.3275911f * z);
+    Vector<float> sum = t * 1.061405429f - 1.453152027f;
+    sum = sum * t + 1.421413741f;
+    sum = sum * t - 0.284496736f;
+    sum = sum * t + 0.254829592f;
+    const Vector<float> beyond = 0.5f * sum * t * exponential(-z * z);  // Phi(-|x|)
+    store<float>(x + j, v * (v < 0.0f ? beyond : 1.0f - beyond), n);
+  }
+}
+
+// x (1 + tanh u) / 2 = x sigmoid(2u), u = sqrt(2 / pi) (x + 0.044715 x^3)
+inline void table_gelu_tanh(float *x, int64_t count) {
+  FOR_LANES(float, j, n, count) {
+    const Vector<float> v = load<float>(x + j, n);
+    store<float>(x + j, v * sigmoid(1.595769122f * (v + 0.044715f * v * v * v)), n);
+  }
+}
+
 inline void table_lstm(int64_t M, int64_t H, float *gates, float *state) {
   for (int64_t row = 0; row < M; row++) {
     const float *i = gates + row * 4 * H, *f = i + H, *o = f + H, *g = o + H;
@@ -225,7 +253,8 @@ inline float table_log_sum_exp(const float *x, int64_t count) {
   {                                                                                                            \
     VARIANT::panel_width<float>(), VARIANT::table_pack, VARIANT::table_multiply, VARIANT::pack_bytes,          \
         VARIANT::multiply_bytes, VARIANT::table_tangent,                                                       \
-        VARIANT::table_rectify, VARIANT::table_lstm, VARIANT::table_gru_reset, VARIANT::table_gru_mix,         \
+        {VARIANT::table_rectify, VARIANT::table_swish, VARIANT::table_gelu, VARIANT::table_gelu_tanh},         \
+        VARIANT::table_lstm, VARIANT::table_gru_reset, VARIANT::table_gru_mix,                                 \
         VARIANT::table_gru_after, VARIANT::table_additive, VARIANT::table_dots, VARIANT::table_softmax,        \
         VARIANT::table_bring, VARIANT::table_look, VARIANT::table_add, VARIANT::table_norm,         \
         VARIANT::table_log_sum_exp, VARIANT::table_highest, VARIANT::table_place                               \

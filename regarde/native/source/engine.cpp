@@ -78,10 +78,11 @@ EXPORT void engine_setting(void *handle, const char *path, const char *value) {
   static_cast<Engine *>(handle)->folder.settings[path] = value;
 }
 
-// The data must stay where it is until the engine is built.
+// The data must stay where it is until the engine is built. What is `mapped` lies in a file that is only read.
 EXPORT void engine_tensor(void *handle, const char *name, int in_bytes, const void *data, int64_t axes,
-                          const int64_t *shape) {
-  static_cast<Engine *>(handle)->folder.tensors[name] = {std::vector<int64_t>(shape, shape + axes), in_bytes != 0, data};
+                          const int64_t *shape, int mapped) {
+  static_cast<Engine *>(handle)->folder.tensors[name] = {std::vector<int64_t>(shape, shape + axes), in_bytes != 0, data,
+                                                         mapped != 0};
 }
 
 // Null, or why there is no such model here.

@@ -7,6 +7,8 @@ struct Bytes {
   float low, step;
 };
 
+enum Activation : int { RELU, SWISH, GELU, GELU_TANH, ACTIVATIONS };  // of layers/blocks.py; and how many there are
+
 struct Table {
   int64_t panel;  // columns of a packed panel
   void (*pack)(const float *W, int64_t apart, int64_t K, int64_t N, float *into);  // W (N, K), rows `apart`
@@ -19,7 +21,7 @@ struct Table {
                          const float *scales, const int32_t *sums, int64_t K, int64_t N, const float *base,
                          int64_t base_apart, float *y, int64_t y_apart, uint8_t *room, Bytes *made);
   void (*tangent)(float *x, int64_t count);
-  void (*rectify)(float *x, int64_t count);
+  void (*activate[ACTIVATIONS])(float *x, int64_t count);  // by Activation
   void (*lstm)(int64_t M, int64_t H, float *gates, float *state);                         // (M, 4H), (M, 2H)
   void (*gru_reset)(int64_t M, int64_t H, float *gates, const float *state, float *reset);
   void (*gru_mix)(int64_t M, int64_t H, float *gates, float *state, bool keeping);        // keeping: z o s + (1 - z) o s~

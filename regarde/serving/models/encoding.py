@@ -49,12 +49,16 @@ class RequestEncoder:
         token = longest_token(scribe.text.target)
         return cls(scribe, ResponseSizes(token, model.layers, model.heads, model.states, len(model.labels)))
 
-    def encode(self, request: PredictionRequest) -> EncodedRequest:
-        """The sentences of a request; one that is too long, or a result that is too large, is an error."""
+    def encode(self, request: PredictionRequest, *, whole: bool = False) -> EncodedRequest:
+        """The sentences of a request; one that is too long, or a result that is too large, is an error.
+
+        Of a passage that is too long, those of overlapping windows, unless it must be `whole`.
+        """
         search = self.scribe.informed(request.options.applied(self.scribe.search))
         # once, because it may be longer than all texts, unless its tokens depend on them
         prefix = NO_PREFIX if self._own_prefixes else self.scribe.prefix(request.prefix, Sentence("", ()))
-        texts = tuple(tuple(self._sentences(text, request, prefix)) for text in request.texts)
+        whole = whole or request.plain or request.stream or bool(request.prefix)
+        texts = tuple(self._parts(text, request, prefix, whole=whole) for text in request.texts)
         heads = self.sizes.layers * self.sizes.heads
         numbers = sum(cost(each.ids, search, each.prefix, heads) for sentences in texts for each in sentences)
         if numbers > MAX_NUMBERS:
@@ -66,7 +70,7 @@ class RequestEncoder:
         return EncodedRequest(request, self, search, texts, max(numbers, size // NUMBER))
 
     def trace_cost(self, request: TraceRequest) -> int:
-        encoded = self.encode(request)
+        encoded = self.encode(request, whole=True)
         search, size = encoded.search, NUMBER * encoded.cost
         for (sentence,) in encoded.texts:
             S, T = lengths(sentence, search)
@@ -103,6 +107,14 @@ class RequestEncoder:
         """Whether each text has a prefix of its own: a prompt is one, and one may hold source tokens."""
         return self.scribe.task.continues or self.scribe.text.copies or self.scribe.text.target.points
 
+    def _parts(self, text: str, request: PredictionRequest, prefix: Prefix, *, whole: bool) -> tuple[Sentence, ...]:
+        try:
+            return tuple(self._sentences(text, request, prefix))
+        except DataError:
+            if whole or not (windows := self.scribe.windows(text, request.max_tokens)):
+                raise
+            return windows
+
     def _sentences(self, text: str, request: PredictionRequest, prefix: Prefix) -> list[Sentence]:
         limit = request.max_tokens
 
@@ -124,7 +136,7 @@ class EncodedRequest:
     request: PredictionRequest
     encoder: RequestEncoder
     search: Search
-    texts: tuple[tuple[Sentence, ...], ...]  # the sentences of each text
+    texts: tuple[tuple[Sentence, ...], ...]  # the sentences of each text, or its windows
     cost: int  # the larger of the engine's result and the response, in numbers
 
     @property
@@ -162,10 +174,11 @@ class EncodedRequest:
         ]
         if not self.request.plain:
             kept = self.request.options.n_best - 1
-            best = [replace(one, alternatives=one.alternatives[:kept]) for (one,) in translations]
+            ranked = (max(windows, key=lambda found: found.score) for windows in translations)
+            best = [replace(one, alternatives=one.alternatives[:kept]) for one in ranked]
             return [answer_record(each, attention=self.request.attention) for each in best]
-        ranked = [[[each.text for each in (best, *best.alternatives)] for best in text] for text in translations]
-        return [[" ".join(filter(None, row)) for row in zip(*sentences, strict=False)] for sentences in ranked]
+        texts = [[[each.text for each in (best, *best.alternatives)] for best in text] for text in translations]
+        return [[" ".join(filter(None, row)) for row in zip(*sentences, strict=False)] for sentences in texts]
 
     def response_json(self, body: bytes) -> bytes:
         response = self.response(body)

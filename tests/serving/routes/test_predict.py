@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import random
 from pathlib import Path
 from typing import Any
 
@@ -10,6 +11,7 @@ import pytest
 
 import regarde
 from regarde.search import Sampling
+from regarde.serving.http.limits import Limits
 from tests.serving.conftest import Running
 
 Runs = dict[str, Path]
@@ -67,6 +69,20 @@ def test_a_question_is_answered_and_says_where_it_looked(tasks: Running, runs_of
     refused = tasks.post("/v1/predict", {"model": name, "text": "Who goes?"})
     assert refused.status == 422
     assert "expected passage TAB question" in str(refused.json)
+
+
+def test_a_passage_that_is_too_long_is_answered_by_its_best_window(tasks: Running, runs_of_tasks: Runs) -> None:
+    words = random.Random(1).choices(["Ada", "goes", "Hugo", "stays", "Edda", "has", "a", "map", "."], k=1200)
+    text = f"{' '.join(words)}\tWho goes?"
+    model = regarde.load(runs_of_tasks["ask"])
+    windows = model.windows(text, Limits().tokens)
+    assert len(windows) > 1
+    expected = max(model.stream(windows, model.search), key=lambda found: found.score)
+    (said,) = predicted(tasks, model="ask", text=text)
+    assert (said["text"], said["source"]) == (expected.text, expected.source)
+    refused = tasks.post("/v1/predict", {"model": "ask", "text": text, "trace": True})
+    assert refused.status == 422
+    assert "expected at most 1000" in str(refused.json)
 
 
 @pytest.mark.parametrize("name", ["attentive", "recurrent"])

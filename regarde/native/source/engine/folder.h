@@ -8,6 +8,11 @@
 #include <utility>
 #include <vector>
 
+#if defined(__linux__)
+#include <sys/mman.h>
+#include <unistd.h>
+#endif
+
 #include "../table.h"
 
 namespace engine {
@@ -25,6 +30,7 @@ struct Tensor {
   std::vector<int64_t> shape;
   bool in_bytes = false;
   const void *data = nullptr;
+  bool mapped = false;  // it lies in a file
   int64_t size(size_t axis) const { return shape.at(axis); }
 };
 
@@ -100,6 +106,7 @@ struct Folder {
       if (setting.first.compare(0, beginning.size(), beginning) == 0) asked.insert(setting.first);
   }
   bool yes(const string &path) const { return choice(path, {"true", "false"}) == "true"; }
+  bool yes(const string &path, bool otherwise) const { return settings.count(path) ? yes(path) : otherwise; }
   bool has(const string &name) const { return tensors.count(name) > 0; }
   // Of so many axes, and of these sizes where they are not -1: whatever was built relies on it.
   const Tensor &tensor(const string &name, std::vector<int64_t> sizes) const {
@@ -129,6 +136,20 @@ struct Folder {
     found.scales = floats(name + ".scale", {found.rows});
     found.bytes = static_cast<const int8_t *>(given.data);
     return found;
+  }
+  // What was read of a matrix that lies in a file need not stay in memory: it is read again if it is needed again.
+  void leave(const string &name) const {
+#if defined(__linux__)
+    const Tensor &read = tensors.at(name);
+    if (!read.mapped) return;
+    int64_t bytes = read.in_bytes ? 1 : sizeof(float);
+    for (int64_t size : read.shape) bytes *= size;
+    const uintptr_t page = static_cast<uintptr_t>(sysconf(_SC_PAGESIZE)), at = reinterpret_cast<uintptr_t>(read.data);
+    const uintptr_t first = at / page * page, after = (at + bytes) / page * page;
+    if (first < after) madvise(reinterpret_cast<void *>(first), after - first, MADV_DONTNEED);
+#else
+    (void)name;
+#endif
   }
   // A matrix row by row, in floats; where shapes alone are tried, nothing.
   Floats dense(const string &name, int64_t rows, int64_t columns) const {

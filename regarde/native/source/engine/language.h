@@ -104,12 +104,16 @@ struct AttentiveLanguage : RecurrentLanguage {
 
 // Radford et al. 2018: blocks of causal self-attention and feed-forward.
 struct TransformerLanguage : Model {
+  Linear W;  // first, as in Transformer
   Side side;
-  Linear W;
   explicit TransformerLanguage(const Folder &folder)
-      : side(folder, "decoder", "model", "decoder.entry.embed", folder.number("model.size"), false),
-        W(language_output(folder, "decoder.entry.embed", side.D, side.entry.embedding.count, false)) {
+      : W(language_output(folder, "decoder.entry.embed", folder.number("model.size"), -1, false)),
+        side(folder, "decoder", "model", folder.yes("model.tied") ? "" : "decoder.entry.embed",
+             folder.number("model.size"), false) {
+    if (folder.yes("model.tied")) side.entry.embedding = Embedding(W);
+    if (W.N != side.entry.embedding.count) throw Unknown("weights for so many words");
     if (side.D % 2) throw Unknown("an odd size");
+    if (folder.yes("model.output_bias")) W.bias = folder.vector("decoder.output.bias", W.N);
     folder.agree("model.layers", side.depth());
     layers = side.depth(), heads = side.N, cache_width = side.cache_width(), V = W.N;
     looks_back = true, scored = false;

@@ -35,6 +35,7 @@ struct Linear {
   Linear(const Folder &folder, const string &name, int64_t in, int64_t out, bool biased = false) {
     const Matrix W = folder.matrix(name + ".weight", out, in);
     load(folder, W, 0, W.columns);
+    folder.leave(name + ".weight");
     if (biased) bias = folder.vector(name + ".bias", N);
   }
   // The columns [first, first + K) of a matrix.
@@ -50,6 +51,13 @@ struct Linear {
     }
   }
   explicit operator bool() const { return N > 0; }
+  // Row n of the matrix, as it was before it was packed.
+  void row(int64_t n, float *out) const {
+    const int64_t groups = (K + 3) / 4, wide = table->panel;
+    for (int64_t k = 0; k < K; k++)
+      out[k] = bytes.empty() ? panels[(n / wide * K + k) * wide + n % wide]
+                             : scales[n] * static_cast<float>(bytes[((n / 16 * groups + k / 4) * 16 + n % 16) * 4 + k % 4]);
+  }
   // Keep what `picked` copies from: the matrix row by row, beside its panels.
   void keep_rows() {
     const int64_t groups = (K + 3) / 4, wide = table->panel;
@@ -138,11 +146,16 @@ struct Embedding {
     auto rows = std::make_shared<Rows>();
     if (E.bytes) rows->bytes.assign(E.bytes, E.bytes + count * size), rows->scales.assign(E.scales, E.scales + count);
     if (E.floats) rows->floats.assign(E.floats, E.floats + count * size);
+    folder.leave(name + table);
     kept = std::move(rows);
   }
+  // The matrix of an output layer, which must live as long as this.
+  explicit Embedding(const Linear &output) : size(output.K), count(output.N), tied(&output) {}
   void row(int64_t id, float *out) const {
     if (id < 0 || id >= count) throw std::out_of_range("a token that the model does not know");
-    if (kept->bytes.empty()) {
+    if (tied) {
+      tied->row(id, out);
+    } else if (kept->bytes.empty()) {
       std::memcpy(out, &kept->floats[id * size], sizeof(float) * size);
     } else {
       for (int64_t j = 0; j < size; j++) out[j] = kept->scales[id] * static_cast<float>(kept->bytes[id * size + j]);
@@ -159,6 +172,7 @@ struct Embedding {
     std::vector<int8_t> bytes;
   };
   std::shared_ptr<const Rows> kept;  // by both sides of a model that has one table for them
+  const Linear *tied = nullptr;
 };
 
 // W e(word) + b: what a word adds to the gates of a cell. It is computed when a word first comes and kept for the next

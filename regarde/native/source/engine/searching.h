@@ -105,6 +105,7 @@ class Search {
     one->scores = {0.0f};
     if (!shortlist.empty() && request.kind != FORCED) {
       std::vector<int64_t> others;  // what it begins with, and what it may copy
+      if (request.first >= 0) others.push_back(known(one->sentence, request.first));
       for (int64_t t = 0; t < prefix_length(source); t++) others.push_back(known(one->sentence, prefix(source)[t]));
       others.insert(others.end(), one->sentence.copies.begin(), one->sentence.copies.end());
       others.erase(std::remove_if(others.begin(), others.end(), [&](int64_t word) { return word >= model.V; }), others.end());
@@ -145,7 +146,7 @@ class Search {
         one.found.clear();
         return {};
       }
-      if (request.kind != FORCED) forbid(one, x);
+      if (request.kind != FORCED) forbid(one, x, sum);
       if (one.sentence.watched) watch(one, slot, x, sums[slot]);
       if (request.prune > 0) likeliest = std::max(likeliest, table.highest(x, V) - sums[slot]);
     }
@@ -174,7 +175,7 @@ class Search {
       }
     }
     if (request.prune > 0) prune(one, fates, open, places);
-    const bool enough = static_cast<int64_t>(one.found.size()) >= K;
+    const bool enough = static_cast<int64_t>(one.found.size()) >= K && settled(one, open);
     const bool going = !enough && one.t < one.longest && !open.empty();
     const int64_t wanted = request.kind == BEAM ? request.n_best : 1;
     const bool cut = !going && static_cast<int64_t>(one.found.size()) < wanted;
@@ -236,9 +237,15 @@ class Search {
     return sentence.place(known(sentence, word), model.V);
   }
 
-  // What may not be said now.
-  void forbid(const Active &one, float *x) const {
+  // What may not be said now; `all`: log-sum-exp of the logits.
+  void forbid(const Active &one, float *x, float all) const {
     const int64_t number = one.sentence.number, prefixed = prefix_length(number);
+    if (!one.t && request.first >= 0 && one.sentence.best.empty() && (!prefixed || *prefix(number) == request.first)) {
+      const int64_t word = place(one.sentence, request.first);
+      std::fill(x, x + model.choices(one.sentence), -INFINITY);
+      x[word] = all;  // as if it were certain
+      return;
+    }
     const int64_t told = prefixed ? prefixed : length(one.sentence.best);
     if (one.t < told || (one.sentence.whole && one.t == told)) {
       const int64_t said = one.t == told ? static_cast<int64_t>(EOS) : prefixed ? prefix(number)[one.t] : one.sentence.best[one.t];
@@ -337,6 +344,15 @@ class Search {
     open.resize(kept), places.resize(kept);
   }
 
+  // Whether enough hypotheses are finished: always, or where the best open one would not be among the best.
+  bool settled(Active &one, const std::vector<Candidate> &open) const {
+    if (request.kind != BEAM || request.early) return true;
+    std::stable_sort(one.found.begin(), one.found.end(),
+                     [](const Hypothesis &a, const Hypothesis &b) { return a.score > b.score; });
+    one.found.resize(request.size);
+    return open.empty() || open[0].score / length_penalty(one.t) <= one.found.back().score;
+  }
+
   // The score below which a hypothesis is given up.
   double nearest(const Active &one) const {
     double best = -INFINITY;
@@ -432,7 +448,10 @@ class Search {
     return h;
   }
 
-  double length_penalty(int64_t T) const { return std::pow((5.0 + static_cast<double>(T)) / 6.0, request.alpha); }
+  double length_penalty(int64_t T) const {
+    const double length = static_cast<double>(T);
+    return std::pow(request.power ? length : (5.0 + length) / 6.0, request.alpha);
+  }
 
   // Wu et al. 2016, equation 14.
   double ranked_score(const Hypothesis &h, float score, int64_t T, int64_t S) const {

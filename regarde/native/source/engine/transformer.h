@@ -18,13 +18,14 @@ struct Norm {
 
 // sqrt(D) e(word) + p(position), or queries and keys turned by it.
 struct Positions {
-  enum Kind { sinusoidal, learned, rotary } kind = sinusoidal;
+  enum Kind { sinusoidal, fairseq, learned, rotary } kind = sinusoidal;
   Embedding places;
   Positions() = default;
   // Of a model of size D with heads of size C; settings under `path`.
   Positions(const Folder &folder, const string &name, const string &path, int64_t D, int64_t C) {
-    const string chosen = folder.choice(path + ".positions", {"sinusoidal", "learned", "rotary"});
-    kind = chosen == "learned" ? learned : chosen == "rotary" ? rotary : sinusoidal;
+    const std::vector<string> kinds = {"sinusoidal", "fairseq", "learned", "rotary"};
+    const string chosen = folder.choice(path + ".positions", kinds);
+    kind = static_cast<Kind>(std::find(kinds.begin(), kinds.end(), chosen) - kinds.begin());
     size = kind == rotary ? C : D;
     if (kind == learned) {
       places = Embedding(folder, name + ".where", D);
@@ -67,9 +68,10 @@ struct Positions {
     for (int64_t position = 0; position < KEPT; position++) compute(position, &kept[position * size]);
   }
   void compute(int64_t position, float *wave) const {
+    const int64_t whole = kind == fairseq ? std::max<int64_t>(2, size - 2) : size, before = kind == fairseq ? 2 : 0;
     for (int64_t j = 0; j < size; j += 2) {
-      const float slow = std::pow(10000.0f, static_cast<float>(j) / static_cast<float>(size));
-      const float angle = static_cast<float>(position) / slow;
+      const float slow = std::pow(10000.0f, static_cast<float>(j) / static_cast<float>(whole));
+      const float angle = static_cast<float>(position + before) / slow;
       wave[j] = std::sin(angle), wave[j + 1] = std::cos(angle);
     }
   }
@@ -83,9 +85,14 @@ struct Positions {
 struct Entry {
   Embedding embedding;
   Positions positions;
+  Norm norm;
+  float scale = 1;
   Entry() = default;
   Entry(const Folder &folder, const string &name, const string &path, const string &words, int64_t D, int64_t C)
-      : embedding(words.empty() ? Embedding(D) : Embedding(folder, words, D)), positions(folder, name, path, D, C) {}
+      : embedding(words.empty() ? Embedding(D) : Embedding(folder, words, D)), positions(folder, name, path, D, C) {
+    if (folder.yes(path + ".scaled", true)) scale = static_cast<float>(std::sqrt(static_cast<double>(D)));
+    if (folder.yes(path + ".embedding_norm", false)) norm = Norm(folder, name + ".norm", D);
+  }
   void operator()(int64_t id, int64_t position, float *x) const {
     embedding.row(id, x);
     place(position, x);
@@ -93,9 +100,9 @@ struct Entry {
   // The same for a vector that is there already.
   void place(int64_t position, float *x) const {
     const int64_t D = embedding.size;
-    const float scale = static_cast<float>(std::sqrt(static_cast<double>(D)));
     for (int64_t j = 0; j < D; j++) x[j] *= scale;
     positions.place(x, position, D);
+    if (norm.D) norm(1, x, x);
   }
 };
 
@@ -104,15 +111,24 @@ struct Block {
   Norm attention_norm, cross_norm, feed_norm;
   Attention cross;
   bool pre = false;
+  void (*activate)(float *, int64_t) = nullptr;
   const Table *table = nullptr;
 
   // Settings under `path`; `crossing` is where it looks at a source too.
   Block(const Folder &folder, const string &name, const string &path, int64_t D, int64_t heads, bool crossing)
       : table(folder.table) {
-    W_qkv = Linear(folder, name + ".attention.W_qkv", D, 3 * D), W_o = Linear(folder, name + ".attention.W_o", D, D);
+    const bool biased = folder.yes(path + ".self_attention_bias", false);
+    W_qkv = Linear(folder, name + ".attention.W_qkv", D, 3 * D, biased);
+    W_o = Linear(folder, name + ".attention.W_o", D, D, biased);
     W_1 = Linear(folder, name + ".feed_forward.W_1", D, -1, true);
     W_2 = Linear(folder, name + ".feed_forward.W_2", W_1.N, D, true);
-    folder.agree(path + ".feed_forward", W_1.N);
+    const string own = path + ".decoder_feed_forward";
+    folder.agree(crossing && folder.settings.count(own) ? own : path + ".feed_forward", W_1.N);
+    const std::vector<string> activations = {"relu", "swish", "gelu", "gelu-tanh"};
+    const string chosen = folder.word(path + ".activation", "relu");
+    const auto found = std::find(activations.begin(), activations.end(), chosen);
+    if (found == activations.end()) throw Unknown(path + ".activation = " + chosen);
+    activate = table->activate[found - activations.begin()];
     attention_norm = Norm(folder, name + ".around_attention.norm", D);
     feed_norm = Norm(folder, name + ".around_feed_forward.norm", D);
     pre = folder.choice(path + ".norm", {"pre", "post"}) == "pre";
@@ -138,7 +154,7 @@ struct Block {
     around(feed_norm, M, x, seen, y, [&](const float *in, float *out) {
       inner.resize(M * W_1.N);
       W_1(M, in, D(), inner.data(), W_1.N);
-      table->rectify(inner.data(), M * W_1.N);
+      activate(inner.data(), M * W_1.N);
       W_2(M, inner.data(), W_1.N, out, D());
     });
   }
@@ -151,11 +167,14 @@ struct Side {
   Entry entry;
   std::vector<Block> blocks;
   Norm norm;
+  int64_t end = -1;  // what the last word of a source is read as; -1: as it is
 
   Side() = default;
   // Tensors under `name`, settings under `path`, the table of `words`; none where sentences come with their vectors.
   Side(const Folder &folder, const string &name, const string &path, const string &words, int64_t D_, bool crossing)
-      : table(folder.table), D(D_), N(folder.number(path + ".heads")), C(N > 0 ? D / N : 0) {
+      : table(folder.table), D(D_), N(folder.number(path + ".heads")) {
+    if (crossing) N = folder.number(path + ".decoder_heads", N);
+    C = N > 0 ? D / N : 0;
     if (D < 1 || N < 1 || D % N) throw Unknown("a Transformer of such sizes");
     entry = Entry(folder, name + ".entry", path, words, D, C);
     for (string block = name + ".blocks.0"; folder.has(block + ".attention.W_o.weight");
@@ -178,7 +197,7 @@ struct Side {
         const Sentence &one = *sentences[b];
         float *at = &x[(tokens.starts[b] + s) * D];
         if (one.vectors.empty()) {
-          entry(one.ids[s], s, at);
+          entry(end >= 0 && s + 1 == tokens.lengths[b] ? end : one.ids[s], s, at);
         } else {
           std::copy_n(&one.vectors[s * D], D, at);
           entry.place(s, at);
@@ -253,26 +272,33 @@ struct Side {
 };
 
 struct Transformer : Model {
+  Linear vocabulary;  // first, because it is the largest: its tensor and what is made of it are in memory together
   Side source, target;
-  Linear vocabulary;
 
-  // One table of embeddings for both sides, which is saved once.
-  static bool shared(const Folder &folder) {
-    return folder.choice("model.tying", {"none", "two-way", "three-way"}) == "three-way";
+  static const string &tying(const Folder &folder) {
+    return folder.choice("model.tying", {"none", "two-way", "three-way"});
+  }
+  static string output_name(const Folder &folder) {
+    return tying(folder) == "none" ? "decoder.vocabulary" : "decoder.entry.embed.table";
   }
 
+  // A matrix that is embeddings and output is kept once, as the output has it.
   explicit Transformer(const Folder &folder)
-      : source(folder, "encoder", "model", shared(folder) ? "decoder.entry.embed" : "encoder.entry.embed",
+      : vocabulary(folder, output_name(folder), folder.number("model.size"), -1),
+        source(folder, "encoder", "model", tying(folder) == "three-way" ? "" : "encoder.entry.embed",
                folder.number("model.size"), false),
-        target(folder, "decoder", "model", "decoder.entry.embed", folder.number("model.size"), true) {
-    if (shared(folder)) source.entry.embedding = target.entry.embedding;
+        target(folder, "decoder", "model", tying(folder) == "none" ? "decoder.entry.embed" : "",
+               folder.number("model.size"), true) {
+    if (tying(folder) != "none") target.entry.embedding = Embedding(vocabulary);
+    if (tying(folder) == "three-way") source.entry.embedding = target.entry.embedding;
+    if (vocabulary.N != target.entry.embedding.count) throw Unknown("weights for so many words");
+    source.end = folder.number("model.source_end", -1);
+    if (source.end >= source.entry.embedding.count) throw Unknown("such an end of a source");
     folder.agree("model.layers", source.depth());
     const int64_t own_layers = folder.number("model.decoder_layers", 0);
     if (own_layers != target.depth() && (own_layers || target.depth() != source.depth()))
       throw Unknown("weights of other sizes than model.decoder_layers");
-    const bool own = folder.word("model.tying") == "none";
-    vocabulary = Linear(folder, own ? "decoder.vocabulary" : "decoder.entry.embed.table", target.D,
-                        target.entry.embedding.count);
+    if (folder.yes("model.output_bias")) vocabulary.bias = folder.vector("decoder.vocabulary.bias", vocabulary.N);
     layers = target.depth(), heads = target.blocks[0].cross.N, cache_width = target.cache_width();
     V = vocabulary.N, source_words = source.entry.embedding.count;
   }
