@@ -38,9 +38,9 @@ class Question(NamedTuple):
 
     @property
     def start(self) -> int:
-        """Of the places where the passage has the first answer, the one that is meant begins here or close by.
+        """The character of the passage near which the first answer begins, if the passage contains it several times.
 
-        It is given, or where the first supporting sentence begins that has the answer. Otherwise the first is meant.
+        It is `answer_start` or, if that is unknown, the first place of the answer in a supporting sentence; else 0.
         """
         if self.answer_start is not None or not self.supporting:
             return self.answer_start or 0
@@ -229,7 +229,7 @@ def _question(passage: str, question: str, answers: Sequence[str]) -> Question:
 
 
 def _start(given: object, passage: str) -> int | None:
-    """In the passage with single spaces."""
+    """The same character in the passage with single spaces."""
     if given is None:
         return None
     if type(given) is not int or given < 0:

@@ -7,8 +7,8 @@
                  V + k            symbol k of this source that the target vocabulary lacks, known to the source or not
 
 Both k count distinct symbols in the order in which they appear. Encoders read an id from S on as UNK, and decoders an
-id from V on. `same` maps the source vocabulary to target ids; the rest follows from the ids of a sentence, so that a
-model finds the target id of each source position by itself (models/copying.py, native/source/engine/copying.h).
+id from V on. `same` maps the source vocabulary to target ids. With it, a model computes the target id of each source
+position from the ids of the sentence alone (models/copying.py, native/source/engine/copying.h).
 
 A symbol that cannot be a token of the target, such as a feature of a table for a target of characters, has the target
 id UNK: it can be attended to, but not copied. So has an unknown symbol without a text.

@@ -46,7 +46,7 @@ Normalization = Literal["NFC", "NFKC", "none"]
 UnicodeForm = Literal["NFC", "NFKC"]
 COPYING = {*((kind, kind) for kind in ("characters", "words", "sentencepiece")), ("fields", "characters")}
 """The kinds of source and target tokens between which a model can copy."""
-TABLES = frozenset({"pieces", "byte-pairs"})  # whose vocabulary both sides can share and still split text differently
+TABLES = frozenset({"pieces", "byte-pairs"})  # both sides can share such a vocabulary and still split text differently
 STRIDE = 64  # only every 64th character is examined to find runs of 64 marks or more
 
 
@@ -163,7 +163,7 @@ class Text:
         return self.extended.source_ids(text) if self.copies else self.source.encode(text)
 
     def target_ids(self, text: str, source: str, start: int = 0) -> list[int]:
-        """The ids of a target of this source; both are prepared. `start`: where a span is meant to begin."""
+        """The ids of a target of this source; both are prepared. `start`: about where a span begins."""
         if self.target.points:
             return self.pointing.target_ids(text, source, start)
         return self.extended.target_ids(text, source) if self.copies else self.target.encode(text)
