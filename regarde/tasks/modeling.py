@@ -39,7 +39,7 @@ class ModelingTask(Task):
     context: Count = 0  # Tokens of running text that are read at a time; 0: each line is a text of its own.
 
     def __post_init__(self) -> None:
-        if self.context == 1:  # the state after a word is first used by the next one, which gets no gradient here
+        if self.context == 1:  # the state after a word is first used by the next word, which is in another piece
             raise ConfigError("context = 1: expected 2 or more, so that gradients reach earlier words, or 0 for lines.")
 
     def read(self, files: Sequence[File], options: ReadOptions, report: Report) -> Iterator[Pair]:
