@@ -38,7 +38,7 @@ LARGEST = 1 << 20  # bytes of a TOML file
 DEEPEST = 16  # tables within tables
 RENAMED = {"normalise": "normalize", "normaliser": "normalizer", "optimiser": "optimizer"}  # keys of version 0.1
 _LONGEST = 60  # characters of a value in a message
-# a key of very many parts; possessive (*+), and no match starts at a space: else exponential or quadratic time
+# a key with very many parts; possessive (*+), and no match starts at a space: otherwise time would not be linear
 _DOTTED = re.compile(rf"""(?<![\w-])(?![ \t])(?:["']?+[\w-]*+["']?+[ \t]*+\.[ \t]*+){{{2 * DEEPEST}}}""")
 
 
@@ -75,7 +75,7 @@ def read(path: Path) -> Table:
     """The raw tables of a TOML file."""
     try:
         with path.open("rb") as file:
-            content = file.read(LARGEST + 1)  # a device or a mistaken name may have no end
+            content = file.read(LARGEST + 1)  # the path may be a device without an end
         if len(content) > LARGEST:
             raise ConfigError(f"{path}: larger than {LARGEST:,} bytes. Give the path of a TOML file.")
         return read_text(str(path), content.decode("utf-8"))
@@ -89,20 +89,20 @@ def read(path: Path) -> Table:
 
 
 def read_text(name: str, text: str) -> Table:
-    """The raw tables of a TOML text; `name` is what messages call it."""
+    """The raw tables of a TOML text; `name` is its name in messages."""
     try:
         if _DOTTED.search(text):  # tomllib takes hours for a key of many thousand dots
             raise RecursionError
         table = tomllib.loads(text)
     except RecursionError:
-        raise ConfigError(f"{name}: nested too deep. Write it flatter.") from None
+        raise ConfigError(f"{name}: nested too deep. Use at most {DEEPEST} levels of tables.") from None
     except ValueError as error:  # includes numbers of thousands of digits
         raise ConfigError(f"{name}: not valid TOML: {error}.") from None
     layer: list[Any] = [table]
     for _ in range(DEEPEST):
         layer = [inner for value in layer if isinstance(value, dict) for inner in value.values()]
     if layer:
-        raise ConfigError(f"{name}: nested too deep. Write it flatter.")
+        raise ConfigError(f"{name}: nested too deep. Use at most {DEEPEST} levels of tables.")
     return _renamed(table)
 
 
@@ -240,7 +240,7 @@ def as_table(config: object) -> Table:
 
 
 def unknown(given: str, word: str, known: Iterable[str], noun: str) -> str:
-    """The message for a word that is not on a closed list, with the nearest known one."""
+    """The message for a word that is not in a closed list, with the nearest known one."""
     known = list(known)
     return f"{_cut(given)}: unknown {noun}.{did_you_mean(word, known)} Known: {', '.join(known)}."
 

@@ -1,4 +1,4 @@
-"""Forecaster: histories of series -> sampled paths, quantiles, and what of the past was looked at.
+"""Forecaster: histories of series -> sampled paths, quantiles, and attention to the past.
 
 Axes: N series, P paths, T horizon, S = C history, Q quantiles.
 
@@ -6,8 +6,8 @@ Axes: N series, P paths, T horizon, S = C history, Q quantiles.
     found = model.forecast(horizon=48, quantiles=(0.1, 0.5, 0.9))       # one Forecast for each series of the folder
     found[0].mean, found[0].quantiles[0.9], found[0].attention
 
-A path draws each value from the model's distribution and reads it at the next step. Paths depend on (seed, series)
-alone, not on other series or on how many are computed together.
+Each value of a path is drawn from the model's distribution and read at the next step. Paths depend only on (seed, name
+of the series), not on other series or on how many are computed together.
 """
 
 from __future__ import annotations
@@ -38,7 +38,7 @@ MOST_PATHS = 10_000
 
 @dataclass(frozen=True, eq=False)
 class Forecast:
-    """What is to come in one series."""
+    """The forecast of one series."""
 
     series: str
     times: list[str]  # (T,)
@@ -70,13 +70,13 @@ class Forecast:
         return found
 
     def _repr_html_(self) -> str:
-        """The fan, in a notebook."""
+        """The fan chart, in a notebook."""
         from regarde.visualize.fan import svg  # only a notebook needs it
 
         return f'<figure style="margin:0">{svg([self])}</figure>'
 
     def save(self, path: str | Path) -> None:
-        """The fan as a picture: .svg, or .png, .pdf with matplotlib."""
+        """Write the fan chart: .svg, or .png, .pdf with matplotlib."""
         from regarde.visualize.fan import save_fans
 
         save_fans([self], Path(path))
@@ -89,7 +89,7 @@ class Forecaster:
     task: ForecastingTask
     engine: ForecastEngine
     histories: SeriesSet
-    embeds: bool  # whether the model has a vector for each series, and so knows no others
+    embeds: bool  # whether the model has a vector for each series, so that it cannot forecast others
 
     def __repr__(self) -> str:
         return f"<Forecaster of {counted(len(self.ids), 'series', 'series')}, {self.task.horizon} values ahead>"
@@ -103,28 +103,28 @@ class Forecaster:
         return self.known(read_series(_file(file), season=self.task.season))
 
     def known(self, given: SeriesSet) -> SeriesSet:
-        """The same series, if this model can forecast them."""
+        """The same series, with the frequency of the model; an error if it cannot forecast them."""
         ours = self.histories
         if given.frequency.timed and ours.frequency.timed and given.frequency != ours.frequency:
-            told = f"The series are {given.frequency}, the model was trained on {ours.frequency} ones"
-            raise DataError(f"{told}. Give series of that frequency, or train a model on these.")
+            found = f"The series are {given.frequency}, the model was trained on {ours.frequency} ones"
+            raise DataError(f"{found}. Give series of that frequency, or train a model on these.")
         if given.covariates != ours.covariates:
-            told = (
+            found = (
                 f"covariates {', '.join(given.covariates) or 'none'}, expected {', '.join(ours.covariates) or 'none'}"
             )
-            raise DataError(f"{told}, as the model was trained. Give a file with the same columns.")
+            raise DataError(f"{found}, as in training. Give a file with the same columns.")
         if self.embeds:
             unknown = [one for one in given.ids if one not in set(self.ids)]
             if unknown:
-                told = f"series {short(unknown[0])} was not trained on"
                 more = f", and {counted(len(unknown) - 1, 'other')}" if len(unknown) > 1 else ""
+                found = f"series {short(unknown[0])} was not trained on{more}"
                 remedy = "Leave it out, or train with model.embedding=0, which forecasts any series"
-                raise DataError(f"{told}{more}: the model has a vector for each series it knows. {remedy}.")
+                raise DataError(f"{found}: the model has a vector for each series of its training. {remedy}.")
         few = sum(len(one) < self.task.history for one in given.series)
-        told = (
+        found = (
             f"{counted(few, 'series', 'series')} shorter than the history of {self.task.history} that the model reads"
         )
-        notes = (f"warning: {told}: padded in front. Give more of the past.",) if few else ()
+        notes = (f"warning: {found}: padded at the beginning. Give more past values.",) if few else ()
         return replace(given, frequency=ours.frequency, season=ours.season, notes=given.notes + notes)
 
     def chosen(self, names: Sequence[str]) -> SeriesSet:
@@ -132,8 +132,8 @@ class Forecaster:
         known = {one.id: one for one in self.histories.series}
         for name in names:
             if name not in known:
-                told = f"series {short(name)} is not among the {len(known):,} of the model"
-                raise UsageError(f"{told}, for example {', '.join(list(known)[:3])}. Give one of them, or newer data.")
+                found = f"series {short(name)} is not among the {len(known):,} of the model"
+                raise UsageError(f"{found}, for example {', '.join(list(known)[:3])}. Give one of them, or newer data.")
         return replace(self.histories, series=tuple(known[name] for name in names))
 
     def forecast(
@@ -145,7 +145,7 @@ class Forecaster:
         paths: int = PATHS,
         seed: int = 1,
     ) -> list[Forecast]:
-        """One forecast for each series, of the horizon that the model was trained for unless another is given."""
+        """One forecast for each series. The default horizon is the one that the model was trained for."""
         return list(self.stream(given, horizon=horizon, quantiles=quantiles, paths=paths, seed=seed))
 
     def stream(
@@ -169,9 +169,9 @@ class Forecaster:
             try:
                 windows = SeriesWindows(some, shape, extra=horizon)
             except IndexError as error:
-                told = f"series {short(str(error))}: future {', '.join(given.covariates)} not known"
+                found = f"series {short(str(error))}: future {', '.join(given.covariates)} not known"
                 raise DataError(
-                    f"{told}. Give --data with {horizon} rows after the last value, the value blank."
+                    f"{found}. Give --data with {horizon} rows after the last value, their values blank."
                 ) from None
             cut = windows.cut(windows.last())
             own = np.array([rows.get(one.id, 0) for one in some.series], dtype=np.int64)
@@ -185,7 +185,7 @@ class Forecaster:
     ) -> tuple[Numbers, NDArray[np.float32]]:
         """Paths of z, and the attention of each step, its mean over paths.  -> (N, P, T), (N, T, S)"""
         N, history = len(windows.series), self.task.history
-        copies = 1 if self.task.direct else paths  # of what does not depend on the values drawn
+        copies = 1 if self.task.direct else paths  # if steps do not depend on drawn values, one state serves all paths
         walk = self.engine.start(windows, history)
         walk.repeat(copies)
         scale = np.repeat(windows.scale.astype(np.float64), paths)
@@ -201,11 +201,11 @@ class Forecaster:
             looked.append(found.weights.reshape(N, copies, -1).mean(axis=1))
         values = drawn * scale[:, None] + np.repeat(windows.location, paths)[:, None]
         if not np.isfinite(values).all():
-            raise FolderError("The paths of this model are not finite. Train anew, with a lower rate.")
+            raise FolderError("The paths of this model are not finite. Train it again with a lower rate.")
         return values.reshape(N, paths, horizon), np.stack(looked, axis=1)
 
     def _feed(self, inputs: NDArray[np.float32], drawn: Numbers, step: int) -> None:
-        """What was drawn before a step, in the places where it reads the past.  (R, I), (R, T)"""
+        """Write the values drawn before a step into its inputs.  (R, I), (R, T)"""
         if step:
             inputs[:, VALUE], inputs[:, OBSERVED] = drawn[:, step - 1], 1.0
         for column, lag in enumerate(self.task.lags, start=LAGS):

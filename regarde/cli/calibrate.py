@@ -28,9 +28,9 @@ def calibrate(
 ) -> None:
     """Calibrate a classifier: fit one temperature to validation data, and divide the logits by it (Guo et al. 2017).
 
-    The answers stay the same; their probabilities match more closely how often they are right. Use texts that the
-    model was not trained on, and others to test it. The temperature becomes part of the weights of the output layer of
-    a new model, so that nothing is slower.
+    The answers stay the same; their probabilities come closer to how often the answers are right. Calibrate with texts
+    that the model was not trained on, and test with others. The weights of the output layer of a new model are divided
+    by the temperature, so the new model is as fast.
 
     Example: regarde calibrate runs/languages --data valid.tsv
     """

@@ -48,9 +48,9 @@ def compare(
 ) -> None:
     """Compare models with the first one, the baseline, on the same pairs.
 
-    p is that of a two-sided paired bootstrap test: the probability of a difference at least as large by chance. A star
-    marks p below 0.05. The task of the models says how the data are read, and metrics are chosen as in regarde
-    evaluate. Perplexity is compared if all models have the same target tokens, bits per character always.
+    p is the result of a two-sided paired bootstrap test: the probability of a difference at least as large by chance. A
+    star marks p below 0.05. The task of the models determines how the data are read, and metrics are chosen as in
+    regarde evaluate. Perplexity is compared only if all models have the same target tokens, bits per character always.
 
     The examples are the pairs whose answers differ most: in chrF for translations, else in the first metric of the
     task; for language models in bits per character.

@@ -12,7 +12,7 @@ from regarde.streaming.streams import tell
 
 def config(
     key: Annotated[
-        str | None, argument("[KEY]", "Setting, or the table or last word of some. Default: all settings.")
+        str | None, argument("[KEY]", "Setting, table of settings, or last part of a name. Default: all settings.")
     ] = None,
 ) -> None:
     """Describe the settings of a recipe: what each means, its bounds and its default.

@@ -76,8 +76,8 @@ def _engine(torch_version: str | None, *, native: bool) -> str:
     try:
         import torch
     except (ImportError, OSError) as error:
-        told = " ".join(str(error).split())
-        return f"{_NATIVE if native else 'none'}; training needs torch, which is there but does not start ({told})"
+        reason = " ".join(str(error).split())
+        return f"{_NATIVE if native else 'none'}; training needs torch, which is there but does not start ({reason})"
 
     devices = [
         "cpu",

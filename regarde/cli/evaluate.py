@@ -48,9 +48,9 @@ def evaluate(
 ) -> None:
     """Evaluate a model on test data: metrics, 95% confidence intervals, and metrics by length.
 
-    The task of the model says how the data are read and which metrics are computed, unless --metrics does. A table is
-    read in the columns that the model was trained on, unless --columns names others. A label or tag that was never
-    seen in training is scored as wrong.
+    The task of the model determines how the data are read and, without --metrics, which metrics are computed. Of a
+    table, the columns that the model was trained on are read, unless --columns names others. A label or tag that was
+    never seen in training is scored as wrong.
 
     Labels: accuracy, macro and micro F1, precision, recall and F1 of each class, and a confusion matrix; of several
     labels for a text, accuracy counts whole sets. Tags: accuracy of tokens, and precision, recall and F1 of spans. A
@@ -60,12 +60,12 @@ def evaluate(
     the seasonal naive forecast. The last values of each series are forecast; series that are no longer than the horizon
     are read as what follows the histories in the model folder.
 
-    The expected calibration error of labels is how far their probabilities are from how often they are right: see
-    regarde calibrate.
+    The expected calibration error of labels is the mean difference between the probability of an answer and the share
+    of correct answers with such a probability: see regarde calibrate.
 
-    For translations the references decide: BLEU, chrF and TER for sentences (by sacrebleu), exact match and character
-    error rate for short strings, exact match and symbol error rate for sequences of a few symbols such as phonemes
-    (error rates by jiwer). Perplexity is that of the first reference, per token of the model.
+    For translations the metrics depend on the references: BLEU, chrF and TER for sentences (by sacrebleu), exact match
+    and character error rate for short strings, exact match and symbol error rate for sequences of a few symbols such as
+    phonemes (error rates by jiwer). Perplexity is that of the first reference, per token of the model.
 
     Intervals are computed from bootstrap samples of the pairs. Further tables show the metrics by length of the source,
     and with and without tokens that the model does not know. Texts are compared in Unicode NFC.

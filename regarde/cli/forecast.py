@@ -41,7 +41,10 @@ def forecast(
         Path | None, option("FILE", "Draw the fans of at most 12 series: .svg; .png and .pdf with matplotlib.")
     ] = None,
     attention: Annotated[
-        bool, flag("--attention", "Show which past values each forecast looked at: a map, or with --json the weights.")
+        bool,
+        flag(
+            "--attention", "Show how much each forecast attends to each past value: a map, or with --json the weights."
+        ),
     ] = False,
     as_json: Annotated[bool, flag("--json", "Print a JSON object for each series.")] = False,
     device: options.Device = "cpu",
@@ -49,11 +52,11 @@ def forecast(
 ) -> None:
     """Forecast time series: CSV with the mean and quantiles of sampled paths on standard output.
 
-    The model's folder contains the last values of the series that it was trained on, and forecasts go on from there.
-    With --data they go on from the histories in a file, in any form that regarde train reads. A model without a vector
-    for each series (model.embedding=0) also forecasts series that it was not trained on.
+    The model's folder contains the last values of the series that it was trained on; forecasts continue these values.
+    With --data they continue the series of a file, in any form that regarde train reads. A model without a vector for
+    each series (model.embedding=0) also forecasts series that it was not trained on.
 
-    On a terminal the fan of the first series is drawn instead. The same seed gives the same paths.
+    On a terminal, the output is a fan chart of the first series instead. The same seed gives the same paths.
 
     Example: regarde forecast runs/demand --horizon 48
     """
@@ -76,8 +79,8 @@ def forecast(
         from regarde.visualize.fan import MOST
 
         if len(given) > MOST:
-            told = f"--picture: {len(given):,} series, expected at most {MOST}"
-            raise UsageError(f"{told}. Choose some: --series {given.ids[0]} --series {given.ids[1]}")
+            problem = f"--picture: {len(given):,} series, expected at most {MOST}"
+            raise UsageError(f"{problem}. Choose some: --series {given.ids[0]} --series {given.ids[1]}")
     found = model.stream(given, horizon=horizon, quantiles=levels, paths=paths, seed=seed)
     if picture or attention or shown:
         found = iter(several := list(found))

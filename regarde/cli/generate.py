@@ -58,12 +58,12 @@ def generate(
     """Write text with a language model, from the start or after a prompt.
 
     Tokens are sampled from the model's distribution, at temperature 0.8 by default; the same seed gives the same
-    text. With --beam the likeliest texts are searched instead, and --count N gives the N best. A text ends where
-    the model ends it, or after --length tokens.
+    text. With --beam the most probable texts are searched instead, and --count N gives the N best. A text ends when
+    the model generates its end, or after --length tokens.
 
     On a terminal, a sampled text appears token by token. Otherwise each text is written when it is complete, followed
-    by a newline. A prompt may end inside a word: where tokens are characters or subwords, the word may go on; where
-    they are words, it is complete. For a prompt on each line of a file, use: regarde predict.
+    by a newline. A prompt may end inside a word if tokens are characters or subwords: the model may continue the word.
+    To continue each line of a file, use: regarde predict.
 
     Example: regarde generate runs/diary --prompt "Today is" --length 80
     """

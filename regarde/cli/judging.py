@@ -69,8 +69,8 @@ def evaluate_forecaster(run: Path, judging: Judging) -> None:
             [json_line({**about, **sizes, "engine": model.engine.name, "metrics": records, "by": {"horizon": steps}})]
         )
         return
-    told = f"{counted(len(outcomes.actual), 'series', 'series')}, horizon {outcomes.horizon}"
-    tell([f"{told}, season {outcomes.histories.season}, {model.engine.name} engine\n\n"])
+    scope = f"{counted(len(outcomes.actual), 'series', 'series')}, horizon {outcomes.horizon}"
+    tell([f"{scope}, season {outcomes.histories.season}, {model.engine.name} engine\n\n"])
     tell(_table(both, bootstrap))
     tell(["\n", *_by_horizon(by)])
 

@@ -68,13 +68,13 @@ def lab(
 ) -> None:
     """Train several models on the same data with the same budget, evaluate them, and write a report.
 
-    All models are of one task, that of the data. The folder contains report.json, report.md and index.html, with
+    All models must be for the task of the data. The folder contains report.json, report.md and index.html, with
     pictures: quality and cost by length (of language models: by context), learning curves, attention of each model in
-    the same sentences, and the words behind each difference.
+    the same sentences, and the words that cause the differences.
 
     After an interruption, the same command resumes; finished parts are not repeated, and models can be added.
 
-    No model stops before its budget is spent (training.patience is 0). The best validation of each is evaluated.
+    Each model trains for its whole budget (training.patience is 0); its best checkpoint in validation is evaluated.
 
     Example: regarde lab reverse --minutes 1 --out runs/lab
     """

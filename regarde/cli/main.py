@@ -94,9 +94,9 @@ def _run() -> int:
         code = _fail(str(error), error.exit_code)
     except _Misuse as error:
         path = error.ctx.command_path if error.ctx else "regarde"
-        told = error.format_message()
-        stop = "" if told.endswith(("?", "!", ".")) else "."
-        code = _fail(f"{told}{stop} See: {path} --help", UsageError.exit_code)
+        message = error.format_message()
+        stop = "" if message.endswith(("?", "!", ".")) else "."
+        code = _fail(f"{message}{stop} See: {path} --help", UsageError.exit_code)
     except (typer.Abort, KeyboardInterrupt):
         code = _fail("interrupted", INTERRUPTED)
     except Exception as error:
@@ -127,8 +127,8 @@ def _unexpected(error: Exception) -> int:
         abandon()
         where = f"{error.filename}: " if error.filename else ""
         return _fail(f"{where}{error.strerror}.", DiskError.exit_code if error.errno in _DISK else 1)
-    told = f"unexpected {type(error).__name__}: {error}. This is a bug of Regarde, please report it"
-    return _fail(f"{told}; {DEBUG}=1 prints the traceback.", RegardeError.exit_code)
+    message = f"unexpected {type(error).__name__}: {error}. This is a bug of Regarde, please report it"
+    return _fail(f"{message}; {DEBUG}=1 prints the traceback.", RegardeError.exit_code)
 
 
 def _fail(message: str, code: int) -> int:

@@ -47,17 +47,17 @@ def _page(chosen: Preset, vocabulary: int) -> str:
     with torch.device("meta"):  # counted, never allocated
         model = recipe.model.build(vocabulary, vocabulary)
     looking = dict.fromkeys(type(part) for part in model.modules() if isinstance(part, Attention | Score))
-    told_by = [sys.modules[type(recipe.model).__module__], *looking]  # a layer or a head more has no other equation
-    equations = "\n\n".join(inspect.getdoc(source) or "" for source in told_by)
+    sources = [sys.modules[type(recipe.model).__module__], *looking]  # once each: layers and heads share their equation
+    equations = "\n\n".join(inspect.getdoc(source) or "" for source in sources)
     about = chosen.about
     reason = lacks(recipe.model)
     exported = f"no ({reason})" if reason else "yes"
-    told = [("paper's figures", about.figures), ("where we differ", about.differs), ("reached here", about.reaches)]
+    facts = [("paper's figures", about.figures), ("where we differ", about.differs), ("reached here", about.reaches)]
     parts = [
         f"{chosen.name}: {about.title}\n{about.paper}\n",
         f"{equations}\n",
         f"parameters: {model.parameter_count():,} with vocabularies of {vocabulary:,}\n",
-        *(textwrap.fill(f"{label}: {text}", 100, subsequent_indent="  ") + "\n" for label, text in told if text),
+        *(textwrap.fill(f"{label}: {text}", 100, subsequent_indent="  ") + "\n" for label, text in facts if text),
         config.as_text({"model": config.as_table(recipe.model)}),
         f"regarde export --to huggingface: {exported}\n",
         f"Train it: regarde train DATA --preset {chosen.name}\n",

@@ -72,6 +72,6 @@ class Drawing:
         style = replace(DARK if self.dark else LIGHT, transparent=self.transparent)
         picture = draw(panels, title=title, columns=columns, values=self.values, style=style)
         picture.save(self.file, self.dpi)
-        for told in picture.missing:
-            warn(f"warning: {told}")
+        for warning in picture.missing:
+            warn(f"warning: {warning}")
         warn(f"wrote {self.file}")

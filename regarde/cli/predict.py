@@ -80,11 +80,11 @@ def predict(
     resume: Annotated[bool, flag("--resume", "Continue the --output of an interrupted run.")] = False,
     skip_lines: Annotated[int, option("N", "Skip the first N lines of the input.", least=0, most=10**15)] = 0,
 ) -> None:
-    """Answer lines from standard input on standard output: translate, classify, tag or continue them.
+    """Answer each line of standard input on standard output: translate, classify, tag or continue it, for any task.
 
-    A classifier answers with a label, a tagger with a tag for each token, a language model with the line and what
-    follows it, also where the line is empty. With --json, answers have probabilities or spans. A question is a line of
-    passage TAB question, or a JSON object with both.
+    A classifier answers with a label, a tagger with a tag for each token, a language model with the line and its
+    continuation, also for an empty line. With --json, answers contain probabilities or spans. For a model that answers
+    questions, a line is passage TAB question, or a JSON object with both.
 
     One line out for each line in; an empty line for an empty line. A line over 1,000 tokens or 64 KiB is refused: its
     answer is an empty line, and the exit code is 3.

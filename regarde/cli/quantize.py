@@ -122,8 +122,8 @@ def _held_out(tables: Table) -> list[Pair]:
         made = recipe.parse(tables)
         return read(made.data, made.task, made.training.seed, []).valid[:MOST_PAIRS]
     except (RegardeError, ModuleNotFoundError) as error:
-        told = missing_extra(error) if isinstance(error, ModuleNotFoundError) else error
-        warn(f"not compared, because the validation data cannot be read: {str(told).rstrip('.')}. Or give --data.")
+        reason = missing_extra(error) if isinstance(error, ModuleNotFoundError) else error
+        warn(f"not compared, because the validation data cannot be read: {str(reason).rstrip('.')}. Or give --data.")
         return []
 
 

@@ -27,12 +27,12 @@ def score(
 ) -> None:
     """Score lines: the log-probability that a model gives to each of them.
 
-    For a language model a line is a text. For any other model it is what is given and what is wanted, separated by a
-    TAB: a sentence and its translation, a text and its label, tokens and their tags.
+    For a language model a line is a text. For any other model it is source TAB target: a sentence and its translation,
+    a text and its label, tokens and their tags.
 
-    One line out for each line in: log-probability (natural, base e) TAB number of tokens TAB line. The end of a text is
-    one of its tokens. A line that is no pair or too long is refused: its answer is an empty line, and the exit code
-    is 3.
+    One line out for each line in: natural logarithm of the probability TAB number of tokens TAB line. The end of a text
+    counts as a token. A line that is not such a pair, or is too long, is refused: its answer is an empty line, and the
+    exit code is 3.
 
     Example: printf 'Today is Sunday.\\n' | regarde score runs/diary
     """

@@ -33,7 +33,7 @@ def search_params(
         float | None,
         option(
             "M",
-            "Minutes to train in each trial. Default: as the recipe says.",
+            "Minutes to train in each trial. Default: the length in the recipe.",
             "--minutes-per-trial",
             least=0.01,
             check=options.number,

@@ -43,7 +43,10 @@ def serve(
     patience: Annotated[
         float,
         option(
-            "S", "Maximum seconds for a client to send a request (then 408), or to read nothing.", least=0.1, most=3600
+            "S",
+            "Maximum seconds to receive a request (then 408), or without a client reading its response.",
+            least=0.1,
+            most=3600,
         ),
     ] = 10.0,
     rate: Annotated[

@@ -37,7 +37,7 @@ def show(
     length: Annotated[
         int | None,
         option(
-            "N", "End an answer after N tokens. Default: as the model says; 24 after a prompt.", least=1, most=65_536
+            "N", "End an answer after N tokens. Default: the model's limit; 24 after a prompt.", least=1, most=65_536
         ),
     ] = None,
     png: Annotated[Path | None, typer.Option(hidden=True)] = None,  # these three are options of version 0.1
@@ -95,8 +95,8 @@ def show(
         asked = [path for path in (png, svg, picture) if path]
         if asked:
             raise UsageError(f"{run}: a model without attention, so there is nothing to draw in {asked[0]}.")
-        told = f"; {probable(translation)}" if translation.probabilities else ""
-        warn(f"this model has no attention to show{told}")
+        answer_shown = f"; {probable(translation)}" if translation.probabilities else ""
+        warn(f"this model has no attention to show{answer_shown}")
         if html:
             _enclose(html, run, translator, request)
         return
@@ -104,8 +104,8 @@ def show(
     write([heatmap(chart, width=shutil.get_terminal_size().columns, color=colored()), "\n"])
     for path in (png, svg):
         if path is not None:
-            for told in save(chart, path):
-                warn(f"warning: {told}")
+            for warning in save(chart, path):
+                warn(f"warning: {warning}")
             warn(f"wrote {path}")
     if html:
         _enclose(html, run, translator, request)

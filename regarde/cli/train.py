@@ -62,14 +62,18 @@ def train(
     threads: Annotated[int, option("N", "Number of threads; 0: by the model's size.", least=0, most=MOST_THREADS)] = 0,
     print_config: Annotated[bool, flag("--print-config", "Print all settings with comments; do not train.")] = False,
 ) -> None:
-    """Train a model: to translate, to classify, to tag, or to continue text.
+    """Train a model to translate, classify, tag, continue text, answer questions or forecast time series.
 
     Task, tokenizers, validation split and length of the training are inferred unless they are set, and printed.
     regarde models lists the presets, regarde config all settings.
 
-    The lines of the file decide the task: text TAB label is classification; token TAB tag, with a blank line between
-    sentences (CoNLL), is tagging; text without a TAB is for a language model; other pairs are translation. --set
-    task.kind=NAME decides otherwise: translation, classification, tagging or modeling.
+    The task is inferred from the lines of the file: text TAB label is classification; token TAB tag, with a blank line
+    between sentences (CoNLL), is tagging; text without a TAB is for a language model; other pairs are translation.
+
+    JSON lines with passage, question and answer, or SQuAD's JSON, are questions. A table of numbers is for forecasting:
+    CSV or Parquet with a time column or a series in each row, or JSON lines with lists of numbers.
+
+    --set task.kind=NAME chooses another task: translation, classification, tagging, modeling, questions or forecasting.
 
     A file of pairs has lines of source TAB target (.tsv, .txt or no suffix), lines of source ||| target as for
     fast_align (any suffix), or JSON objects with the keys source and target (.jsonl), in UTF-8.

@@ -2,8 +2,8 @@
 
     "0.10,0.20 0.55,0.40 0.90,0.15 0.60,0.95 0.50,0.50"  ->  "0.10,0.20 0.90,0.15 0.60,0.95"
 
-The hull is counter-clockwise and begins with the one of its points that comes first in the source, so that there is one
-answer. The points of a source are different, and none lies on an edge between two others.
+The hull is counter-clockwise and begins with the hull point that comes first in the source, so that there is only one
+answer. All points of a source differ, and none lies on an edge between two others.
 """
 
 from __future__ import annotations

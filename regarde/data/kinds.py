@@ -1,4 +1,4 @@
-"""Which task a file is for, judged from its first lines.
+"""The task of a file, inferred from its first lines.
 
 tagging          a token and its columns on each line, blank lines between sentences, and few different tags
 classification   two columns, one of them a small closed set of labels, in either order
@@ -65,7 +65,7 @@ def first_lines(file: Path) -> list[str]:
 
 
 def infer_task(lines: Sequence[str], name: str, columns: Columns | None = None) -> TaskGuess:
-    """The task of a file, judged by its name and first lines. `columns` are those that the user chose."""
+    """The task of a file, inferred from its name and first lines. `columns` are those that the user chose."""
     suffix = inner_suffix(Path(name))
     if suffix == ".parquet" and not lines:
         return TaskGuess("forecasting", "The name ends in .parquet.")
@@ -121,7 +121,7 @@ def _tagging(lines: Sequence[str], columns: Columns | None) -> TaskGuess | None:
     rows = [row for row in rows if len(row) == width]
     if sum(" " in row[0] or " " in row[1] for row in rows) > (1 - ALIKE) * len(rows):
         return None
-    # columns that the file does not have are an error of reading it
+    # if the file does not have the chosen columns, reading it raises the error
     candidates = [columns.target[0]] if columns and max(columns)[0] < width else range(1, width)
     tags = {i: kinds for i in candidates if i < width and (kinds := _closed([row[i] for row in rows]))}
     if width > 2:
@@ -147,16 +147,16 @@ def _of_table(rows: Sequence[str], columns: Columns | None) -> TaskGuess:
 
 
 def _of_records(lines: Sequence[str]) -> TaskGuess:
-    pairs, asked = [], 0
+    pairs, questions = [], 0
     for line in lines:
         try:
             record = json.loads(line)
         except (ValueError, RecursionError):
             continue  # reading the file raises the error
-        asked += isinstance(record, dict) and {"passage", "question"} <= record.keys()
+        questions += isinstance(record, dict) and {"passage", "question"} <= record.keys()
         if isinstance(record, dict) and all(isinstance(record.get(key), str) for key in ("source", "target")):
             pairs.append((record["source"], record["target"]))
-    if 2 * asked > len(lines):
+    if 2 * questions > len(lines):
         return TaskGuess("questions", "The keys are passage and question.")
     return _of_pairs(pairs, "source and target")
 
@@ -170,7 +170,7 @@ def _of_pairs(pairs: Sequence[tuple[str, str]], what: str, *, either: bool = Fal
             where = f"column {side + 1}" if either else "the target"
             reason = f"{where} has {counted(count, 'different label')} ({_sample(labels)}) for {len(texts):,} texts"
             return TaskGuess("classification", f"{reason[0].upper()}{reason[1:]}.", columns)
-    return TaskGuess("translation", f"{what[0].upper()}{what[1:]}, neither a small set of labels.")
+    return TaskGuess("translation", f"{what[0].upper()}{what[1:]}, neither of them a small set of labels.")
 
 
 def _closed(cells: Sequence[str]) -> int:

@@ -1,6 +1,6 @@
 """Questions about passages, as pairs of texts: the source is `passage TAB question`, the target the answer.
 
-Runs of white space become one space, so the one TAB separates passage and question, and nothing else can.
+Runs of white space become one space, so the only TAB of a source is the one between passage and question.
 
 name.jsonl   {"passage": "…", "question": "…", "answer": "…"}; "answers": ["…", …] where several are right;
              "supporting": the sentences that the answer follows from, counted from 0; "answer_start": the character
@@ -38,9 +38,9 @@ class Question(NamedTuple):
 
     @property
     def start(self) -> int:
-        """Of the places where the passage has the first answer, the one that is meant begins here or close by.
+        """The character of the passage near which the first answer begins, if the passage contains it several times.
 
-        It is given, or where the first supporting sentence begins that has the answer. Otherwise the first is meant.
+        It is `answer_start` or, if that is unknown, the first place of the answer in a supporting sentence; else 0.
         """
         if self.answer_start is not None or not self.supporting:
             return self.answer_start or 0
@@ -61,7 +61,7 @@ class Question(NamedTuple):
 
     @property
     def links(self) -> tuple[tuple[int, int], ...]:
-        """None: what supports an answer are sentences, not characters."""
+        """None: an answer is supported by sentences, not by characters."""
         return ()
 
     @property
@@ -105,7 +105,7 @@ def tidy(text: str) -> str:
 
 
 def source_of(given: str) -> str | None:
-    """A line as `passage TAB question`, if it is that or a JSON object; empty if it is empty; otherwise None."""
+    """The source of a line: of `passage TAB question`, a JSON object, or a blank line (empty); None for any other."""
     if given.lstrip().startswith("{"):
         try:
             return question_of(parsed(given, "passage and question"), answered=False).source
@@ -181,14 +181,14 @@ def squad_rows(file: File) -> Iterator[SquadRow]:
     articles = _loaded(file)
     number = 0
     for paragraph in (each for article in articles for each in _list(article, "paragraphs", file)):
-        for asked in _list(paragraph, "qas", file):
+        for entry in _list(paragraph, "qas", file):
             number += 1
-            answers = _list(asked, "answers", file)
-            if asked.get("is_impossible") is True or not answers:
+            answers = _list(entry, "answers", file)
+            if entry.get("is_impossible") is True or not answers:
                 yield SquadRow(number, None)
                 continue
             texts = list(dict.fromkeys(one.get("text") if isinstance(one, dict) else None for one in answers))
-            named = {"passage": paragraph.get("context"), "question": asked.get("question")}
+            named = {"passage": paragraph.get("context"), "question": entry.get("question")}
             record = {**named, "answers": texts, "answer_start": answers[0].get("answer_start")}
             try:
                 yield SquadRow(number, QuestionPair(question_of(record)))
@@ -231,7 +231,7 @@ def _question(passage: str, question: str, answers: Sequence[str]) -> Question:
 
 
 def _start(given: object, passage: str) -> int | None:
-    """In the passage with single spaces."""
+    """The same character in the passage with single spaces."""
     if given is None:
         return None
     if type(given) is not int or given < 0:

@@ -1,20 +1,21 @@
-"""Little worlds in plain English: who is where, and who has what; questions, and the sentences that answer them.
+"""Short stories about people in rooms and the things they carry; questions, and the sentences that answer them.
 
     "Ada enters the cellar. Hugo strolls into the attic. Ada takes the lantern. Ada hurries to the garden."
     "Where is the lantern?"  ->  "garden", supported by sentences 2 and 3, counted from 0
 
-People go from room to room, take things, put them down and pass them to somebody in the same room. Nobody does anything
-before the story has said where they are, and a thing that was put down can be taken only there. The kinds of questions:
+People go from room to room, take things, put them down and pass them to somebody in the same room. A person acts only
+after the story has mentioned which room they are in, and a thing that was put down can be taken only there. The kinds
+of questions, and the sentences that support the answer:
 
-    one        Where is Ada?                           the last room that she went to
-    two        Where is the lantern?                   what last happened to it, and the last room of who did it
-    three      Where was the lantern before the attic? who had it on the way, the room before, and the attic
-    before     Where was Ada before the attic?         the room before, and the attic
+    one        Where is Ada?                           her last move
+    two        Where is the lantern?                   the last event of the lantern, and the last move of its person
+    three      Where was the lantern before the attic? its person got it, entered the room before, entered the attic
+    before     Where was Ada before the attic?         her move to the room before, and to the attic
     yes-no     Is Ada in the attic?                    as `one`
-    counting   How many things does Ada have?          all that she took, got, put down or passed on
+    counting   How many things does Ada have?          all in which she took, got, put down or passed on a thing
 
-A question has one answer: a room after "before" was entered only once. Each story has one question and occurs once, so
-no story is in two splits.
+Each question has exactly one answer: a room that is asked about with "before" was entered only once. Each story has one
+question and occurs once, so no story is in two splits.
 """
 
 from __future__ import annotations
@@ -60,7 +61,7 @@ _PASS = ("{0} passes the {1} to {2}.", "{0} gives {2} the {1}.")
 
 
 def examples(kind: RoomsKind | None = None) -> Callable[[Split], Iterator[Question]]:
-    """What generates the questions of a split, always the same: of one kind, or of each in turn."""
+    """A generator of the questions of a split, always the same: of one kind, or of all kinds in turn."""
 
     def generate(split: Split) -> Iterator[Question]:
         # one stream of distinct stories in three parts; the small splits come first, so that reading them is fast
@@ -76,11 +77,11 @@ def _stream(kind: RoomsKind | None) -> Iterator[Question]:
     for each in cycle([kind] if kind else KINDS):
         found = None
         while found is None or found.passage in seen:
-            story = _told(rng, draw(rng, LENGTHS[each]))
-            asked = _ASK[each](story, rng)
-            if asked is not None:
+            story = _generated(rng, draw(rng, LENGTHS[each]))
+            question = _MAKERS[each](story, rng)
+            if question is not None:
                 passage = " ".join(story.sentences)
-                found = Question(passage, asked.text, (asked.answer,), tuple(sorted(set(asked.support))))
+                found = Question(passage, question.text, (question.answer,), tuple(sorted(set(question.support))))
         seen.add(found.passage)
         yield found
 
@@ -102,13 +103,13 @@ class _Way(NamedTuple):
 
 @dataclass
 class _Story:
-    """The sentences so far, and all that is true after them."""
+    """The sentences so far, and the state of people and things after them."""
 
     sentences: list[str] = field(default_factory=list)
     moves: dict[str, list[_Move]] = field(default_factory=dict)  # of each person
     holder: dict[str, str] = field(default_factory=dict)  # of each thing that somebody has
-    happened: dict[str, tuple[int, str]] = field(default_factory=dict)  # to each thing last: sentence, and by whom
-    lies: dict[str, _Move] = field(default_factory=dict)  # where each thing is that was put down
+    happened: dict[str, tuple[int, str]] = field(default_factory=dict)  # the last event of each thing: sentence, person
+    lies: dict[str, _Move] = field(default_factory=dict)  # of each thing put down, the move into its room
     ways: dict[str, list[_Way]] = field(default_factory=dict)  # of each thing
     places: dict[str, list[str]] = field(default_factory=dict)  # where each thing has been
     handled: dict[str, list[int]] = field(default_factory=dict)  # sentences that change what each person has
@@ -160,8 +161,8 @@ class _Story:
         self.sentences.append(draw(rng, forms).format(*names))
 
 
-def _told(rng: Random, length: int) -> _Story:
-    """A story of that many sentences about two to four people and two to four things."""
+def _generated(rng: Random, length: int) -> _Story:
+    """A story of `length` sentences about two to four people and two to four things."""
     people = _some(rng, PEOPLE, draw(rng, range(2, 5)))
     things = _some(rng, THINGS, draw(rng, range(2, 5)))
     story = _Story()
@@ -191,7 +192,7 @@ def _told(rng: Random, length: int) -> _Story:
     return story
 
 
-class _Asked(NamedTuple):
+class _StoryQuestion(NamedTuple):
     """A question, its answer, and the sentences that it follows from."""
 
     text: str
@@ -199,22 +200,22 @@ class _Asked(NamedTuple):
     support: tuple[int, ...]
 
 
-def _one(story: _Story, rng: Random) -> _Asked | None:
+def _one(story: _Story, rng: Random) -> _StoryQuestion | None:
     person = draw(rng, list(story.moves))
     last = story.moves[person][-1]
-    return _Asked(f"Where is {person}?", last.room, (last.number,))
+    return _StoryQuestion(f"Where is {person}?", last.room, (last.number,))
 
 
-def _two(story: _Story, rng: Random) -> _Asked | None:
+def _two(story: _Story, rng: Random) -> _StoryQuestion | None:
     if not story.happened:
         return None
     thing = draw(rng, list(story.happened))
     number, person = story.happened[thing]
     last = story.moves[person][-1] if thing in story.holder else story.lies[thing]
-    return _Asked(f"Where is the {thing}?", last.room, (number, last.number))
+    return _StoryQuestion(f"Where is the {thing}?", last.room, (number, last.number))
 
 
-def _three(story: _Story, rng: Random) -> _Asked | None:
+def _three(story: _Story, rng: Random) -> _StoryQuestion | None:
     ways = [
         (thing, way)
         for thing, own in story.ways.items()
@@ -225,10 +226,10 @@ def _three(story: _Story, rng: Random) -> _Asked | None:
         return None
     thing, way = draw(rng, ways)
     support = way.gained, way.before.number, way.move.number
-    return _Asked(f"Where was the {thing} before the {way.move.room}?", way.before.room, support)
+    return _StoryQuestion(f"Where was the {thing} before the {way.move.room}?", way.before.room, support)
 
 
-def _before(story: _Story, rng: Random) -> _Asked | None:
+def _before(story: _Story, rng: Random) -> _StoryQuestion | None:
     pairs = [
         (person, one, two)
         for person, moves in story.moves.items()
@@ -238,22 +239,22 @@ def _before(story: _Story, rng: Random) -> _Asked | None:
     if not pairs:
         return None
     person, one, two = draw(rng, pairs)
-    return _Asked(f"Where was {person} before the {two.room}?", one.room, (one.number, two.number))
+    return _StoryQuestion(f"Where was {person} before the {two.room}?", one.room, (one.number, two.number))
 
 
-def _yes_no(story: _Story, rng: Random) -> _Asked | None:
+def _yes_no(story: _Story, rng: Random) -> _StoryQuestion | None:
     person = draw(rng, list(story.moves))
-    last, said = story.moves[person][-1], {move.room for moves in story.moves.values() for move in moves}
-    others = [room for room in PLACES if room in said and room != last.room]
+    last, mentioned = story.moves[person][-1], {move.room for moves in story.moves.values() for move in moves}
+    others = [room for room in PLACES if room in mentioned and room != last.room]
     if not others:
         return None
     yes = rng.random() < 0.5
     room = last.room if yes else draw(rng, others)
-    return _Asked(f"Is {person} in the {room}?", "yes" if yes else "no", (last.number,))
+    return _StoryQuestion(f"Is {person} in the {room}?", "yes" if yes else "no", (last.number,))
 
 
-def _counting(story: _Story, rng: Random) -> _Asked | None:
-    # each number equally often, as far as the story has people for it; "one" would still be most answers
+def _counting(story: _Story, rng: Random) -> _StoryQuestion | None:
+    # draw the number first, among those that occur in the story; "one" would still be too frequent
     by_number: dict[int, list[str]] = {}
     for person in story.handled:
         by_number.setdefault(len(story.of(person)), []).append(person)
@@ -261,10 +262,10 @@ def _counting(story: _Story, rng: Random) -> _Asked | None:
     if number == 1 and (not by_number or rng.random() < 0.7):
         return None
     person = draw(rng, by_number[number])
-    return _Asked(f"How many things does {person} have?", NUMBERS[number], tuple(story.handled[person]))
+    return _StoryQuestion(f"How many things does {person} have?", NUMBERS[number], tuple(story.handled[person]))
 
 
-_ASK: dict[RoomsKind, Callable[[_Story, Random], _Asked | None]] = {
+_MAKERS: dict[RoomsKind, Callable[[_Story, Random], _StoryQuestion | None]] = {
     "one": _one,
     "two": _two,
     "three": _three,

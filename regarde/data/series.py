@@ -7,7 +7,7 @@
     Parquet         a table as in CSV, read by pyarrow
 
 A missing value is a blank, NA, NaN or null, or a time that is left out between others. Training and evaluation leave it
-out; it is never replaced by a number. What was found and repaired is counted in `SeriesSet.notes`.
+out. `SeriesSet.notes` counts what was found and repaired.
 """
 
 from __future__ import annotations
@@ -113,10 +113,10 @@ class SeriesNotes:
     constant: int = 0  # series
     empty: int = 0  # series without any value, which are left out
 
-    def told(self) -> list[str]:
+    def lines(self) -> list[str]:
         found = []
         if self.missing:
-            found.append(f"{counted(self.missing, 'value')} missing: left out of learning and of measuring")
+            found.append(f"{counted(self.missing, 'value')} missing: left out of training and evaluation")
         if self.unsorted:
             found.append(f"time stamps of {counted(self.unsorted, 'series', 'series')} were not in order: sorted")
         if self.repeated:
@@ -145,7 +145,7 @@ def collected(
     frequency: str = "",
     season: int = 0,
 ) -> SeriesSet:
-    """A set of series, each with its frequency; that of all and the season are as given, or as found."""
+    """A set of series, each with its frequency. The frequency and the season of the set are inferred if not given."""
     name, known = notes.name, Frequency.parse(frequency)
     if not frequency:
         timed = [(one.id, own) for one, own in found if own.timed]
@@ -165,11 +165,11 @@ def collected(
             kept.append(series)
     if not kept:
         raise DataError(
-            f"{name}: no series with a value. Give a file of time series: regarde train --help shows forms."
+            f"{name}: no series with a value. Give a file of time series: regarde train --help describes their form."
         )
     _refuse_repeated([one.id for one in kept], name)
     season = season or (known.season if known.timed else season_of([one.values for one in kept]))
-    return SeriesSet(tuple(kept), known, season, covariates, tuple(notes.told()))
+    return SeriesSet(tuple(kept), known, season, covariates, tuple(notes.lines()))
 
 
 def _refuse_infinite(series: Series, name: str) -> None:
@@ -179,7 +179,7 @@ def _refuse_infinite(series: Series, name: str) -> None:
         raise DataError(f"{name}: series {short(series.id)}: {what}. Correct it, or leave it blank if it is missing.")
     if not np.isfinite(series.covariates).all():
         what = "a covariate is infinite or missing"
-        raise DataError(f"{name}: series {short(series.id)}: {what}. A model reads them at every time: fill it in.")
+        raise DataError(f"{name}: series {short(series.id)}: {what}, expected a number in every row. Fill it in.")
 
 
 def _refuse_repeated(ids: Sequence[str], name: str) -> None:
@@ -200,7 +200,7 @@ def regular(rows: TimedValues, notes: SeriesNotes) -> tuple[Series, Frequency]:
     for i in same:
         if not (values[i] == values[i + 1] or (math.isnan(values[i]) and math.isnan(values[i + 1]))):
             given = f"{name}: series {short(rows.id)} has two values at {times[i]}: {values[i]:g} and {values[i + 1]:g}"
-            raise DataError(f"{given}. Keep one of them, or name the column that tells the series apart.")
+            raise DataError(f"{given}. Keep one of them, or rename the column that identifies the series to series.")
     if len(same):
         notes.repeated += len(same)
         chosen = np.delete(np.arange(len(times)), same + 1)
@@ -211,7 +211,8 @@ def regular(rows: TimedValues, notes: SeriesNotes) -> tuple[Series, Frequency]:
     if extra.shape[1]:
         known = _filled(known, places)
         observed = np.flatnonzero(~np.isnan(whole))
-        whole = whole[: observed[-1] + 1] if len(observed) else whole[:0]  # rows after it say what is known in advance
+        # rows after the last value contain only covariates that are known in advance
+        whole = whole[: observed[-1] + 1] if len(observed) else whole[:0]
     return Series(rows.id, whole, times[0], known), frequency
 
 

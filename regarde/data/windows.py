@@ -1,4 +1,4 @@
-"""Windows of time series: a past to read, a horizon to forecast. Numbers only; a model gets them as tensors.
+"""Windows of time series: a past to read and a horizon to forecast, as numpy arrays.
 
 Axes: B windows, C history (steps of the past), T horizon, I inputs of a step, K lags, F covariates.
 
@@ -13,11 +13,11 @@ What a model reads at step t, every z divided by the scale nu of its window:
 Windows are drawn in proportion to the scale of their series (section 3.4), or evenly. Covariates
 (section 3.5): the age of the series, where t is in the day, the week and the year, and those of the file.
 
-With `direct`, what a step of the horizon would read of the horizon itself is read a lag earlier, or, of the value
-before it, at the end of the past: no step then depends on another, and none on what was drawn.
+With `direct`, no step of the horizon reads a value of the horizon: a lag that falls in it is added again until it falls
+in the past, and z_{t-1} is the last value of the past. So no step depends on another, or on drawn values.
 
-A series that is shorter than the history is padded in front. A missing value is the last one before it where it is
-read, with a mark, and nothing where it would be learned or measured.
+A series that is shorter than the history is padded at its beginning. As an input, a missing value is replaced by the
+last one before it, and marked; in the loss and the metrics it is left out.
 """
 
 from __future__ import annotations
@@ -37,7 +37,7 @@ Flags = NDArray[np.bool_]
 Rows = NDArray[np.int64]
 Scaling = Literal["standard", "mean", "paper", "none"]
 
-LEAST = 1e-6  # of a standard deviation, as a share of the mean: a constant past has none
+LEAST = 1e-6  # least standard deviation, as a share of the mean: that of a constant past is 0
 VALUE, OBSERVED, SCALE, LAGS = 0, 1, 2, 3  # columns of the inputs; covariates follow the lags
 
 
@@ -50,7 +50,7 @@ class WindowShape:
     lags: tuple[int, ...] = ()
     scaling: Scaling = "mean"
     season: int = 1
-    direct: bool = False  # every step of the horizon reads values of the past alone
+    direct: bool = False  # every step of the horizon reads only values of the past
 
     @property
     def reach(self) -> int:
@@ -75,7 +75,7 @@ class SeriesWindows:
     """All windows of some series: those to draw for training, and the last one of each."""
 
     def __init__(self, among: SeriesSet, shape: WindowShape, *, extra: int = 0) -> None:
-        """`extra` steps after the end of each series can be part of a window, as they are where it is forecast."""
+        """`extra` steps after the end of each series can be part of a window, for forecasts."""
         self.among, self.shape = among, shape
         self.lengths = np.array([len(one) for one in among.series], dtype=np.int64)
         front = shape.reach + 1
@@ -124,7 +124,7 @@ class SeriesWindows:
         )
 
     def _known(self, places: Rows, begins: Rows, lag: int) -> Rows:
-        """Where a lag is read.  (B, C + T), (B,) -> (B, C + T)"""
+        """The place of the value that each step reads for a lag.  (B, C + T), (B,) -> (B, C + T)"""
         found: Rows = places - lag
         if self.shape.direct:
             beyond = np.maximum(0, found - begins[:, None] + 1)  # steps into the horizon, from 1
@@ -132,13 +132,13 @@ class SeriesWindows:
         return found
 
     def observed(self, rows: Rows) -> Flags:
-        """Which values of windows can be learned.  (B, 2) -> (B, C + T)"""
+        """Whether each value of the windows was observed.  (B, 2) -> (B, C + T)"""
         begins = self.bases[rows[:, 0]] + rows[:, 1]
         found: Flags = self._observed[begins[:, None] + np.arange(-self.shape.history, self.shape.horizon)]
         return found
 
     def _scale(self, values: Numbers, observed: Flags) -> tuple[Numbers, Numbers]:
-        """Location and scale of each window by its past.  (B, C) -> (B,), (B,)"""
+        """Location and scale of each window, computed from its past.  (B, C) -> (B,), (B,)"""
         count, zero = np.maximum(1, observed.sum(axis=1)), np.zeros(len(values))
         if self.shape.scaling == "none":
             return zero, np.ones(len(values))
@@ -152,7 +152,7 @@ class SeriesWindows:
         return zero, np.where(mean > 0, mean, 1.0)
 
     def scales(self) -> Numbers:
-        """nu of each series as a whole, in proportion to which windows are drawn."""
+        """nu of each whole series; windows are drawn in proportion to it.  -> (N,)"""
         observed = [np.abs(one.values[~np.isnan(one.values)]) for one in self.among.series]
         means = [float(values.mean()) if len(values) else 0.0 for values in observed]
         return np.array(means) + (self.shape.scaling == "paper")
@@ -170,12 +170,12 @@ class SeriesWindows:
 
 
 def covariate_count(among: SeriesSet) -> int:
-    """F: the age, two for each cycle, and those of the file."""
+    """F: one for the age, two for each cycle, and those of the file."""
     return 1 + 2 * among.frequency.cycle_count + len(among.covariates)
 
 
 def covariates(one: Series, among: SeriesSet, count: int, season: int) -> Floats:
-    """The covariates of the first `count` values of a series, known or not.  -> (count, F)"""
+    """The covariates of the first `count` steps of a series, also of steps after its end.  -> (count, F)"""
     steps = one.age + np.arange(count)
     if one.start is None:  # only the place in the season is known
         cycles = [steps % season / season]
@@ -191,7 +191,7 @@ def covariates(one: Series, among: SeriesSet, count: int, season: int) -> Floats
 
 
 def filled(values: Numbers) -> Numbers:
-    """The last value before it in the place of each that is missing; 0 before the first."""
+    """The values, with each missing one replaced by the last one before it, or by 0 if there is none."""
     there = ~np.isnan(values)
     last = np.maximum.accumulate(np.where(there, np.arange(len(values)), -1))
     return np.where(last >= 0, np.nan_to_num(values)[np.maximum(last, 0)], 0.0)

@@ -2,13 +2,14 @@
 
 Axes: R rows, each a path of a series; P parameters.
 
-A row has two uniform numbers for each step, W in (0, 1] and V in [0, 1): a point of the unit disk. Box and Muller 1958
-make a normal number of it, Bailey 1994 a Student-t number, both in one formula without a loop; so a draw is a smooth
+A row has two uniform numbers for each step, W in (0, 1] and V in [0, 1). The formula of Box and Muller 1958 turns them
+into a normal number, that of Bailey 1994 into a Student-t number, without rejection. So a drawn value is a smooth
 function of the parameters, and two engines with the same noise agree.
 
     normal       sqrt(-2 ln W) cos 2 pi V            student-t    sqrt(f (W^(-2/f) - 1)) cos 2 pi V
 
-A negative binomial count is Poisson with a gamma rate, drawn by numpy's generator of its series.
+A negative binomial count is a Poisson number whose rate has a gamma distribution, both drawn by the numpy generator of
+the series.
 """
 
 from __future__ import annotations
@@ -22,11 +23,11 @@ from numpy.typing import NDArray
 
 Numbers = NDArray[np.float64]
 SMALLEST = 1e-4  # as in models/likelihoods.py
-LARGEST_RATE = 1e9  # of a Poisson number; numpy refuses those near 2^63
+LARGEST_RATE = 1e9  # of a Poisson number; numpy raises an error for rates near 2^63
 
 
 class Noise:
-    """All that is random in the paths of some series: a function of (seed, name of the series)."""
+    """The random numbers of the paths of some series: a function of (seed, name of the series)."""
 
     def __init__(self, seed: int, ids: Sequence[str], paths: int, steps: int) -> None:
         self.paths = paths
@@ -49,7 +50,7 @@ def softplus(x: Numbers) -> Numbers:
 
 
 def parameters(name: str, raw: NDArray[np.floating[Any]]) -> Numbers:
-    """What a linear layer says -> parameters of z / nu.  (R, P) -> (R, P)"""
+    """Outputs of a linear layer -> parameters of z / nu.  (R, P) -> (R, P)"""
     given = raw.astype(np.float64)
     given[:, 1] = softplus(given[:, 1]) + SMALLEST
     if name == "negative-binomial":

@@ -128,7 +128,7 @@ class NativeEngine:
             made.pointer, handles, numbers, ctypes.c_int64(len(offsets))
         )
         if problem:
-            raise UsageError(f"The native engine does not know {problem.decode()}. Use models of one vocabulary.")
+            raise UsageError(f"The native engine does not support {problem.decode()}. Use models of one vocabulary.")
         made._measure()
         if self.shortlist is not None:
             made.shorten(self.shortlist)

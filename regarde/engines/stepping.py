@@ -29,24 +29,24 @@ _KINDS = {"simple": 0, "gru": 1, "lstm": 2}  # as in native/source/arguments.h
 
 @dataclass(frozen=True)
 class NextValue:
-    """The distribution of the next value of each path, and where attention looked."""
+    """The distribution of the next value of each path, and the attention weights."""
 
     given: NDArray[np.float64]  # (R, P)
     weights: Floats  # (R, S); S = 0 without attention
 
 
 class PathWalk(Protocol):
-    """All paths of some series, going on step by step."""
+    """All paths of some series, computed step by step."""
 
     def repeat(self, paths: int) -> None:
-        """Each series `paths` times, copies next to each other."""
+        """Copy the state of each series `paths` times, copies next to each other."""
 
     def step(self, inputs: Floats) -> NextValue:
         """(R, I)"""
 
 
 class ForecastEngine(Protocol):
-    """Reads pasts, and says the distributions of what follows."""
+    """Reads the past of series and computes the distributions of the values that follow."""
 
     name: str
     likelihood: str
@@ -121,7 +121,7 @@ def _sigmoid(x: Floats) -> Floats:
 
 
 class NumpyStack:
-    """Cells above one another."""
+    """A stack of cells."""
 
     def __init__(self, weights: Weights, prefix: str, settings: Any) -> None:
         if settings.cell not in _GATES:
@@ -141,7 +141,7 @@ class NumpyStack:
 
 
 class NumpyEngine:
-    """What both models share: the vector of each series and the last linear layer."""
+    """The common part of both models: the vector of each series and the last linear layer."""
 
     name = "native"
 
@@ -222,8 +222,8 @@ class AdditiveScores:
         return memory @ self.U.T
 
     def scores(self, queries: Floats, keys: Floats) -> Floats:
-        asked = queries @ self.W.T  # (N, P, A)
-        return np.stack([np.tanh(asked[:, p, None] + keys) @ self.v for p in range(asked.shape[1])], axis=1)
+        projected = queries @ self.W.T  # (N, P, A)
+        return np.stack([np.tanh(projected[:, p, None] + keys) @ self.v for p in range(projected.shape[1])], axis=1)
 
 
 SCORES: dict[str, type[Scores]] = {"general": GeneralScores, "additive": AdditiveScores}
@@ -253,7 +253,7 @@ class AttentiveEngine(NumpyEngine):
         return _AttentiveWalk(self, embedded, cells, np.concatenate((states, read), axis=2), self._seen(inside))
 
     def _seen(self, inside: NDArray[np.bool_]) -> NDArray[np.bool_]:
-        """As attention/interface.py: without the last step, unless there is no other, if it is not attended to."""
+        """The steps that attention may use; without the last one if `attend_eos` is false, unless there is no other."""
         if self.attend_last:
             return inside
         others = inside.copy()
@@ -283,8 +283,8 @@ class _AttentiveWalk:
         weights = np.exp(scores - scores.max(axis=2, keepdims=True))
         weights /= weights.sum(axis=2, keepdims=True)
         context = (weights @ self.memory).reshape(len(inputs), -1)  # (R, D)
-        said = np.tanh(np.concatenate((context, top[:, 0]), axis=1) @ engine.weights["W_c.weight"].T)
-        return NextValue(engine.theta(said, inputs), weights.reshape(len(inputs), -1))
+        readout = np.tanh(np.concatenate((context, top[:, 0]), axis=1) @ engine.weights["W_c.weight"].T)
+        return NextValue(engine.theta(readout, inputs), weights.reshape(len(inputs), -1))
 
 
 def _beside(inputs: Floats, embedded: Floats) -> Floats:

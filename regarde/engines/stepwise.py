@@ -1,4 +1,4 @@
-"""Forecasting with torch: the reference that the engine without torch is compared with, and for other devices."""
+"""Forecasting with torch: the reference for the native engine, and the engine for other devices than the CPU."""
 
 from __future__ import annotations
 

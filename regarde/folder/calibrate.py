@@ -22,12 +22,12 @@ def check(folder: Path, out: Path) -> None:
     manifest.refuse_existing(out)
     manifest.verify(folder)
     if read_config(folder)[1] == "int8":
-        given = f"{folder}: its matrices are in bytes, which a temperature would round again"
+        given = f"{folder}: its matrices are in bytes, expected floats"
         raise UsageError(f"{given}. Calibrate the model that it was made from, then quantize it.")
 
 
 def calibrate(folder: Path, out: Path, temperature: float) -> None:
-    """Write a new model folder whose logits are divided by the temperature; a crash leaves no half of it."""
+    """Write a new model folder whose logits are divided by the temperature; a crash leaves no partial folder."""
     check(folder, out)
     files = manifest.verify(folder)
     tables, _ = read_config(folder)
@@ -37,8 +37,7 @@ def calibrate(folder: Path, out: Path, temperature: float) -> None:
         with (folder / WEIGHTS).open("rb") as file:
             tensors = Weights(file, files[WEIGHTS]).tensors()
     except Unfit as reason:
-        given = f"{folder / WEIGHTS}: {reason}, which this cannot read"
-        raise FolderError(f"{given}. Restore it, or train again.") from None
+        raise FolderError(f"{folder / WEIGHTS}: not readable ({reason}). Restore it, or train again.") from None
     scaled = {name: tensors[name] / tensors[name].dtype.type(temperature) for name in OUTPUT}
     try:
         with manifest.new_folder(out) as new:

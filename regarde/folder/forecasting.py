@@ -1,4 +1,4 @@
-"""A model folder -> a forecaster. torch is imported only if a part of the model is not known without it."""
+"""A model folder -> a forecaster. torch is imported only if the native engine does not support the model."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from regarde.engines.stepping import ForecastEngine, engine_of, shapes_of
 from regarde.errors import ConfigError, FolderError, RegardeWarning, UsageError
 from regarde.folder import manifest
 from regarde.folder.histories import load_histories
-from regarde.folder.loading import EngineName, Weights, read_config, slower
+from regarde.folder.loading import EngineName, Weights, read_config, slower, unsupported
 from regarde.folder.manifest import CONFIG, WEIGHTS, Entry
 from regarde.folder.precision import SCALE, Precision, stored_kinds
 from regarde.forecast import Forecaster
@@ -31,7 +31,7 @@ from regarde.tasks.forecasting import ForecastingTask
 
 @dataclass(frozen=True)
 class _Read:
-    """All of a folder but its weights."""
+    """The content of a folder except its weights."""
 
     files: Mapping[str, Entry]
     stored: Precision
@@ -45,7 +45,7 @@ class _Read:
 
 
 def forecasts(folder: Path) -> bool:
-    """Whether a folder is a forecaster's; not if it has no configuration, which loading reports."""
+    """Whether a folder contains a forecaster. False if it has no configuration, which is an error of loading it."""
     if not (folder / CONFIG).is_file():
         return False
     table = read_config(folder)[0].get("task")
@@ -53,7 +53,7 @@ def forecasts(folder: Path) -> bool:
 
 
 def load_forecasters(folders: Mapping[str, Path]) -> dict[str, Forecaster]:
-    """Those of some model folders that are forecasters', loaded, by name."""
+    """The forecasters among some model folders, loaded, by name."""
     return {name: load_forecaster(folder) for name, folder in folders.items() if forecasts(folder)}
 
 
@@ -69,10 +69,10 @@ def load_forecaster(folder: Path, *, device: str = "cpu", engine: EngineName = "
             found: ForecastEngine = engine_of(chosen, _floats(weights))
         except Unfit as reason:
             if engine == "native":
-                raise UsageError(f"{folder}: The native engine does not know {reason}. Use engine = torch.") from None
+                raise UsageError(f"{folder}: {unsupported(str(reason))}. Use engine = torch.") from None
             if importlib.util.find_spec("torch") is None:
-                remedy = "Restore the folder, or let torch look at it: pip install 'regarde[train]'"
-                raise FolderError(f"{folder}: {slower(str(reason))} {remedy}.") from None
+                remedy = "Restore the folder, or install torch for more details: pip install 'regarde[train]'"
+                raise FolderError(f"{folder}: {unsupported(str(reason))}. {remedy}.") from None
             warnings.warn(slower(str(reason)), RegardeWarning, stacklevel=2)
             return _with_torch(folder, read, device)
     return Forecaster(read.task, found, read.histories, bool(read.model.get("embedding", chosen.embedding)))
@@ -94,7 +94,7 @@ def _read(folder: Path, files: Mapping[str, Entry]) -> _Read:
 def _parsed(folder: Path, model: dict[str, Any]) -> Any:
     try:
         return settings.parse(model)
-    except UnknownWordError as error:  # torch may know it: a choice that was added to the package
+    except UnknownWordError as error:  # a choice that was added to the package, which torch may support
         raise Unfit(str(error).partition(":")[0].replace("'", "")) from None
     except ConfigError as error:
         raise FolderError(f"{folder / CONFIG}: {error} Train anew, or upgrade: pip install -U regarde.") from None
@@ -103,18 +103,18 @@ def _parsed(folder: Path, model: dict[str, Any]) -> Any:
 def _check(
     folder: Path, found: Mapping[str, TensorKind], shapes: Mapping[str, tuple[int, ...]], stored: Precision
 ) -> None:
-    """Hold the tensors of the file against the configuration, before anything of their size is read."""
+    """Compare names and shapes of the tensors in the file with the configuration, before they are read."""
     expected = stored_kinds(shapes, stored)
     for name in sorted(expected.keys() | found.keys()):
         if expected.get(name) != found.get(name):
             given = found[name].shape if name in found else "missing"
             wanted = expected[name].shape if name in expected else "none"
-            told = f"tensor {name[:80]} is {given}, expected {wanted}"
-            raise FolderError(f"{folder / WEIGHTS}: {told}. Config and weights do not belong together.")
+            both = f"tensor {name[:80]} is {given}, expected {wanted}"
+            raise FolderError(f"{folder / WEIGHTS}: {both}. Config and weights do not belong together.")
 
 
 def _floats(weights: Weights) -> dict[str, Any]:
-    """Tensors of a file as floats of their own; matrices in bytes are multiplied by their scales."""
+    """The tensors of a file, copied as floats; matrices in bytes are multiplied by their scales."""
     stored = weights.tensors()
     found = {}
     for name, tensor in stored.items():

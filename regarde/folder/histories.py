@@ -14,7 +14,7 @@ from regarde.tasks.forecasting import ForecastingTask
 
 @dataclass(frozen=True, eq=False)
 class Histories:
-    """The end of each series that a model was trained on, in the order of its vectors."""
+    """The end of each series that a model was trained on, in the order of the model's vectors of series."""
 
     series: SeriesSet
 

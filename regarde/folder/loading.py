@@ -67,13 +67,13 @@ def load(
         if engine == "native":
             raise UsageError(f"{library.lacking()} Or use engine = torch.")
         return _load_torch(Path(folder), device)
-    given = f"The native engine does not know {reason}"
+    given = unsupported(reason)
     if engine == "native":
         raise UsageError(f"{folder}: {given}. Use engine = torch.")
     if shortlist:
-        raise UsageError(f"{folder}: {given}, and a shortlist needs it. Leave out shortlist.")
+        raise UsageError(f"{folder}: {given}, and shortlists need this engine. Leave out shortlist.")
     if importlib.util.find_spec("torch") is None:
-        remedy = "Restore the folder, or let torch look at it: pip install 'regarde[train]'"
+        remedy = "Restore the folder, or install torch for more details: pip install 'regarde[train]'"
         raise FolderError(f"{folder}: {given}. {remedy}.")
     translator = _load_torch(Path(folder), device)  # which finds the mistake, if the folder is damaged
     warnings.warn(slower(reason), RegardeWarning, stacklevel=2)
@@ -82,8 +82,13 @@ def load(
 
 def slower(reason: str) -> str:
     """The warning for a model that the native engine does not support."""
-    remedy = "Where speed matters, choose another, or add it there (docs/extend.md)"
-    return f"The native engine does not know {reason}: torch does its work, more slowly. {remedy}."
+    remedy = "If speed matters, choose another, or add it to the engine (docs/extend.md)"
+    return f"{unsupported(reason)}: torch is used instead, which is slower. {remedy}."
+
+
+def unsupported(reason: str) -> str:
+    """The first words of such a message."""
+    return f"The native engine does not support {reason}"
 
 
 def load_ensemble(
@@ -231,9 +236,9 @@ class Weights:
         except OSError as error:
             raise FolderError(unreadable(file.name, error, "Restore it, or train again.")) from None
         except (ValueError, KeyError, TypeError, AttributeError, RecursionError):
-            raise Unfit("a file that is no safetensors") from None
+            raise Unfit("a file that is not in safetensors format") from None
         if any(kind.in_bytes != (precision == "int8" and len(kind.shape) == 2) for kind in self.kinds.values()):
-            raise Unfit("tensors of another type than the configuration says")
+            raise Unfit("tensors of another type than that of the configuration")
 
     def tensors(self) -> dict[str, Array]:
         """All tensors, checked against the manifest, and finite; the file stays mapped as long as one exists."""
@@ -258,16 +263,16 @@ def _header(content: mmap.mmap) -> tuple[dict[str, TensorKind], dict[str, int]]:
     """The kind of each tensor, and where it starts. They lie one after the other, and the file has nothing else."""
     length = int.from_bytes(content[:8], "little")
     if length > LARGEST_HEADER:
-        raise Unfit("so large a header")
+        raise Unfit("a header of this size")
     entries = json.loads(content[8 : 8 + length], object_pairs_hook=_once)
     about = entries.pop("__metadata__", {})
     if not isinstance(about, dict) or not all(isinstance(value, str) for value in about.values()):
-        raise Unfit("what a file says of itself")
+        raise Unfit("metadata that are not strings")
     kinds, spans, places = {}, [], {}
     for name, entry in entries.items():
         first, after = entry["data_offsets"]
         if not _NAME.fullmatch(name) or entry["dtype"] not in _TYPES:
-            raise Unfit("tensors of that name or type")
+            raise Unfit("tensors of this name or type")
         kinds[name] = TensorKind(_shape(entry["shape"]), in_bytes=entry["dtype"] == "I8")
         size = math.prod(kinds[name].shape) * _TYPES[entry["dtype"]].itemsize
         if {type(first), type(after)} != {int} or after - first != size:
@@ -277,7 +282,7 @@ def _header(content: mmap.mmap) -> tuple[dict[str, TensorKind], dict[str, int]]:
     end = 0
     for first, after in sorted(spans):
         if first != end:
-            raise Unfit("tensors that lie so")
+            raise Unfit("tensors with gaps between them")
         end = after
     if len(content) != 8 + length + end:
         raise Unfit("tensors of such sizes")

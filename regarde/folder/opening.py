@@ -1,4 +1,4 @@
-"""A model folder -> what it is: a translator, which answers texts, or a forecaster, which continues series."""
+"""A model folder -> a Translator, which answers texts, or a Forecaster, which continues series."""
 
 from __future__ import annotations
 
@@ -17,11 +17,11 @@ def load(
     """A Translator, or the Forecaster of a folder whose task is forecasting; each file is checked.
 
     `engine` is "native", "torch", or "auto" for the first of the two that supports the model and the device. With
-    `shortlist`, a sentence is translated with the target tokens that `regarde shortlist` has learned for its words.
+    `shortlist`, only the target tokens that `regarde shortlist` has learned for the words of a sentence are scored.
     """
     folder = Path(folder)
     if forecasts(folder):
         if shortlist:
-            raise UsageError(f"{folder}: a forecaster says numbers, so it has no shortlist. Leave it out.")
+            raise UsageError(f"{folder}: a forecaster has no vocabulary, so it has no shortlist. Leave out shortlist.")
         return load_forecaster(folder, device=device, engine=engine)
     return load_translator(folder, device=device, engine=engine, threads=threads, shortlist=shortlist)

@@ -9,18 +9,19 @@ Axes: B batch, S source, T steps, D states, A size of u, R queries, V labels.
     last        s = the state that has read the whole text
     label       p(y) = softmax(W_s s + b_s)                                           Yang et al. 2016, equation 11
 
-    several     p_k = sigmoid(z_k) of each label by itself, z = W_s s + b_s
+    several     p_k = sigmoid(z_k), the probability of label k independently of the others, z = W_s s + b_s
 
-Several labels of a text are generated in the order of the vocabulary, then EOS. After label i, or at the start (i = 0),
+If a text may have several labels, they are generated in the order of the vocabulary, then EOS. After label i, or at the
+start (i = 0),
 
     p(j | i) = p_j prod_{i < k < j} (1 - p_k),   p(EOS | i) = prod_{k > i} (1 - p_k)
 
-which sums to one, so that teacher forcing gives the likelihood of independent labels. The likeliest set, all labels
-with p_k > 1/2, is `best`.
+which sums to one, so that teacher forcing gives the likelihood of independent labels. `best` returns the most probable
+set: all labels with p_k > 1/2.
 
 The learned queries use the same attention as every decoder, so any score and mechanism works. The mean is attention
-with a query of zeros. EOS gets no attention unless the attention is configured so. After a single label, EOS has
-probability one, so every search works as with any other decoder.
+with a query of zeros. EOS gets no attention unless `attend_eos` is set. After a single label, EOS has probability one,
+so every search works as with any other decoder.
 """
 
 from __future__ import annotations
@@ -49,7 +50,7 @@ NEVER = -1e4  # a logit whose exponential is zero, and which stays finite in sum
 
 @dataclass(frozen=True, eq=False)
 class TextMemory(Batched):
-    """The text as the memory of each query, and the final state, which pooling = last uses alone."""
+    """The text as the memory of each query, and the final state, the only input of pooling = last."""
 
     layers: tuple[Memory, ...]  # R of them
     summary: Tensor  # (B, D)
@@ -58,7 +59,7 @@ class TextMemory(Batched):
 class LabelDecoder(Decoder[State, TextMemory]):
     """R queries attend to the text once; the label is predicted from their contexts.
 
-    `past` has a layer for each query, and the same weights at the step of EOS as at that of the label.
+    `past` has a layer for each query. The weights are the same at every step.
     """
 
     def __init__(
@@ -94,7 +95,7 @@ class LabelDecoder(Decoder[State, TextMemory]):
         return State(past=encoding.states.new_zeros(B, R, self.looks[0].heads if R else 0, 0, S))
 
     def penalty(self, attention: Tensor, batch: Batch) -> Tensor:
-        """|A A^T - I|_F^2 of each text, times its weight; all steps have the same A.  (B, R, N, T, S) -> a sum"""
+        """|A A^T - I|_F^2 times its weight, summed over texts; A is the same at all steps.  (B, R, N, T, S) -> ()"""
         A = attention[:, :, :, 0].mean(dim=2)  # (B, R, S); the mean over heads
         beside = A @ A.mT - torch.eye(A.shape[1], dtype=A.dtype, device=A.device)  # (B, R, R)
         return self.weight * beside.square().sum()
@@ -109,7 +110,7 @@ class LabelDecoder(Decoder[State, TextMemory]):
         return logits if self.training else certain(logits, ends), State(past=past)
 
     def best(self, encoding: Encoding) -> list[tuple[int, ...]]:
-        """The likeliest set of labels of each row."""
+        """The most probable set of labels of each row."""
         if not self.several:
             return []
         start = torch.full_like(encoding.source.ids[:, :1], BOS)
@@ -131,14 +132,14 @@ class LabelDecoder(Decoder[State, TextMemory]):
 
 
 def in_order(logits: Tensor, previous: Tensor) -> Tensor:
-    """Log-probabilities of the next label, or of EOS, after the one before.  (B, T, V), (B, T) -> (B, T, V)"""
+    """Log-probabilities of the next label, or of EOS, given the previous one.  (B, T, V), (B, T) -> (B, T, V)"""
     z = logits[..., len(CONTROLS) :]  # (B, T, labels)
     absent = functional.logsigmoid(-z)  # log(1 - p_k)
-    before = torch.cat((torch.zeros_like(z[..., :1]), absent.cumsum(dim=-1)), dim=-1)  # of all labels below k
+    before = torch.cat((torch.zeros_like(z[..., :1]), absent.cumsum(dim=-1)), dim=-1)  # summed over all labels below k
     first = (previous - EOS).clamp_min(0).unsqueeze(2)  # (B, T, 1) the first label that may follow
     left_out = before - before.gather(2, first)  # (B, T, labels + 1)
-    said = functional.logsigmoid(z) + left_out[..., :-1]
-    labels = torch.where(torch.arange(z.shape[-1], device=z.device) >= first, said, torch.full_like(z, NEVER))
+    present = functional.logsigmoid(z) + left_out[..., :-1]
+    labels = torch.where(torch.arange(z.shape[-1], device=z.device) >= first, present, torch.full_like(z, NEVER))
     none = torch.full_like(z[..., :1], NEVER).expand(-1, -1, EOS)  # PAD, UNK and BOS
     return torch.cat((none, left_out[..., -1:], labels), dim=-1)
 

@@ -6,17 +6,16 @@ Axes: B batch, S source, T target, V target vocabulary, K columns for symbols of
     mixture  (9)   P(w) = p_gen P_vocab(w) + (1 - p_gen) sum_{j : x_j = w} a_tj
 
 a_t are weights of the decoder's attention: of the last layer, the mean of its heads, unless `layer` and `head` choose
-others. h*_t = sum_j a_tj h_j is their context over the encoder's states, s_t what the decoder's output layer reads, x_t
-its input. Attention may hold less than 1 in all (local-p, monotonic): then P is divided by its sum, so that the words
-of the vocabulary share what is missing; where attention holds 1, that sum is 1.
+others. h*_t = sum_j a_tj h_j is their context over the encoder's states, s_t the input of the decoder's output layer,
+x_t the embedded previous word. If the weights sum to less than 1 (local-p, monotonic), P is divided by its sum.
 
 pointer    What is copied is the source token itself. w runs over the V words of the vocabulary and K symbols that it
-           lacks (regarde/text/extended.py says which ids these are). The end of the source is the end of the target: to
-           copy it is to say EOS. Read as the word before, an id from V on is UNK; so it is for the encoder.
-mapped     What is copied may be another symbol (Prabhu and Kann 2020, for disjoint vocabularies): a learned matrix
-           says which, sum_j a_tj softmax(M[x_j])_w.
+           lacks (their ids: regarde/text/extended.py). Copying the EOS of the source generates EOS. The encoder, and
+           the decoder when it reads the previous word, take every id that their vocabulary lacks as UNK.
+mapped     A source token is copied as a target token, for disjoint vocabularies (Prabhu and Kann 2020): a learned
+           matrix M gives the distribution, sum_j a_tj softmax(M[x_j])_w.
 
-The logits are log P, normalized already. Training needs only P(y_t), and `likelihood` computes no more.
+The logits are log P, already normalized. Training needs only P(y_t), which is all that `likelihood` computes.
 """
 
 from __future__ import annotations
@@ -37,20 +36,20 @@ from regarde.errors import ConfigError
 from regarde.models.interface import Decoder, Encoder, Encoding, LayeredDecoder, Likelihood, Model, State
 from regarde.text.tokenizers import UNK
 
-SMALLEST = 1e-30  # probability in training, where attention has none for a word: its logarithm stays finite
+SMALLEST = 1e-30  # in training, the probability of a word without attention, so that its logarithm is finite
 Place = Annotated[int, Bound(0, 1024)]  # a layer or a head, counted from 1; 0: not chosen
 
 
 @dataclass(frozen=True, eq=False)
 class CopyState(State):
-    """The state of the decoder within; `past` is its own."""
+    """The state of the wrapped decoder, with the same `past`."""
 
     inner: State
 
 
 @dataclass(frozen=True, eq=False)
 class CopyMemory(Batched):
-    """The memory of the decoder within, and what can be copied."""
+    """The memory of the wrapped decoder, and what can be copied."""
 
     inner: Batched
     gates: Tensor  # (B, S) w_h . h_j, so that w_h . h*_t = sum_j a_tj (w_h . h_j)
@@ -59,14 +58,14 @@ class CopyMemory(Batched):
 
 @dataclass(frozen=True, eq=False)
 class GatedReadout(Batched):
-    """What the mixture is made of."""
+    """The parts of the mixture."""
 
-    said: Tensor  # (B, T, H) what the output layer reads
+    top: Tensor  # (B, T, H) the input of the output layer
     weights: Tensor  # (B, T, S) that copy
     gate: Tensor  # (B, T) p_gen before its sigmoid
 
-    def held(self) -> Tensor:
-        """log(p_gen + (1 - p_gen) sum_j a_tj), which is 0 where attention holds 1.  -> (B, T)"""
+    def log_total(self) -> Tensor:
+        """The logarithm of the sum of P: log(p_gen + (1 - p_gen) sum_j a_tj), 0 if the weights sum to 1.  -> (B, T)"""
         p_gen = self.gate.sigmoid()
         return (p_gen + (1 - p_gen) * self.weights.sum(dim=2)).log()
 
@@ -89,7 +88,7 @@ class KnownWordsEncoder(Encoder):
 
 
 class CopyingDecoder(Decoder[CopyState, CopyMemory]):
-    """A decoder and a gate; its subclasses say what is copied."""
+    """A decoder and a gate; its subclasses define what is copied."""
 
     mixes = True
 
@@ -110,15 +109,15 @@ class CopyingDecoder(Decoder[CopyState, CopyMemory]):
 
     @abstractmethod
     def copies(self, ids: Tensor) -> Tensor:
-        """What each source position is copied as.  (B, S) -> (B, S) target ids or (B, S, V) probabilities"""
+        """The target tokens that source positions are copied as.  (B, S) -> (B, S) ids or (B, S, V) probabilities"""
 
     @abstractmethod
     def spread(self, weights: Tensor, copies: Tensor) -> Tensor:
-        """The distribution of what is copied.  (B, T, S) -> (B, T, V + K)"""
+        """The distribution of the copied token.  (B, T, S) -> (B, T, V + K)"""
 
     @abstractmethod
     def share(self, weights: Tensor, copies: Tensor, target_ids: Tensor) -> Tensor:
-        """The same, of given words only.  (B, T, S), …, (B, T) -> (B, T)"""
+        """Its probabilities of given words only.  (B, T, S), …, (B, T) -> (B, T)"""
 
     def attentions(self) -> list[Attention]:
         return self.inner.attentions()
@@ -139,26 +138,26 @@ class CopyingDecoder(Decoder[CopyState, CopyMemory]):
     def unroll(self, previous: Tensor, state: CopyState, memory: CopyMemory) -> tuple[Tensor, CopyState]:
         found, state = self._read(previous, state, memory)
         V, gate = self.vocabulary, found.gate.unsqueeze(2)
-        said = functional.logsigmoid(gate) + _exact(self.inner.output(found.said)).log_softmax(dim=-1)  # (B, T, V)
+        listed = functional.logsigmoid(gate) + _exact(self.inner.output(found.top)).log_softmax(dim=-1)  # (B, T, V)
         copied = self.spread(found.weights, memory.copies)  # (B, T, V + K)
         pointed = functional.logsigmoid(-gate) + torch.where(copied > 0, copied, 1.0).log()
-        both = torch.where(copied[..., :V] > 0, torch.logaddexp(said, pointed[..., :V]), said)
-        # a word of this source that attention does not reach is impossible; in training nearly so
+        both = torch.where(copied[..., :V] > 0, torch.logaddexp(listed, pointed[..., :V]), listed)
+        # a symbol that only this source has, and that gets no attention, is impossible; in training it has SMALLEST
         lowest = math.log(SMALLEST) if self.training else -math.inf
         own = torch.where(copied[..., V:] > 0, pointed[..., V:], lowest)
-        return torch.cat((both, own), dim=-1) - found.held().unsqueeze(2), state
+        return torch.cat((both, own), dim=-1) - found.log_total().unsqueeze(2), state
 
     def likelihood(
         self, previous: Tensor, state: CopyState, memory: CopyMemory, target_ids: Tensor
     ) -> tuple[Likelihood, CopyState]:
         found, state = self._read(previous, state, memory)
         gate = found.gate
-        logits = _exact(self.inner.output(found.said))  # (B, T, V)
-        listed = target_ids < self.vocabulary
-        said, mean = LogProbability.apply(logits, known(target_ids, self.vocabulary))  # type: ignore[no-untyped-call]
-        said = (functional.logsigmoid(gate) + said).masked_fill(~listed, -math.inf)
+        logits = _exact(self.inner.output(found.top))  # (B, T, V)
+        is_listed = target_ids < self.vocabulary
+        listed, mean = LogProbability.apply(logits, known(target_ids, self.vocabulary))  # type: ignore[no-untyped-call]
+        listed = (functional.logsigmoid(gate) + listed).masked_fill(~is_listed, -math.inf)
         copied = self.share(found.weights, memory.copies, target_ids).clamp_min(SMALLEST)
-        words = torch.logaddexp(said, functional.logsigmoid(-gate) + copied.log()) - found.held()
+        words = torch.logaddexp(listed, functional.logsigmoid(-gate) + copied.log()) - found.log_total()
         return Likelihood(words=words, mean=mean), state
 
     def _read(self, previous: Tensor, state: CopyState, memory: CopyMemory) -> tuple[GatedReadout, CopyState]:
@@ -169,15 +168,15 @@ class CopyingDecoder(Decoder[CopyState, CopyMemory]):
         gate = context + self.w_s(readout.said).squeeze(2) + self.w_x(readout.embedded).squeeze(2)
         assert state.p_gen is not None
         p_gen = torch.cat((state.p_gen, gate.sigmoid()), dim=1)
-        found = GatedReadout(said=readout.said, weights=_exact(weights), gate=_exact(gate))
+        found = GatedReadout(top=readout.said, weights=_exact(weights), gate=_exact(gate))
         return found, CopyState(past=inner.past, p_gen=p_gen, inner=inner)
 
 
 class LogProbability(torch.autograd.Function):
     """log softmax of given words, and the mean over all words.  logits (B, T, V), ids (B, T) -> (B, T), (B, T)
 
-    The gradient is written over the logits, which must not be used afterwards: for a large vocabulary this takes half
-    the time of the same in steps.
+    The gradient overwrites the logits, which must not be used afterwards. For a large vocabulary this takes half the
+    time of separate operations.
     """
 
     @staticmethod
@@ -210,7 +209,7 @@ class PointerDecoder(CopyingDecoder):
         self, inner: LayeredDecoder[Any, Any], states: int, sizes: tuple[int, int], where: AttentionPlace
     ) -> None:
         super().__init__(inner, states, sizes[1], where)
-        # of each source word the target id, from regarde.text; floats, as all tensors of a folder are
+        # the target id of each source word, from regarde.text; floats, like all tensors of a model folder
         self.register_buffer("same", torch.full(sizes[:1], float(UNK)))
 
     def copies(self, ids: Tensor) -> Tensor:
@@ -228,7 +227,7 @@ class PointerDecoder(CopyingDecoder):
 
 
 class MappedDecoder(CopyingDecoder):
-    """Copies what a learned matrix makes of the source token."""
+    """Copies a source token as target tokens, by a learned matrix."""
 
     def __init__(
         self, inner: LayeredDecoder[Any, Any], states: int, sizes: tuple[int, int], where: AttentionPlace
@@ -250,7 +249,7 @@ class MappedDecoder(CopyingDecoder):
 
 
 def known(ids: Tensor, vocabulary: int) -> Tensor:
-    """Ids as a vocabulary has them, UNK for all others."""
+    """The ids, with UNK in place of those that a vocabulary lacks."""
     return torch.where(ids < vocabulary, ids, UNK)
 
 
@@ -267,7 +266,7 @@ def target_columns(ids: Tensor, same: Tensor, vocabulary: int) -> Tensor:
 
 
 def first_places(ids: Tensor) -> Tensor:
-    """The first position that has the id of each position.  (B, S) -> (B, S)"""
+    """For each position, the first one with the same id.  (B, S) -> (B, S)"""
     return (ids.unsqueeze(2) == ids.unsqueeze(1)).int().argmax(dim=2)
 
 
@@ -286,7 +285,7 @@ class AttentionPlace:
 
 @dataclass(frozen=True)
 class NoCopyingConfig:
-    """All words are those of the vocabulary."""
+    """No copying: all words are those of the vocabulary."""
 
     kind: Literal["none"] = "none"
 
@@ -310,7 +309,7 @@ class PointerConfig:
 
 @dataclass(frozen=True)
 class MappedConfig:
-    """Source tokens are copied as the target tokens that a learned matrix says."""
+    """Source tokens are copied as target tokens, by a learned matrix."""
 
     kind: Literal["mapped"] = "mapped"
     layer: Place = 0

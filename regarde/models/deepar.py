@@ -7,8 +7,8 @@ Axes: B windows, C history, T horizon, I inputs, E embedding, H hidden, L layers
     (2)   z_t ~ likelihood(theta(h_t))                   likelihoods.py
           loss: - sum_t log p(z_t | theta(h_t))          over past and horizon (section 3.2)
 
-A forecast draws paths: z~_t ~ likelihood(theta(h_t)) enters the next step in the place of z_t. Values of a season ago
-are inputs too, if the task has lags: the paper leaves that to the cells.
+A forecast draws paths: z~_t ~ likelihood(theta(h_t)) is the input of the next step in place of z_t. If the task has
+lags, the values of a season ago are inputs too; in the paper, the cells must remember them.
 """
 
 from __future__ import annotations
@@ -84,7 +84,7 @@ class DeepARConfig:
     cell: CellName = "lstm"
     embedding: Count = 20  # Size of the vector of each series; 0: none, and any series can be forecast.
     likelihood: LikelihoodName = "gaussian"  # Distribution of a value: gaussian, student-t or negative-binomial.
-    skip: bool = False  # Give the inputs of a step to the output layer too, past the cells.
+    skip: bool = False  # Connect the inputs of a step to the output layer directly too, without the cells.
     dropout: Share = 0.0
 
     def build(self, series: int, inputs: int) -> DeepAR:

@@ -7,8 +7,8 @@ Axes: B windows, C history, T horizon, I inputs, H hidden, D = H + I memory, L l
     align      a_t = align(h_t, m_s)                        after the step (Luong et al. 2015, section 3.1)
     readout    h~_t = tanh(W_c [c_t; h_t]),  z_t ~ likelihood(theta(h~_t))        likelihoods.py
 
-The memory contains the values themselves, so that attention can repeat what was at the same hour of another day. There
-is no input feeding: the horizon is then one pass through the cells while a model trains.
+The memory contains the values themselves, so that attention can repeat the value of the same hour of another day. There
+is no input feeding, so that in training the cells compute the whole horizon in one pass.
 """
 
 from __future__ import annotations
@@ -59,9 +59,10 @@ class AttentiveForecaster(ForecastModel):
         state = self.start(window.past, window.series)
         x = beside(window.future.inputs, state.embedded)
         top, _ = self.decoder(x, window.future.inside, state.cells)  # (B, T, H)
-        said, weights = self.attend(top, state.memory[0])
+        readout, weights = self.attend(top, state.memory[0])
+        read = self.read(self.decoder.dropout(readout), window.future.inputs)
         return Forecasted(
-            given=parameters(self.likelihood, self.theta(self.read(self.decoder.dropout(said), window.future.inputs))),
+            given=parameters(self.likelihood, self.theta(read)),
             values=window.future.values,
             observed=window.future.observed,
             attention=weights,
@@ -69,9 +70,8 @@ class AttentiveForecaster(ForecastModel):
 
     def start(self, past: SeriesSteps, series: Tensor) -> ForecastState:
         embedded = self.embedding(series)
-        seen = torch.stack(
-            (past.values, past.observed.to(past.values)), dim=-1
-        )  # (B, C, 2) instead of the value before
+        # (B, C, 2): the memory of a step contains its own value in place of the one before
+        seen = torch.stack((past.values, past.observed.to(past.values)), dim=-1)
         read = torch.cat((seen, past.inputs[..., 2:]), dim=-1)
         x = beside(read, embedded)
         states, cells = self.encoder(x, past.inside, self.encoder.rest(x))
@@ -82,8 +82,8 @@ class AttentiveForecaster(ForecastModel):
         x = beside(inputs.unsqueeze(1), state.embedded).squeeze(1)
         bottom = self.decoder.cells[0]
         top, cells = self.decoder.step(bottom.share(0, x), state.cells, self.decoder.noise(x))
-        said, weights = self.attend(top.unsqueeze(1), state.memory[0])
-        given = parameters(self.likelihood, self.theta(self.read(said.squeeze(1), inputs)))
+        readout, weights = self.attend(top.unsqueeze(1), state.memory[0])
+        given = parameters(self.likelihood, self.theta(self.read(readout.squeeze(1), inputs)))
         return ForecastStep(given, ForecastState(cells, state.embedded, state.memory), weights.squeeze(1))
 
     def attend(self, top: Tensor, memory: Memory) -> tuple[Tensor, Tensor]:
@@ -93,7 +93,7 @@ class AttentiveForecaster(ForecastModel):
 
 
 def attended(past: SeriesSteps) -> Tensor:
-    """Where attention may look: inside the series; a past that is all padding is looked at where it ends.  (B, C)"""
+    """The positions that attention may use: those inside the series; if all are padding, the last one.  -> (B, C)"""
     last = torch.zeros_like(past.inside)
     last[:, -1] = True
     return past.inside | (last & ~past.inside.any(dim=1, keepdim=True))
@@ -110,7 +110,7 @@ class ForecasterConfig:
     embedding: Count = 0  # Size of the vector of each series; 0: none, and any series can be forecast.
     likelihood: LikelihoodName = "student-t"
     attention: AttentionConfig = field(default_factory=lambda: GlobalConfig(score=GeneralConfig()))
-    skip: bool = True  # Give the inputs of a step to the output layer too, past the cells.
+    skip: bool = True  # Connect the inputs of a step to the output layer directly too, without the cells.
     dropout: Share = 0.0
 
     def build(self, series: int, inputs: int) -> AttentiveForecaster:

@@ -4,7 +4,7 @@ Axes: B windows, C history, T horizon, I inputs, P parameters of the distributio
 
     forecast = model(window)                                        # teacher forcing: distributions of known values
     state    = model.start(past)                                    # after the past
-    given, state, weights = model.step(inputs, state)               # one step on: the distribution of the next value
+    given, state, weights = model.step(inputs, state)               # the distribution of the next value
 
 Steps of a window are those of data/windows.py.
 """
@@ -56,7 +56,7 @@ class Window(Batched):
 
 @dataclass(frozen=True, eq=False)
 class Forecasted(Batched):
-    """Distributions of values that are known, and which of them count."""
+    """Distributions of known values, and which of these were observed."""
 
     given: Tensor  # (B, T, P) parameters of z / nu
     values: Tensor  # (B, T)
@@ -82,12 +82,12 @@ class ForecastStep(NamedTuple):
 
 
 class ForecastModel(Trainable):
-    """A network that gives the distribution of each value after those before it."""
+    """A network that computes the distribution of each value given those before it."""
 
     likelihood: LikelihoodName
     embedding: SeriesEmbedding
     skip: bool  # whether the output layer reads the inputs of a step too
-    whole: bool  # whether the past is learned too, or only the horizon
+    whole: bool  # whether the loss includes the values of the past, or only those of the horizon
 
     @abstractmethod
     def forward(self, window: Window) -> Forecasted: ...
@@ -100,7 +100,7 @@ class ForecastModel(Trainable):
         """(B, I) -> parameters (B, P)"""
 
     def read(self, top: Tensor, inputs: Tensor) -> Tensor:
-        """What the output layer reads: the top of the network, and the inputs if they skip it.  (…, H) -> (…, H + I)"""
+        """The input of the output layer: the top of the network and, with `skip`, the inputs.  (…, H) -> (…, H + I)"""
         return torch.cat((top, inputs), dim=-1) if self.skip else top
 
     def loss(self, window: Window) -> Tensor:
@@ -112,7 +112,7 @@ class ForecastModel(Trainable):
 
 
 class SeriesEmbedding(nn.Module):
-    """A vector for each series, beside the inputs of every step; of size 0, none."""
+    """A vector for each series, added to the inputs of every step; none if its size is 0."""
 
     def __init__(self, series: int, size: int) -> None:
         super().__init__()
@@ -129,7 +129,7 @@ class SeriesEmbedding(nn.Module):
 
 
 def beside(inputs: Tensor, embedded: Tensor) -> Tensor:
-    """Each step with the vector of its series.  (B, T, I), (B, E) -> (B, T, I + E)"""
+    """The inputs of each step, then the vector of its series.  (B, T, I), (B, E) -> (B, T, I + E)"""
     if not embedded.shape[-1]:
         return inputs
     return torch.cat((inputs, embedded.to(inputs).unsqueeze(1).expand(-1, inputs.shape[1], -1)), dim=-1)

@@ -12,10 +12,10 @@ If tied, W is the matrix of embeddings (Press and Wolf 2017).
 Daniluk et al. cut the output of the cells into parts. With Y the w states before h_t:
 
     parts = 1   attention             a = softmax(v . tanh(W_Y Y + W_h h_t)),  r = Y a,  h* = tanh(W_r r + W_x h_t)
-    parts = 2   key-value             h = [k; u]: keys are compared, values u make r and h*
-    parts = 3   key-value-predict     h = [k; u; p]: p is in the place of h_t in h*
+    parts = 2   key-value             h = [k; u]: keys k are compared; r and h* are computed from the values u
+    parts = 3   key-value-predict     h = [k; u; p]: as above, with p in place of h_t in h*
 
-The source of a language model is empty. `past` is over its own words: row t over BOS, y_1 … y_{t-1}.
+The source of a language model is empty. `past` has the weights on its own words: row t on BOS, y_1 … y_{t-1}.
 """
 
 from __future__ import annotations
@@ -101,7 +101,7 @@ class RecurrentLanguageDecoder(Decoder[CellsState, Nothing]):
 
 
 class AttentiveLanguageDecoder(RecurrentLanguageDecoder):
-    """Daniluk et al. 2017: a stack of cells that looks at its own last `window` outputs."""
+    """Daniluk et al. 2017: a stack of cells that attends to its own last `window` outputs."""
 
     def __init__(
         self, embedding: Embedding, stack: Stack, output: Output, attention: Global, window: int, parts: int

@@ -1,16 +1,16 @@
-"""Distributions of the next value, and how a network gives their parameters.
+"""Distributions of the next value, and how their parameters are computed from the outputs of a network.
 
 Axes: B batch, T steps, P parameters of a distribution, H hidden.
 
-z is the value, nu the scale of its window. What the network says holds for z / nu (Salinas et al. 2020, sections 3.1
-and 3.3).
+z is the value, nu the scale of its window. The network's outputs are for z / nu (Salinas et al. 2020, sections 3.1 and
+3.3).
 
     gaussian            mu = w . h + b        sigma = softplus(w' . h + b')                   z ~ N(nu mu, (nu sigma)^2)
     student-t           the same, and 2 + softplus(w'' . h + b'') degrees of freedom (Alexandrov et al. 2020)
     negative-binomial   mu = softplus(w . h + b), alpha = softplus(w' . h + b'); of counts z with mean nu mu and
                         shape alpha / sqrt(nu): variance mu + mu^2 alpha
 
-How a value is drawn from them is in engines/draws.py, which needs no torch.
+engines/draws.py draws values from them, without torch.
 """
 
 from __future__ import annotations
@@ -24,11 +24,11 @@ from torch.nn import functional
 
 LikelihoodName = Literal["gaussian", "student-t", "negative-binomial"]
 PARAMETERS: dict[LikelihoodName, int] = {"gaussian": 2, "student-t": 3, "negative-binomial": 2}
-SMALLEST = 1e-4  # of sigma and alpha: a constant series would otherwise have an infinite likelihood
+SMALLEST = 1e-4  # sigma and alpha: without it, a constant series would have an infinite likelihood
 
 
 def parameters(name: LikelihoodName, raw: Tensor) -> Tensor:
-    """What a linear layer says -> parameters of z / nu.  (…, P) -> (…, P)"""
+    """Outputs of a linear layer -> parameters of z / nu.  (…, P) -> (…, P)"""
     first, spread = raw[..., 0], functional.softplus(raw[..., 1]) + SMALLEST
     if name == "negative-binomial":
         return torch.stack((functional.softplus(first) + SMALLEST, spread), dim=-1)

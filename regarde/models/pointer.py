@@ -5,12 +5,13 @@ Axes: B batch, S source (EOS included), T target, E inputs, H hidden, D states, 
     stack (2.3)    d_i = LSTM(x_{i-1}, d_{i-1})                       x_{i-1}: the source element pointed to before
     point (3)      u_ij = v . tanh(W_1 e_j + W_2 d_i),  p(C_i = j) = softmax_j(u_i)
 
-The attention weights are the answer, so any attention can point: with coverage it knows what it has pointed to.
-Target id `len(CONTROLS) + j` is position j of the source, and pointing at the EOS of the source says EOS: the number
-of possible answers grows with the source. No other control can be said. The first input is a learned vector.
+The attention weights are the answer, so any attention can point; with coverage, they also depend on the positions
+pointed to before. Target id `len(CONTROLS) + j` is position j of the source, so the number of possible answers grows
+with the source. Pointing at the EOS of the source generates EOS; no other control can be generated. The first input is
+a learned vector.
 
-With `once` no position is pointed to twice: what was pointed to has no weight any more. The paper does the same for
-tours (4.4). EOS is always open.
+With `once` no position is pointed to twice: after that, its weight is zero. The paper does the same for tours (4.4).
+EOS is always possible.
 
 With `spans` the answer is two positions, the first and the last word of a span of the passage, then EOS is certain
 (Wang and Jiang 2017, the boundary model). The passage ends at the first EOS of the source, and the question follows it
@@ -47,14 +48,14 @@ from regarde.text.tokenizers import BOS, CONTROLS, EOS
 
 @dataclass(frozen=True, eq=False)
 class PointedEncoding(Encoding):
-    """The source, and the vectors that the decoder reads where it pointed."""
+    """The source, and for each position the vector that the decoder reads after pointing to it."""
 
     inputs: Tensor  # (B, S, E)
 
 
 @dataclass(frozen=True, eq=False)
 class PointedMemory(Batched):
-    """What is pointed to."""
+    """The positions that can be pointed to."""
 
     attended: Memory
     inputs: Tensor  # (B, S, E)
@@ -139,7 +140,7 @@ class PointerNetworkDecoder(Decoder[PointerState, PointedMemory]):
             allowed = allowed & (self.allowed(previous, memory) if self.spans else ~used)
         _, weights = self.attention(d, memory.attended, state.past[:, 0], allowed)  # (B, N, T, S)
         past = torch.cat((state.past, weights.unsqueeze(1)), dim=3)
-        logits = self.said(weights.squeeze(1), memory, allowed)
+        logits = self.pointed_logits(weights.squeeze(1), memory, allowed)
         if self.spans:
             first, T = state.past.shape[3], previous.shape[1]
             ends = torch.arange(first, first + T, device=previous.device).expand(previous.shape) > 1
@@ -147,33 +148,34 @@ class PointerNetworkDecoder(Decoder[PointerState, PointedMemory]):
         return logits, PointerState(past=past, cells=cells, used=used[:, -1])
 
     def logits(self, previous: Tensor, state: PointerState, memory: PointedMemory) -> Tensor:
-        """Finite, for the sums of a loss."""
+        """At least NEVER, because a loss sums them and must stay finite."""
         return super().logits(previous, state, memory).clamp_min(NEVER)
 
     def used(self, previous: Tensor, state: PointerState) -> Tensor:
-        """What has been pointed to before each step.  (B, T) -> (B, T, S)"""
+        """Whether each position was pointed to before each step.  (B, T) -> (B, T, S)"""
         places = torch.arange(state.used.shape[1], device=previous.device)
         pointed = (previous - len(CONTROLS)).unsqueeze(2) == places
         return state.used.unsqueeze(1) | (pointed.cumsum(dim=1) > 0)
 
     def pointed(self, previous: Tensor, memory: PointedMemory) -> Tensor:
-        """The elements that were pointed to; `begin` where nothing was yet.  (B, T) -> (B, T, E)"""
+        """The elements that were pointed to; `begin` at the first step.  (B, T) -> (B, T, E)"""
         S = memory.inputs.shape[1]
         places = torch.where(previous == EOS, memory.last.unsqueeze(1), (previous - len(CONTROLS)).clamp(0, S - 1))
         found = memory.inputs.gather(1, places.unsqueeze(2).expand(-1, -1, memory.inputs.shape[2]))
         return torch.where((previous == BOS).unsqueeze(2), self.begin, found)
 
     def allowed(self, previous: Tensor, memory: PointedMemory) -> Tensor:
-        """Where a span may begin, or end after it began there.  (B, T) -> (B, T, S)"""
+        """The positions where a span may begin or, once it has begun, may end.  (B, T) -> (B, T, S)"""
         positions = torch.arange(memory.passage.shape[1], device=previous.device)
         last = memory.passage.sum(dim=1, keepdim=True) - 1  # (B, 1)
         begun = torch.minimum((previous - len(CONTROLS)).clamp_min(0), last).unsqueeze(2)  # (B, T, 1)
         return memory.passage.unsqueeze(1) & (positions >= begun)
 
-    def said(self, weights: Tensor, memory: PointedMemory, allowed: Tensor) -> Tensor:
-        """log p of each position as that of its target id, of EOS as that of EOS.  (B, T, S) -> (B, T, 4 + S - 1)
+    def pointed_logits(self, weights: Tensor, memory: PointedMemory, allowed: Tensor) -> Tensor:
+        """log p of each position, in the column of its target id.  (B, T, S) -> (B, T, 4 + S - 1)
 
-        What is impossible is -inf, so that no search finds it; in training, where smoothing reads all, it is finite.
+        Impossible ids have -inf, so that no search finds them; in training they are finite, because label smoothing
+        sums all logits.
         """
         B, T, S = weights.shape
         never = NEVER if self.training else -torch.inf

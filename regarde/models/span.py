@@ -1,9 +1,9 @@
-"""The answer to a question as a span of its passage: every word looks at the question, then two pointers.
+"""The answer to a question as a span of its passage: words attend to the question, then two pointers mark the span.
 
 Axes: B batch, S source, D states, H hidden of a direction.
 
     read      h = encoder(passage EOS question EOS)
-    look      a_j = align(h_j, question),  c_j = sum_q a_jq h_q            how word j looks at the question
+    look      a_j = align(h_j, question),  c_j = sum_q a_jq h_q            attention of word j to the question
     reread    g = BiRNN([h ; c])                                    Wang and Jiang 2017, section 2.2
     point     start and end of the span: two steps of a pointer network over g (pointer.py)
 
@@ -32,7 +32,7 @@ from regarde.models.spelled import gathered
 
 @dataclass(frozen=True, eq=False)
 class SpanEncoding(PointedEncoding):
-    """The source as it is read knowing the question."""
+    """The source, read a second time with attention to the question."""
 
     looked: Tensor  # (B, N, S, S) the attention of each word to the words of the question
 
@@ -72,7 +72,7 @@ def question_mask(source: Source) -> Tensor:
 
 @dataclass(frozen=True)
 class SpanConfig:
-    """A span of the passage."""
+    """A model that answers with a span of the passage."""
 
     kind: Literal["span"] = "span"
     embedding: Size = 100

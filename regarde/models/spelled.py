@@ -1,4 +1,4 @@
-"""Words as their embedding and their spelling: Lample et al. 2016, section 4.1, below any encoder.
+"""Words from their embedding and their characters: Lample et al. 2016, section 4.1, as the input of any encoder.
 
 Axes: B batch, I ids, W words, M characters, E embedding, C size of the embedding of characters, H units of a direction.
 
@@ -33,7 +33,7 @@ class SpelledEmbedding(Embedding):
         self.characters = nn.Embedding(min(vocabulary, len(CONTROLS) + MOST_LETTERS), characters, padding_idx=PAD)
         self.reader = BothWays(CELLS[cell]([characters], hidden), CELLS[cell]([characters], hidden))
         for table in (self.table, self.characters):
-            # so that embeddings are about as long as the vectors of the reader
+            # so that the norm of embeddings is about that of the vectors of the reader
             bound = math.sqrt(3 / table.embedding_dim)
             nn.init.uniform_(table.weight, -bound, bound)
             nn.init.zeros_(table.weight[PAD])

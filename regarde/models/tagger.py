@@ -11,8 +11,8 @@ be the log of the sum over all continuations after tag y at word i (the backward
     beta_n(y) = A[y, end],   beta_i(y) = log sum_z exp(A[y, z] + P[i + 1, z] + beta_{i+1}(z))
     p(y_i | y_1 … y_{i-1}) = softmax_y(A[y_{i-1}, y] + P[i, y] + beta_i(y)),   y_0 = start
 
-Then teacher forcing gives exactly the log-likelihood of the paper, and so does forced decoding. `best` is the
-likeliest tagging (Viterbi). Each tag attends to its own word, and after the last one EOS is certain.
+Then teacher forcing gives exactly the log-likelihood of the paper, and so does forced decoding. `best` returns the most
+probable tagging (Viterbi). Each tag attends to its own word, and after the last one EOS is certain.
 """
 
 from __future__ import annotations
@@ -81,7 +81,7 @@ class TagDecoder(Decoder[State, Emissions]):
         return logits if soft else certain(logits, ends), State(past=past)
 
     def best(self, encoding: Encoding) -> list[tuple[int, ...]]:
-        """The likeliest tagging of each row: Viterbi."""
+        """The most probable tagging of each row: Viterbi."""
         if self.A is None:
             return []
         memory, A = self.remember(encoding), self.A
@@ -102,7 +102,7 @@ class TagDecoder(Decoder[State, Emissions]):
 
 
 def backward(P: Tensor, A: Tensor, lengths: Tensor) -> Tensor:
-    """beta as above; controls are not tags.  (B, S, V), (V, V), (B,) -> (B, S, V)"""
+    """beta of the backward recursion; controls are not tags.  (B, S, V), (V, V), (B,) -> (B, S, V)"""
     if usable(P, A):
         return backward_messages(P, A, lengths, first=len(CONTROLS), end=EOS)
     tags = certain(torch.zeros_like(P[:1, :1]), torch.zeros(1, 1, dtype=torch.bool, device=P.device))[0, 0]  # (V,)

@@ -1,13 +1,13 @@
-"""What is given and what is wanted. One file = one task; a task says, and does nothing else:
+"""Tasks: the sources and targets of models. Each file contains one task, and a task defines only:
 
-    read         files -> rows, each a pair of texts: what is given, what is wanted
+    read         files -> rows, each a pair of texts: source and target
     tokenizers   how both become tokens
     metric       how an answer is judged while a model trains
-    models       which kinds of models answer it, and `preset`, the one that is trained unless another is named
+    models       the kinds of models for the task, and `preset`, the one that is trained by default
 
-A label is a text of one token, tags are as many words as there are tokens, and of a language model nothing is given: so
-search, evaluation and serving handle rows, tokens and answers, and never ask for the task. Of forecasting, numbers are
-given and wanted: its rows are series, its answers forecasts; training handles both alike.
+A label is a text of one token, tags are as many words as there are tokens, and the source of a language model is empty.
+So search, evaluation and serving handle rows, tokens and answers, and do not depend on the task. Forecasting is the
+exception: its rows are series of numbers, its answers forecasts. Training handles both alike.
 """
 
 from typing import get_args
@@ -25,7 +25,7 @@ TRANSLATION = TranslationTask()
 TASKS: dict[str, TaskConfig] = {task.kind: task() for task in get_args(TaskConfig)}
 
 OF_MODEL: dict[str, TaskConfig] = {kind: task for task in reversed(TASKS.values()) for kind in task.models}
-"""The task of each kind of model that does not translate; if several tasks share a kind, the first."""
+"""The task of each kind of model that is for one task only; if several tasks share a kind, the first."""
 
 
 def suits(task: TaskConfig, model: str) -> bool:

@@ -1,4 +1,4 @@
-"""Classification: a text is given, its label is wanted."""
+"""Classification: the source is a text, the target its label."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from regarde.text.sides import TokenizerConfig
 from regarde.text.tokenizers import CONTROLS, SEPARATOR, LabelsConfig, LabelSets
 from regarde.translation import Translation
 
-MOST = 1000  # labels whose probabilities are told, the likeliest; the widest beam
+MOST = 1000  # most probabilities in an answer, those of the most probable labels; the largest size of a beam
 
 
 @dataclass(frozen=True)
@@ -38,10 +38,12 @@ class ClassificationTask(Task):
     temperature: NonNegative = 0.0  # What the logits were divided by after training; `regarde calibrate` sets it.
 
     def check(self, pair: Pair) -> None:
-        """Each label once, and something between two commas."""
+        """Each label occurs once, and none is empty."""
         labels = [label.strip(" ") for label in pair.target.split(SEPARATOR)] if self.several else []
         if "" in labels:
-            raise LineError("empty label", f"{pair.target[:80]!r} has an empty label, expected one beside each comma")
+            raise LineError(
+                "empty label", f"{pair.target[:80]!r} has an empty label, expected labels around each comma"
+            )
         if repeated := next((label for n, label in enumerate(labels) if label in labels[:n]), None):
             raise LineError("repeated label", f"the label {repeated[:80]!r} occurs twice, expected it once")
 
@@ -54,7 +56,7 @@ class ClassificationTask(Task):
             labels = {label for pair in pairs for label in LabelSets().split(pair.target)}
         if len(labels) < 2:
             given = f"Every text has the label {next(iter(labels), '')[:80]!r}"
-            raise DataError(f"{given}: there is nothing to tell apart. Give texts of two labels or more.")
+            raise DataError(f"{given}, expected two or more different labels. Give texts with other labels too.")
         found = Inference(LabelsConfig(several=self.several), counted(len(labels), "label"))
         return Sides(infer([pair.source for pair in pairs]), found)
 
@@ -62,19 +64,19 @@ class ClassificationTask(Task):
         return "accuracy"
 
     def informed(self, search: Search, labels: int) -> Search:
-        """A beam that ends with every label; of several labels, the likeliest set."""
+        """A beam with one hypothesis for each label; if a text may have several labels, the search as it is."""
         if self.several or search.kind == "sampling":
             return search
         size = min(labels, MOST)
-        rules = replace(search.rules, max_ratio=0.0, max_extra=2)  # a label and EOS: what answers hold is bounded by it
+        rules = replace(search.rules, max_ratio=0.0, max_extra=2)  # a label and EOS; this also bounds answers in memory
         return Beam(size=size, n_best=size, alpha=0.0, rules=rules)
 
     def probe(self, labels: int) -> Sequence[int]:
-        """All of several labels in their order: none is left out before another, so each has its own probability."""
+        """All labels in order, if a text may have several: none is skipped, so each step scores its label alone."""
         return range(len(CONTROLS), len(CONTROLS) + labels) if self.several and labels <= MOST else ()
 
     def annotated(self, found: Translation, labels: int) -> Translation:
-        """The probability of every label, the likeliest first; nothing of a search that did not look at all."""
+        """With the probability of every label, the most probable first, if the search found them all."""
         if self.several:
             return found
         every = (found, *found.alternatives)

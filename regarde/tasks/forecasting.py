@@ -1,4 +1,4 @@
-"""Forecasting: the past of a series is given, what follows is wanted. Rows are series of numbers, not texts."""
+"""Forecasting: the source is the past of a series, the target its next values. Rows are series, not texts."""
 
 from __future__ import annotations
 
@@ -30,11 +30,11 @@ class ForecastingTask(Task):
     metrics: ClassVar[tuple[str, ...]] = ("crps", "mase", "smape", "coverage")
     course: ClassVar[tuple[str, ...]] = ("deepar-small", "forecaster-small")
     kind: Literal["forecasting"] = "forecasting"
-    horizon: Steps = 0  # Values to forecast; 0: two seasons, less of short series.
-    history: Steps = 0  # Values of the past that a model reads; 0: seven seasons or two horizons, less of short series.
-    frequency: str = ""  # Distance of two values: h, 15min, D, W, M; not set: by the time stamps.
-    season: Count = 0  # Values after which a series repeats; 0: by the frequency.
-    lags: tuple[Lag, ...] = ()  # How long ago the values are that each step also reads; not set: by the season.
+    horizon: Steps = 0  # Values to forecast; 0: two seasons, fewer for short series.
+    history: Steps = 0  # Past values that a model reads; 0: seven seasons or two horizons, fewer for short series.
+    frequency: str = ""  # Time between two values: h, 15min, D, W, M; not set: inferred from the time stamps.
+    season: Count = 0  # Values after which a series repeats; 0: inferred from the frequency.
+    lags: tuple[Lag, ...] = ()  # Steps back to the earlier values that each step also reads; not set: by the season.
     scaling: Scaling = "standard"  # How a window is scaled: standard, mean of |z|, paper (1 + mean), or none.
     direct: bool = False  # Forecast each step from the past alone, not from the values drawn before it.
     weighted: bool = True  # Draw windows in proportion to the scale of their series, as the paper does; or evenly.

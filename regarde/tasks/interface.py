@@ -1,4 +1,4 @@
-"""What every task says."""
+"""The interface of all tasks."""
 
 from __future__ import annotations
 
@@ -30,31 +30,31 @@ class Sides:
 
 
 class Task(ABC):
-    """What is given, what is wanted, and how an answer is judged."""
+    """The source and the target of each row, and how an answer is judged."""
 
     models: ClassVar[tuple[str, ...]] = ()  # kinds that answer this task and no other
-    generates: ClassVar[bool] = False  # its answers are texts, so that models for translation suit too
-    lines: ClassVar[str] = ""  # what a line to answer consists of, if not of a text
+    generates: ClassVar[bool] = False  # its answers are texts, so that models for translation can be used too
+    lines: ClassVar[str] = ""  # the form of a line to answer, if it is not a plain text
     preset: ClassVar[str]
     noun: ClassVar[str]  # what a message calls a model of this task
-    continues: ClassVar[bool] = False  # the text given is the beginning of the answer, and there is no source
+    continues: ClassVar[bool] = False  # the input is the beginning of the answer, and the source is empty
     without: ClassVar[tuple[str, ...]] = ()  # options of predict that have no meaning for this task
     example: ClassVar[str] = "echo TEXT | regarde predict"  # a command to try, before the name of a run
     row: ClassVar[str] = "pair"  # what a message calls a row
-    metrics: ClassVar[tuple[str, ...]] = ()  # of answers; none: those that suit the references
+    metrics: ClassVar[tuple[str, ...]] = ()  # of answers; none: chosen by the references
     likelihoods: ClassVar[tuple[str, ...]] = ()  # of references by forced decoding
     course: ClassVar[tuple[str, ...]]  # presets that a lab compares unless others are named
-    parts: ClassVar[tuple[str, str]] = ("", "")  # what an answer consists of and what separates it; none: words
-    suffix: ClassVar[str] = "jsonl"  # of a file that `written` writes
+    parts: ClassVar[tuple[str, str]] = ("", "")  # the parts of an answer and their separator; none: words
+    suffix: ClassVar[str] = "jsonl"  # of a file of rows made by `written`
     numbers: ClassVar[bool] = False  # rows are series of numbers (data/series.py); of all other tasks, pairs of texts
     calibrates: ClassVar[bool] = False  # answers are labels, whose probabilities a temperature can correct
     kind: str
     context: int = 0  # tokens of running text that are read at a time; 0: each row is a text of its own
-    several: bool = False  # commas separate several labels of one text
-    temperature: float = 0.0  # what the logits of labels were divided by after training; 0: not calibrated
+    several: bool = False  # a text may have several labels, separated by commas
+    temperature: float = 0.0  # the logits of labels were divided by it after training; 0: not calibrated
 
     def read(self, files: Sequence[File], options: ReadOptions, report: Report) -> Iterator[Pair]:
-        """The rows of some files, as pairs of what is given and what is wanted: a table, unless a task overrides it."""
+        """The rows of some files, as pairs of source and target. The default reads a table."""
         return read_pairs(
             files,
             columns=options.columns,
@@ -74,7 +74,7 @@ class Task(ABC):
         return json.dumps(pair._asdict(), ensure_ascii=False) + "\n"
 
     def looked_at(self, lines: Sequence[str]) -> tuple[Self, str]:
-        """The task with what it infers from the first lines of a file, and why; nothing, unless a task overrides it."""
+        """The task with settings inferred from the first lines of a file, and the reason. By default, as it is."""
         return self, ""
 
     def split(self, pairs: Sequence[Pair], *, seed: int) -> sampling.Indices:
@@ -82,16 +82,16 @@ class Task(ABC):
         return sampling.split(pairs, seed=seed)
 
     def pair(self, line: str) -> tuple[str, str] | None:
-        """What is given and what is wanted on a line to score, separated by a TAB; None of a line that is no pair."""
-        given, tab, wanted = line.partition("\t")
-        return (given, wanted) if tab and given.strip() else None
+        """The source and the target of a line to score, separated by a TAB; None if the line is not such a pair."""
+        source, tab, target = line.partition("\t")
+        return (source, target) if tab and source.strip() else None
 
     def given(self, line: str) -> str | None:
-        """The source of a line to answer, where `lines` says that it is no plain text; None of a line that is none."""
+        """The source of a line to answer; None if the line does not have the form described by `lines`."""
         return line
 
     def windows(self, line: str, fits: Callable[[str], bool]) -> list[str]:
-        """Parts of a line that is too long, one of which has the answer; none, unless a task overrides it."""
+        """Parts of a line that is too long, one of which contains the answer. The default has none."""
         return []
 
     @abstractmethod
@@ -103,20 +103,20 @@ class Task(ABC):
         """The metric that chooses the best model of a run, by its name in regarde.evaluation.metrics."""
 
     def settings(self, source: TokenizerConfig, pairs: Sequence[Pair]) -> Mapping[str, int]:
-        """Settings of a model that the task and the tokens of the source decide, whatever its preset says.
+        """Model settings that the task and its tokenizers determine; they override those of the preset.
 
         A tokenizer that no model of the task can use for these rows is an error.
         """
         return {}
 
     def informed(self, search: Search, labels: int) -> Search:
-        """The search that finds all that `annotated` reads, of a model that can say so many tokens."""
+        """The search whose hypotheses `annotated` needs, for a model with this number of labels."""
         return search
 
     def probe(self, labels: int) -> Sequence[int]:
-        """A target whose forced decoding gives the probability of each label; none: `annotated` finds them."""
+        """A target whose forced decoding gives the probability of each label; empty: `annotated` computes them."""
         return ()
 
     def annotated(self, found: Translation, labels: int) -> Translation:
-        """An answer with what only this task says of it."""
+        """The answer, with the results that only this task has."""
         return found

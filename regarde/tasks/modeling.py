@@ -1,4 +1,4 @@
-"""Language modeling: nothing is given, a text is wanted: each line, or all lines as one (data/stream.py)."""
+"""Language modeling: the source is empty, the target a text: each line, or all lines together (data/stream.py)."""
 
 from __future__ import annotations
 
@@ -18,12 +18,12 @@ from regarde.text.inference import Inference, infer
 from regarde.text.sides import TokenizerConfig
 from regarde.text.tokenizers import CharactersConfig
 
-CONTEXT = 128  # of a text that is found to be running
+CONTEXT = 128  # tokens, if a file is recognized as running text
 
 
 @dataclass(frozen=True)
 class ModelingTask(Task):
-    """Texts; what is given is empty."""
+    """Texts without a source."""
 
     models: ClassVar[tuple[str, ...]] = ("recurrent-lm", "attentive-lm", "transformer-lm")
     preset: ClassVar[str] = "transformer-lm-small"
@@ -39,8 +39,8 @@ class ModelingTask(Task):
     context: Count = 0  # Tokens of running text that are read at a time; 0: each line is a text of its own.
 
     def __post_init__(self) -> None:
-        if self.context == 1:  # a cell whose state is first read by the next word would never learn
-            raise ConfigError("context = 1: no gradient would reach the word before. Use 2 or more, or 0 for lines.")
+        if self.context == 1:  # the state after a word is first used by the next word, which is in another piece
+            raise ConfigError("context = 1: expected 2 or more, so that gradients reach earlier words, or 0 for lines.")
 
     def read(self, files: Sequence[File], options: ReadOptions, report: Report) -> Iterator[Pair]:
         options.refuse_several(self.noun)

@@ -1,7 +1,7 @@
-"""Questions: a passage and a question about it are given, the answer is wanted.
+"""Questions: the source is a passage and a question about it, the target the answer.
 
 The source is `passage TAB question`, the target the first accepted answer; evaluation accepts all of them. A model for
-translation writes the answer, and `span` marks it in the passage.
+translation generates the answer, and `span` marks it in the passage.
 """
 
 from __future__ import annotations
@@ -51,7 +51,7 @@ class QuestionsTask(Task):
         return source_of(line)
 
     def windows(self, line: str, fits: Callable[[str], bool]) -> list[str]:
-        """Parts of the passage, each with the question. They overlap by half, so that no shorter answer is cut."""
+        """Parts of the passage, each with the question. They overlap by half, so that an answer of half a part fits."""
         passage, _, question = (self.given(line) or "").rpartition(BETWEEN)
         words = passage.split(" ") if passage else []
 
@@ -72,9 +72,9 @@ class QuestionsTask(Task):
 
     def pair(self, line: str) -> tuple[str, str] | None:
         """`passage TAB question TAB answer`"""
-        given, tab, wanted = line.rpartition("\t")
-        source = source_of(given)
-        return (source, wanted) if tab and source else None
+        asking, tab, answer = line.rpartition("\t")
+        source = source_of(asking)
+        return (source, answer) if tab and source else None
 
     def tokenizers(self, pairs: Sequence[Pair]) -> Sides:
         words = Inference(WordsConfig(marks=True), "words and punctuation marks")

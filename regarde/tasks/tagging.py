@@ -1,4 +1,4 @@
-"""Tagging: tokens are given, a tag for each of them is wanted."""
+"""Tagging: the source is a sentence of tokens, the target a tag for each of them."""
 
 from __future__ import annotations
 
@@ -76,7 +76,7 @@ class TaggingTask(Task):
         return {} if source.kind == "spelled" else {"spelling": 0}
 
     def annotated(self, found: Translation, labels: int) -> Translation:
-        """The spans that its tags mark, where they mark any."""
+        """With the spans that its tags mark, if they are BIO, BIOES or IOB1 tags."""
         tags = found.text.split(" ") if found.text else []
         if tags and scheme_of([tags]) is None and set(tags) != {OUTSIDE}:
             return found

@@ -1,4 +1,4 @@
-"""Translation: a text is given, another one is wanted."""
+"""Translation: source and target are texts."""
 
 from __future__ import annotations
 

@@ -7,11 +7,11 @@
                  V + k            symbol k of this source that the target vocabulary lacks, known to the source or not
 
 Both k count distinct symbols in the order in which they appear. Encoders read an id from S on as UNK, and decoders an
-id from V on. `same` maps the source vocabulary to target ids; the rest follows from the ids of a sentence, so that a
-model finds the target id of each source position by itself (models/copying.py, native/source/engine/copying.h).
+id from V on. `same` maps the source vocabulary to target ids. With it, a model computes the target id of each source
+position from the ids of the sentence alone (models/copying.py, native/source/engine/copying.h).
 
-A symbol that cannot be a token of the target, such as the feature of a table for a target of characters, is the
-target's UNK: it can be looked at and not be said. So is an unknown symbol without a text.
+A symbol that cannot be a token of the target, such as a feature of a table for a target of characters, has the target
+id UNK: it can be attended to, but not copied. So has an unknown symbol without a text.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ class ExtendedVocabulary:
         self._target_ids = {text: i for i, text in enumerate(target.texts(), start=len(CONTROLS))}
 
     def same(self) -> list[int]:
-        """The target id of each source id: V where the target lacks the symbol, UNK where it could not be said."""
+        """The target id of each source id: V if the target lacks the symbol, UNK if it cannot be a target token."""
         controls = {PAD: PAD, EOS: EOS}
         found = [controls.get(i, UNK) for i in range(len(CONTROLS))]
         return found + [self._target_id(text) for text in self._source_texts]
@@ -48,7 +48,7 @@ class ExtendedVocabulary:
         return ids
 
     def lacking(self, source: str) -> list[str]:
-        """The symbols of a source that the target vocabulary lacks: the k-th has the target id V + k."""
+        """The symbols of a source that the target vocabulary lacks; symbol k, from 0, has the target id V + k."""
         V = len(self.target)
         return list(dict.fromkeys(symbol for _, symbol in self._symbols(source) if self._target_id(symbol) == V))
 
@@ -59,7 +59,7 @@ class ExtendedVocabulary:
         return [*(numbers.get(symbol, self._target_id(symbol)) for _, symbol in self._symbols(source)), EOS]
 
     def target_ids(self, text: str, source: str) -> list[int]:
-        """The ids of a target; a symbol that only its source has is one of them, others are UNK."""
+        """The ids of a target. A symbol that the target vocabulary lacks has an id if its source has it, else UNK."""
         ids = self.target.encode(text)
         if UNK not in ids:
             return ids
@@ -73,7 +73,7 @@ class ExtendedVocabulary:
         return len(self.target) if symbol and self.target.is_token(symbol) else UNK
 
     def _symbols(self, text: str) -> Iterator[tuple[int, str]]:
-        """Each id of a source and the text of its symbol; none of a control."""
+        """Each id of a source and the text of its symbol, which is empty for a control."""
         ids = self.source.encode(text)
         unknown = iter(self.source.unknown(text) if UNK in ids else ())
         for i in ids:
@@ -84,5 +84,5 @@ class ExtendedVocabulary:
 
 
 def known(ids: Sequence[int], vocabulary: int) -> list[int]:
-    """Ids as a vocabulary has them: UNK for those of one sentence alone."""
+    """The ids, with UNK in place of those that a vocabulary lacks."""
     return [i if i < vocabulary else UNK for i in ids]

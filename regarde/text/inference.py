@@ -1,4 +1,4 @@
-"""Which tokenizer suits one side of a corpus, judged by its texts.
+"""The tokenizer for one side of a corpus, inferred from its texts.
 
 fields          the texts have TAB-separated columns
 words           a small closed set of space-separated symbols: phonemes, commands, labels

@@ -1,11 +1,11 @@
 """Targets that are positions of their source: target id `len(CONTROLS) + j` is position j.
 
-    positions   a target is as many positions as it has tokens: each the first with an equal token that is not used yet
-    spans       a target is two positions of a passage: where it begins and where it ends. If the passage has it more
-                than once, the place nearest to `start`, a character of the source, is meant
+    positions   a target is one position for each of its tokens: the first position of an equal token not used before
+    spans       a target is two positions of a passage: its first and its last token. If the passage contains it several
+                times, the occurrence nearest to `start`, a character of the source, is used
 
 The source of spans is `passage TAB question`: its ids are those of the passage, EOS, and those of the question. A token
-or a span that the source does not have is UNK, and no model can learn it.
+or a span that does not occur in the source is UNK, and no model can learn it.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ FIRST = len(CONTROLS)  # the id of position 0
 
 
 class Pointing:
-    """The positions of a source, by its tokenizer."""
+    """The positions of sources that are split by a tokenizer."""
 
     def __init__(self, source: Tokenizer, *, spans: bool) -> None:
         self.source = source
@@ -32,7 +32,7 @@ class Pointing:
         return [*self.source.encode(passage), EOS, *self.source.encode(question)]
 
     def target_ids(self, text: str, source: str, start: int = 0) -> list[int]:
-        """The positions of a target; UNK where the source lacks it."""
+        """The positions of a target; UNK for a token that the source lacks."""
         given, wanted = self._symbols(source), self.source.split(text)
         if self.spans:
             near = len(self._symbols(source[:start])) if start else 0
@@ -42,8 +42,8 @@ class Pointing:
             left.setdefault(given[place], []).append(place)
         return [FIRST + left[symbol].pop() if left.get(symbol) else UNK for symbol in wanted]
 
-    def said(self, ids: Sequence[int], source: str) -> str:
-        """The text of positions, as the source has it."""
+    def text(self, ids: Sequence[int], source: str) -> str:
+        """The text at these positions of the source."""
         given = self._symbols(source)
         places = [i - FIRST for i in ids if i >= FIRST]
         if self.spans and len(places) > 1:
@@ -76,5 +76,5 @@ class Pointing:
 
 
 def _bare(symbol: str) -> str:
-    """A symbol without what says whether a space comes before it."""
+    """A symbol without the mark for a space, or no space, before it."""
     return symbol.lstrip(" \u2060")

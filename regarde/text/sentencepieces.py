@@ -1,8 +1,8 @@
 """Subwords learned from the corpus (Kudo and Richardson 2018), unigram or byte-pair encoding.
 
-Encoding loses nothing: text is not normalized here, spaces are kept, and the few characters that sentencepiece reserves
-are replaced by private code points before encoding and restored after decoding. (These six private code points are
-themselves UNK in a text, unless byte fallback splits them.)
+Encoding is lossless: text is not normalized here, spaces are kept, and the six characters that sentencepiece reserves
+are replaced by private code points before encoding and restored after decoding. (A text that contains these private
+code points itself gets UNK for them, or their bytes with byte fallback.)
 """
 
 from __future__ import annotations
@@ -42,7 +42,7 @@ _RESERVED = f"\t\n\r\0{SPACE}▅"  # the trainer splits at these, drops them or 
 _PRIVATE = "".join(chr(0x10F700 + i) for i in range(len(_RESERVED)))
 _SWAP = str.maketrans(_RESERVED + _PRIVATE, _PRIVATE + _RESERVED)
 _SHOW = str.maketrans(_PRIVATE, _RESERVED)
-# The trainer cuts the names of its controls out of the corpus; these hold a reserved character, so no text has them.
+# The trainer removes the names of its controls from the corpus. These contain a reserved character: no text has them.
 _NAMES = tuple(f"▅{name}" for name in ("pad", "unk", "bos", "eos"))
 
 
@@ -67,11 +67,11 @@ class SentencepieceTokenizer(SubwordTokenizer):
         return ids
 
     def decode(self, ids: Sequence[int], unknown: Sequence[str] | None = None) -> str:
-        spoken = [int(i) for i in ids if i not in SILENT]
-        text: str = self._processor.decode(spoken)
+        written_ids = [int(i) for i in ids if i not in SILENT]
+        text: str = self._processor.decode(written_ids)
         parts, done = [], 0
-        for place, written in zip(_places(UNK, spoken), unknown, strict=True) if unknown is not None else ():
-            at = len(self._processor.decode(spoken[:place]))
+        for place, written in zip(_places(UNK, written_ids), unknown, strict=True) if unknown is not None else ():
+            at = len(self._processor.decode(written_ids[:place]))
             parts += [text[done:at].translate(_SWAP), written]
             done = at + len(UNKNOWN)
         return "".join([*parts, text[done:].translate(_SWAP)])
@@ -142,7 +142,7 @@ def _text(piece: str) -> str:
 
 @dataclass(frozen=True)
 class SentencepieceConfig:
-    """Subwords learned from the corpus; a corpus too small for `size` gives fewer."""
+    """Subwords learned from the corpus; a small corpus gives fewer than `size`."""
 
     kind: Literal["sentencepiece"] = "sentencepiece"
     size: VocabularySize = 8_000
@@ -177,7 +177,7 @@ class SentencepieceConfig:
 
     @property
     def _room(self) -> int:
-        """How many pieces may be learned."""
+        """The largest number of pieces to learn."""
         return self.size - len(CONTROLS) - (BYTES if self.byte_fallback else 0)
 
     def _train(self, sample: list[str]) -> bytes:
@@ -294,7 +294,7 @@ def _hash(place: int) -> int:
 
 
 def _rare(counts: Counter[str], room: int) -> set[str]:
-    """The characters without a piece of their own, so that half of the pieces can be longer."""
+    """The characters that get no piece of their own, so that half of the pieces can be longer ones."""
     frequent = sorted(counts, key=lambda character: (-counts[character], character))
     return set(frequent[max(1, room // 2) :])
 

@@ -45,9 +45,9 @@ TokenizerConfig = (
 Normalization = Literal["NFC", "NFKC", "none"]
 UnicodeForm = Literal["NFC", "NFKC"]
 COPYING = {*((kind, kind) for kind in ("characters", "words", "sentencepiece")), ("fields", "characters")}
-"""The tokens of source and target that a model can copy."""
-TABLES = frozenset({"pieces", "byte-pairs"})  # whose vocabulary both sides can share and still split text differently
-STRIDE = 64  # a run of so many marks has one at a multiple of this
+"""The kinds of source and target tokens between which a model can copy."""
+TABLES = frozenset({"pieces", "byte-pairs"})  # both sides can share such a vocabulary and still split text differently
+STRIDE = 64  # only every 64th character is examined to find runs of 64 marks or more
 
 
 @dataclass(frozen=True)
@@ -87,7 +87,7 @@ class TextConfig:
             )
 
     def check_pointing(self, model: str) -> None:
-        """Check that the targets of a model that points are positions, and those of no other."""
+        """Check that the targets are positions if the model points, and only then."""
         points = self.target.kind == "positions"
         wanted = {"pointer": "false", "span": "true"}.get(model)
         if points != (wanted is not None):
@@ -98,7 +98,7 @@ class TextConfig:
         if wanted and spans != wanted:
             raise ConfigError(f"model.kind = {model} needs text.target.spans = {wanted}, got {spans}. Change one.")
         if points and self.source.kind == "fields":
-            given = "text.source.kind = fields: its tokens are no positions of the text"
+            given = "text.source.kind = fields: a model that points needs tokens that are parts of the text, in order"
             raise ConfigError(f"{given}. Set text.source.kind to characters, words, spelled or sentencepiece.")
 
     def train(self, pairs: Sequence[tuple[str, str]]) -> Text:
@@ -115,7 +115,7 @@ class TextConfig:
 
 
 class Side(Protocol):
-    """One side of the pairs of a source: a tokenizer, or one that also knows what only this source has."""
+    """The tokenizer of one side; for a model that copies or points, with the symbols that only one source has."""
 
     def encode(self, text: str) -> list[int]: ...
 
@@ -152,27 +152,27 @@ class Text:
         return not (self.copies or self.target.points)
 
     def of(self, source: str) -> Tokenizers:
-        """The tokenizers of a source, which is prepared, and of its targets."""
+        """The tokenizers of a prepared source and of its targets."""
         if self.plain:
             return Tokenizers(self.source, self.target)
         return Tokenizers(SourceOf(self, source), TargetsOf(self, source))
 
     def source_ids(self, text: str) -> list[int]:
-        """The ids of a source, which is prepared."""
+        """The ids of a prepared source."""
         if self.target.points:
             return self.pointing.source_ids(text)
         return self.extended.source_ids(text) if self.copies else self.source.encode(text)
 
     def target_ids(self, text: str, source: str, start: int = 0) -> list[int]:
-        """The ids of a target of this source; both are prepared. `start`: where a span is meant to begin."""
+        """The ids of a target of this source; both are prepared. `start`: about where a span begins."""
         if self.target.points:
             return self.pointing.target_ids(text, source, start)
         return self.extended.target_ids(text, source) if self.copies else self.target.encode(text)
 
-    def said(self, ids: Sequence[int], source: str, unknown: Sequence[str] | None = None) -> str:
+    def target_text(self, ids: Sequence[int], source: str, unknown: Sequence[str] | None = None) -> str:
         """The text of target ids; each UNK is written as in `unknown`, or as `UNKNOWN`."""
         if self.target.points:
-            return self.pointing.said(ids, source)
+            return self.pointing.text(ids, source)
         written = iter([UNKNOWN] * len(ids) if unknown is None else unknown)
         lacking = self._lacking(ids, source)
         texts = [next(written) if i == UNK else lacking[i - len(self.target)] for i in ids if self._unlisted(i)]
@@ -187,7 +187,7 @@ class Text:
         return [printable(lacking[i - V]) if i >= V else piece for i, piece in zip(ids, pieces, strict=True)]
 
     def target_words(self, ids: Sequence[int], source: str) -> list[int]:
-        """The word that each target id is part of, as `Tokenizer.words` has it."""
+        """The word that each target id is part of, as in `Tokenizer.words`."""
         if self.target.points:
             return self.pointing.words(ids)
         lacking = self._lacking(ids, source)
@@ -195,7 +195,7 @@ class Text:
         return self.target.words(known(ids, len(self.target)), texts)
 
     def source_pieces(self, ids: Sequence[int], text: str) -> list[str]:
-        """One printable symbol per source id; ids that only this source has are printed as its text has them."""
+        """One printable symbol per source id; that of an id that only this source has is taken from its text."""
         S = len(self.source)
         pieces = self.source.pieces(known(ids, S))
         if not any(i >= S for i in ids):
@@ -205,7 +205,7 @@ class Text:
         return [printable(own) if i >= S else piece for i, own, piece in zip(ids, texts, pieces, strict=True)]
 
     def source_words(self, ids: Sequence[int], unknown: Sequence[str] | None = None) -> list[int]:
-        """The word that each source id is part of, as `Tokenizer.words` has it."""
+        """The word that each source id is part of, as in `Tokenizer.words`."""
         return self.source.words(known(ids, len(self.source)), unknown)
 
     @functools.cached_property
@@ -217,7 +217,7 @@ class Text:
         return ExtendedVocabulary(self.source, self.target)
 
     def own(self, source: str) -> int:
-        """How many target ids only this source has, or its positions."""
+        """The number of target ids that only this source has; for a model that points, its positions."""
         if self.target.points:
             return self.pointing.count(source)
         return len(self.extended.lacking(source)) if self.copies else 0
@@ -226,7 +226,7 @@ class Text:
         return i == UNK or i >= len(self.target)
 
     def _lacking(self, ids: Sequence[int], source: str) -> list[str]:
-        """The symbols behind ids that the vocabulary does not have."""
+        """The symbols of a source that the target vocabulary lacks, if the ids contain one."""
         return self.extended.lacking(source) if any(i >= len(self.target) for i in ids) else []
 
     def save(self, folder: Path) -> list[Path]:
@@ -245,7 +245,7 @@ class TargetsOf:
         return self.text.target_ids(text, self.source)
 
     def decode(self, ids: Sequence[int], unknown: Sequence[str] | None = None) -> str:
-        return self.text.said(ids, self.source, unknown)
+        return self.text.target_text(ids, self.source, unknown)
 
     def pieces(self, ids: Sequence[int]) -> list[str]:
         return self.text.target_pieces(ids, self.source)
@@ -275,7 +275,7 @@ class SourceOf:
 
 
 def load_text(config: TextConfig, folder: Path, *, copies: bool = False) -> Text:
-    """Read what `Text.save` wrote into a folder; `copies` says whether the model does."""
+    """Read the tokenizers that `Text.save` wrote into a folder. `copies`: whether the model copies."""
     source = config.source.load(folder / "source")
     if not config.shared:
         return Text(source, config.target.load(folder / "target"), config.normalize, copies)
@@ -291,12 +291,12 @@ def load_text(config: TextConfig, folder: Path, *, copies: bool = False) -> Text
 
 
 def prepare(text: str, normalize: Normalization) -> str:
-    """One form for equal text: é is the same as one code point or as two."""
+    """Normalize: é becomes the same, whether it is written as one code point or as two."""
     return text if normalize == "none" else normalized(text, normalize)
 
 
 def normalized(text: str, form: UnicodeForm) -> str:
-    """As `unicodedata.normalize`."""
+    """As `unicodedata.normalize`, which alone takes quadratic time for long runs of marks."""
     if len(text) >= STRIDE and not text.isascii():
         text = _ordered(text, form)
     return unicodedata.normalize(form, text)
@@ -308,7 +308,7 @@ def _in_words(tokenizer: TokenizerConfig) -> str:
 
 
 def _ordered(text: str, form: UnicodeForm) -> str:
-    """The same text for normalization, the marks of each long run in order."""
+    """A text with the same normalization, in which long runs of marks are in canonical order already."""
     parts, done = [], 0
     for place in range(STRIDE - 1, len(text), STRIDE):
         if place < done or not _is_mark(text[place], form):
@@ -325,7 +325,7 @@ def _ordered(text: str, form: UnicodeForm) -> str:
 
 
 def _is_mark(character: str, form: UnicodeForm) -> bool:
-    """Whether a character is, or is made of, nothing but marks that may change places."""
+    """Whether a character consists only of marks that normalization may reorder."""
     return character > "\u02ff" and all(map(unicodedata.combining, _decomposed(character, form)))
 
 

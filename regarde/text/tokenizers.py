@@ -1,4 +1,4 @@
-"""Text -> tokens, and back: what every tokenizer does, and the tokenizers that look symbols up in a vocabulary.
+"""Text -> tokens, and back: the interface of all tokenizers, and those that look symbols up in a vocabulary.
 
 characters   code points; lossless for known characters
 words        split at runs of spaces; decoding writes one space for each run; with `marks`, punctuation marks are tokens
@@ -26,13 +26,12 @@ from regarde.errors import ConfigError, DataError, DiskError, FolderError, unrea
 
 PAD, UNK, BOS, EOS = 0, 1, 2, 3
 CONTROLS = ("<pad>", "<unk>", "<s>", "</s>")
-UNKNOWN = "⁇"  # what decoding writes where the id is UNK
+UNKNOWN = "⁇"  # the text of UNK
 LINE_BREAK = r"\n"  # how a line break is written in the file of a vocabulary
 SILENT = frozenset({PAD, BOS, EOS})  # ids without a text
 NO_WORD = -1
-JOINER = (
-    "\u2060"  # the beginning of a symbol that follows the one before it without a space, of more than one character
-)
+# the first character of a longer symbol that is written without a space before it
+JOINER = "\u2060"
 BETWEEN = "\t"  # a passage and its question
 _BREAKS = ("\n", BETWEEN)
 SEPARATOR = ","  # between several labels of one text
@@ -50,7 +49,7 @@ class Tokenizer(ABC):
     points: bool = False
     """Whether ids are positions of a source (pointing.py)."""
     several: bool = False
-    """Whether a text is a set of labels, separated by commas, whose order says nothing."""
+    """Whether a text is a set of labels, separated by commas, in any order."""
     sampled: int = 0
     """How many texts a tokenizer that was just trained has learned from, if that is not all."""
 
@@ -67,7 +66,7 @@ class Tokenizer(ABC):
 
     @abstractmethod
     def unknown(self, text: str) -> list[str]:
-        """The text behind each UNK in `encode(text)`, so that decoding with it loses nothing."""
+        """The text of each UNK in `encode(text)`; decoding with it restores the whole text."""
 
     @abstractmethod
     def pieces(self, ids: Sequence[int]) -> list[str]:
@@ -77,7 +76,7 @@ class Tokenizer(ABC):
     def words(self, ids: Sequence[int], unknown: Sequence[str] | None = None) -> list[int]:
         """The word, counted from 0, that each id is part of; `NO_WORD` for PAD, BOS, EOS and spaces between words.
 
-        `unknown` holds the text of each UNK, as in `decode`, where it matters.
+        `unknown` contains the text of each UNK, as in `decode`, for tokenizers whose words depend on it.
         """
 
     def split(self, text: str) -> list[str]:
@@ -150,7 +149,7 @@ class Vocabulary:
 
     @classmethod
     def build(cls, stream: Iterable[str], size: int, least: int = 1) -> Vocabulary:
-        """The `size` most frequent symbols of a stream that occur `least` times, ties in the order of the symbols."""
+        """The `size` most frequent symbols that occur at least `least` times; ties are in the order of the symbols."""
         counts = Counter(stream)
         known = (symbol for symbol in counts if _storable(symbol) and counts[symbol] >= least)
         symbols = sorted(known, key=lambda symbol: (-counts[symbol], symbol))
@@ -192,7 +191,7 @@ class Vocabulary:
 
 
 class SymbolTokenizer(Tokenizer):
-    """Cut by a scheme, look up in a vocabulary."""
+    """Splits text by a scheme and looks the symbols up in a vocabulary."""
 
     def __init__(self, scheme: Scheme, vocabulary: Vocabulary) -> None:
         self.scheme = scheme
@@ -201,7 +200,7 @@ class SymbolTokenizer(Tokenizer):
 
     @classmethod
     def train(cls, scheme: Scheme, texts: Iterable[str], size: int, least: int = 1) -> SymbolTokenizer:
-        """Keep the most frequent symbols that occur `least` times, `size` ids in all."""
+        """Keep the most frequent symbols that occur at least `least` times, for at most `size` ids."""
         symbols = (symbol for text in texts for symbol in scheme.split(text))
         vocabulary = Vocabulary.build(symbols, size - len(CONTROLS), least)
         if not vocabulary.symbols:
@@ -266,8 +265,8 @@ class SymbolTokenizer(Tokenizer):
 class SpelledTokenizer(Tokenizer):
     """Words with their characters: `BOS word c_1 … c_n` for each, UNK for an unknown word or character.
 
-    A position is a word: `pieces` and `words` have one item for each, and `decode` leaves its characters out. A
-    character is stored with a leading TAB, which no word has. Only the first `LONGEST_SPELLING` of a word are kept.
+    A position is a word: `pieces` and `words` have one item for each word, and `decode` ignores characters. A character
+    is stored with a leading TAB, which no word has. Only the first `LONGEST_SPELLING` characters of a word are encoded.
     """
 
     def __init__(self, scheme: Words, vocabulary: Vocabulary) -> None:
@@ -364,7 +363,7 @@ class SpelledTokenizer(Tokenizer):
 
 
 class PositionsTokenizer(Tokenizer):
-    """No vocabulary: the tokens are those of a source, which `Text` knows (pointing.py)."""
+    """No vocabulary: the tokens are those of the source (pointing.py)."""
 
     points = True
 
@@ -456,9 +455,9 @@ class Words:
 
 
 class MarkedWords(Words):
-    """Words without their punctuation marks, and each mark by itself: `Yes, I do.` is `Yes , I do .` as tokens.
+    """Words and punctuation marks as separate tokens: `Yes, I do.` becomes `Yes , I do .`
 
-    A symbol that begins inside a word starts with `JOINER`, so that joining the symbols writes spaces where they were.
+    A symbol that begins inside a word starts with `JOINER`, so that joining the symbols restores the spaces.
     A TAB, which separates a passage from its question, is a symbol too.
     """
 
@@ -475,7 +474,7 @@ class MarkedWords(Words):
         return text
 
     def words(self, symbols: Sequence[str]) -> list[int]:
-        """A mark belongs to the word that it is written with."""
+        """A punctuation mark belongs to the word that it is written next to."""
         found, word = [], NO_WORD
         for symbol in symbols:
             word += symbol not in _BREAKS and not is_joined(symbol)
@@ -535,7 +534,7 @@ class Tags(Words):
 
 
 class Fields:
-    """`lemma TAB V;PST;3`: the letters of the first column, then each feature whole.
+    """`lemma TAB V;PST;3`: the characters of the first column, then each feature as one symbol.
 
     The symbol of a feature starts with a TAB, so that the feature V is not the letter V. Columns after the second are
     read as more features; decoding writes them into the second.
@@ -571,7 +570,7 @@ class Fields:
 
 
 class _SymbolConfig(Checked):
-    """The part that all configurations of this module share."""
+    """The common part of the configurations of this module."""
 
     scheme: ClassVar[type[Scheme]]
     size: int
@@ -614,7 +613,7 @@ class WordsConfig(_SymbolConfig):
 
 @dataclass(frozen=True)
 class SpelledConfig(Checked):
-    """Each space-separated word is a token, followed by its characters: the words of a tagger with `spelling`."""
+    """Each space-separated word is a token, followed by its characters: for a tagger with `spelling`."""
 
     kind: Literal["spelled"] = "spelled"
     size: VocabularySize = 50_000  # of which at most 1,000 are characters
@@ -642,12 +641,12 @@ class FieldsConfig(_SymbolConfig):
 
 @dataclass(frozen=True)
 class LabelsConfig(_SymbolConfig):
-    """The whole text is a token: the labels of a classifier."""
+    """The whole text is one token: for the labels of a classifier."""
 
     scheme = Labels
     kind: Literal["labels"] = "labels"
     size: VocabularySize = 10_000
-    several: bool = False  # A text is any number of labels, separated by commas.
+    several: bool = False  # A text has any number of labels, separated by commas.
 
     def train(self, texts: Iterable[str]) -> Tokenizer:
         if self.several:
@@ -662,7 +661,7 @@ class LabelsConfig(_SymbolConfig):
 
 @dataclass(frozen=True)
 class TagsConfig(_SymbolConfig):
-    """Each space-separated word is a token, as many as the source has: the tags of a tagger."""
+    """Each space-separated word is a token, one for each token of the source: for the tags of a tagger."""
 
     scheme = Tags
     kind: Literal["tags"] = "tags"
@@ -671,10 +670,10 @@ class TagsConfig(_SymbolConfig):
 
 @dataclass(frozen=True)
 class PositionsConfig(Checked):
-    """Positions of the source: the targets of a model that points."""
+    """Tokens are positions of the source: for the targets of a model that points."""
 
     kind: Literal["positions"] = "positions"
-    size: VocabularySize = 5  # not used: there are as many positions as the source has
+    size: VocabularySize = 5  # not used: the source determines the number of positions
     spans: bool = False  # A target is the first and the last position of a span of the passage.
 
     def train(self, texts: Iterable[str]) -> Tokenizer:
@@ -716,7 +715,7 @@ def vocabulary_path(path_stem: Path) -> Path:
 
 
 def printable(symbol: str) -> str:
-    """A symbol that can be seen: a space as ␣, a line break as ↵, a TAB as ⇥; an unprintable one as its code point."""
+    """The symbol in visible characters: a space as ␣, a line break as ↵, a TAB as ⇥, others as their code point."""
     if symbol.isprintable() and " " not in symbol:
         return symbol
     shown = {" ": "␣", "\n": "↵", BETWEEN: "⇥"}

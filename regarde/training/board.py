@@ -23,7 +23,7 @@ def writer_class() -> Any:
 
 
 class Board:
-    """An observer that writes each report and passes it on to another. Records of steps after `step` are deleted."""
+    """An observer that writes each report and passes it to another observer. Old records after `step` are deleted."""
 
     def __init__(self, run: Path, step: int, observer: TrainingObserver) -> None:
         self.writer = writer_class()(str(run / FOLDER), purge_step=step + 1)

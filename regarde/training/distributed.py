@@ -1,9 +1,9 @@
-"""Several processes, one training: started by torchrun, each computes its share of every update.
+"""Training with several processes: torchrun starts them, and each computes its share of every update.
 
     torchrun --nproc-per-node 2 -m regarde train my.tsv --out runs/mine
 
-Only rank 0 reads and writes files; it sends what it read to the others. An update uses as many batches as there are
-processes (times training.accumulate); rank r computes every `size`-th of them. The loss is the sum over the tokens of a
+Only rank 0 reads and writes files; it sends what it read to the others. An update uses training.accumulate batches for
+each process; rank r computes every `size`-th of them. The loss is the sum over the tokens of a
 batch, divided by the tokens of the whole update; gradients are added up in one all-reduce. So n processes compute the
 same update as one process with training.accumulate = n.
 

@@ -1,9 +1,9 @@
-"""Symbols hidden from a model that copies, so that it learns to copy those that it has never seen.
+"""Hides symbols from a model that copies, so that it learns to copy unknown symbols.
 
 Axes: B batch, S source, T target.
 
-A hidden symbol gets the ids of one that neither vocabulary has (regarde/text/extended.py), in this sentence alone and
-on both sides of it: the encoder reads UNK, the target is to be copied, and the decoder then reads UNK as well.
+A hidden symbol gets the ids of a symbol that neither vocabulary has (regarde/text/extended.py), in one pair only and on
+both sides: the encoder reads UNK, the target must be copied, and the decoder then reads UNK as the previous word.
 """
 
 from __future__ import annotations
@@ -39,11 +39,11 @@ class Hiding:
         """The batch with symbols hidden where they are `rare`, or where their first position is `drawn`.  (B, S)"""
         ids = batch.source.ids
         listed = ids.clamp_max(len(self.same) - 1)
-        sayable = (ids >= len(CONTROLS)) & (ids < len(self.same)) & (self.same[listed] != UNK)
-        hidden = sayable & (rare | drawn.gather(1, first_places(ids)))
+        copyable = (ids >= len(CONTROLS)) & (ids < len(self.same)) & (self.same[listed] != UNK)
+        hidden = copyable & (rare | drawn.gather(1, first_places(ids)))
         if not hidden.any():
             return batch
-        # ids that no symbol of the sentence has: those of unknown ones are fewer than its positions
+        # new ids beyond those of the sentence's unknown symbols, which are at most as many as its positions
         unknown = len(self.same) + self.vocabulary + ids.shape[1] + ids
         new = torch.where(hidden, unknown, ids)
         before, after = (target_columns(each, self.same, self.vocabulary) for each in (ids, new))
@@ -56,7 +56,7 @@ class Hiding:
 
 
 def _renamed(words: Tensor, before: Tensor, after: Tensor) -> Tensor:
-    """Target words by their new ids; those that the source does not have keep theirs.  (B, T), (B, S), (B, S)"""
+    """Target words with their new ids; words that the source lacks keep theirs.  (B, T), (B, S), (B, S) -> (B, T)"""
     equal = (words.unsqueeze(2) == before.unsqueeze(1)) & (before > UNK).unsqueeze(1)  # (B, T, S)
     place = equal.int().argmax(dim=2)
     return torch.where(equal.any(dim=2), after.gather(1, place), words)

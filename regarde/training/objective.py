@@ -4,10 +4,10 @@ Axes: B batch, T target, V vocabulary, S source.
 
     words     - sum_t w[y_t] log p(y_t), smoothed (loss.py); w is 1, or the weight of the class y_t
     links     the cross-entropy of attention with given links (guided.py)
-    coverage  sum_t sum_j min(a_tj, sum_{t' < t} a_t'j): what is looked at again (See et al. 2017, equation 12)
+    coverage  sum_t sum_j min(a_tj, sum_{t' < t} a_t'j): repeated attention (See et al. 2017, equation 12)
     penalty   the decoder's penalty on its own attention, such as that of Lin et al. 2017 on equal queries
 
-The training step only calls `backward`. A new term is a new line here, or a decoder's `penalty`.
+The training step only calls `backward`. To add a term, add it here, or to the `penalty` of a decoder.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ ClassWeights = Literal["none", "balanced"]
 
 @dataclass(frozen=True)
 class CoverageLoss:
-    """See et al. 2017, equation 12: a penalty for attention to what was attended to before."""
+    """See et al. 2017, equation 12: a penalty for attending to the same positions again."""
 
     weight: NonNegative = 0.0  # Weight of the coverage loss, for attention to the same source tokens again; 0: none.
     after: Share = 0.0  # Share of the training after which the coverage loss counts.
@@ -55,10 +55,10 @@ class Objective:
     def backward(
         self, model: Trainable, batch: Batched, *, tokens: int, gold: Tensor | None = None, done: float = 1.0
     ) -> Tensor:
-        """Add the gradients of the loss per token to the parameters'; returns that loss.
+        """Add the gradients of the loss per token to those of the parameters; returns the loss.
 
-        `tokens` are those of the whole update, `gold` (B, T, S) where attention should look, if it is guided, `done` is
-        the share of the training that is over.
+        `tokens`: number in the whole update. `gold` (B, T, S): the target of guided attention. `done`: completed share
+        of the training.
         """
         assert isinstance(model, Model), "tokens are predicted by models of texts"
         assert isinstance(batch, Batch)
@@ -100,7 +100,7 @@ class Objective:
 
 
 def balanced(counts: NDArray[np.int64]) -> Tensor:
-    """The weight n / (classes * count) of each class; 1 for tokens that are no class in these targets.  (V,) -> (V,)
+    """The weight n / (classes * count) of each class; 1 for tokens that do not occur in these targets.  (V,) -> (V,)
 
     With these weights, each class has the same total weight in the targets, and the mean weight is 1.
     """

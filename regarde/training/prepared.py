@@ -1,10 +1,10 @@
 """The prepared data of a training: what the loop needs from it, for texts and for numbers.
 
-    prepare.py    pairs of texts: tokens, cross-entropy, answers that are compared with references
-    series.py     series of numbers: windows, likelihoods, forecasts that are compared with what came
+    prepare.py    pairs of texts: tokens, cross-entropy, answers compared with references
+    series.py     series of numbers: windows, likelihoods, forecasts compared with the values that followed
 
-The loop, the step, checkpoints, resuming, several processes, budgets, hyperparameter search and the lab use nothing
-else, and do not depend on the task.
+The loop, the step, checkpoints, resuming, several processes, budgets, hyperparameter search and the lab use only this
+interface, and do not depend on the task.
 """
 
 from __future__ import annotations
@@ -37,10 +37,10 @@ class Minimized(Protocol):
     def backward(
         self, model: Trainable, batch: Batched, *, tokens: int, gold: Tensor | None = None, done: float = 1.0
     ) -> Tensor:
-        """Add the gradients of the loss per token or value to the parameters'; returns that loss.
+        """Add the gradients of the loss per token or value to those of the parameters; returns the loss.
 
-        `tokens` are those of the whole update, `gold` what attention should look at, if it is guided, `done` the
-        share of the training that is over.
+        `tokens`: number in the whole update. `gold`: the target of guided attention. `done`: completed share of the
+        training.
         """
 
 
@@ -50,7 +50,7 @@ class NumberedBatch:
 
     batch: Batched
     number: int
-    gold: Tensor | None = None  # (B, T, S) where attention should look, if it is guided
+    gold: Tensor | None = None  # (B, T, S) the target of attention, if it is guided
 
 
 @dataclass(frozen=True)
@@ -71,7 +71,7 @@ class Prepared(ABC):
     @property
     @abstractmethod
     def noun(self) -> str:
-        """What messages call the rows of the data."""
+        """The word for the rows of the data in messages."""
 
     @property
     @abstractmethod
@@ -81,7 +81,7 @@ class Prepared(ABC):
     @property
     @abstractmethod
     def kept(self) -> Kept:
-        """What is saved beside the weights."""
+        """The parts of the model that are saved with the weights."""
 
     @abstractmethod
     def build(self) -> Trainable:
@@ -89,7 +89,7 @@ class Prepared(ABC):
 
     @abstractmethod
     def objective(self, device: torch.device | str) -> Minimized:
-        """What the training minimizes."""
+        """The loss that the training minimizes."""
 
     @abstractmethod
     def batch(self, number: int, rows: Rows, device: torch.device | str) -> NumberedBatch:
@@ -109,7 +109,7 @@ class Prepared(ABC):
 
     @abstractmethod
     def number_of(self, row: int) -> str:
-        """What messages call a row of the data."""
+        """The name of a row of the data in messages."""
 
     @abstractmethod
     def facts(self) -> Mapping[str, str]:
@@ -139,13 +139,13 @@ class Prepared(ABC):
 
     @property
     def parameters(self) -> int:
-        """How many the model has."""
-        with torch.device("meta"):  # counted, never allocated
+        """The number of parameters of the model."""
+        with torch.device("meta"):  # counts them without allocating memory
             return self.build().parameter_count()
 
 
 class Order:
-    """Takes batches one after the other; `epoch` is that of the last one taken, `position` counts those taken of it."""
+    """Takes batches in order. `epoch`: that of the last batch; `position`: how many batches of it were taken."""
 
     def __init__(self, recipe: Recipe, train: Corpus, epoch: int = 0, position: int = 0) -> None:
         self.recipe = recipe

@@ -1,9 +1,9 @@
 """Conditions for resuming a run: what must be the same, and what may differ unless `exact`.
 
-    the data            must be the same pairs, in any file
+    the data            must be the same pairs; the files may have other names
     the settings        must be the same, except those that do not affect results
-    training.steps      may differ, like tokens and minutes; the schedule then changes
-    the circumstances   may differ; results may then differ in the last bits
+    training.steps      may differ, like epochs, tokens and minutes; the schedule then changes
+    the circumstances   (versions, device, threads) may differ; results may then differ in the last bits
 
 With `exact`, nothing that affects results may differ.
 """
@@ -75,7 +75,7 @@ def _changed_settings(run: Path, checkpoint: Checkpoint, recipe: Recipe) -> Iter
     if 0 < recipe.training.steps < checkpoint.state.step:
         given = f"training.steps = {recipe.training.steps:,}, but the run is at step {checkpoint.state.step:,} already"
         raise UsageError(f"{run}: {given}. Give at least that many.")
-    before = config.as_table(parse(checkpoint.tables))  # settings that are newer than the run have their defaults
+    before = config.as_table(parse(checkpoint.tables))  # settings added to Regarde after the run have their defaults
     for found in differences(before, config.as_table(recipe)):
         if found.key in _LENGTH:
             yield f"{found.key} was {found.expected}, is {found.given}, which also changes the schedule"

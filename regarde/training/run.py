@@ -4,7 +4,7 @@ runs/NAME/   the best model so far (see regarde.folder)
     checkpoints/step-N/   the model and its training after step N, the last ones kept (training.keep)
     metrics.jsonl         one JSON object a line: training and validation
     train.log             inferred settings, versions, validations, warnings
-    .lock                 held by the process that trains
+    .lock                 locked by the process that trains
 """
 
 from __future__ import annotations
@@ -37,11 +37,11 @@ from regarde.training.recipe import length
 Record = dict[str, float | int | str]
 METRICS_FILE = "metrics.jsonl"
 LOG_FILE = "train.log"
-DATA = {"data_sha256": "training", "valid_sha256": "validation"}  # the circumstances that describe the data
+DATA = {"data_sha256": "training", "valid_sha256": "validation"}  # the keys of `circumstances` for the data
 
 
 def refuse_existing(path: Path, *, but: tuple[str, ...] = ()) -> None:
-    """Raise an error if the path exists, except for a folder that holds nothing but the files in `but`."""
+    """Raise an error if the path exists, unless it is a folder that contains no files other than those in `but`."""
     try:
         taken = path.is_symlink() or path.exists()
         if taken and path.is_dir():
@@ -66,7 +66,7 @@ class RunWriter:
         """Add a line to train.log."""
 
     def recorded(self) -> int:
-        """The size of metrics.jsonl in bytes, all of them on the disk."""
+        """Flush metrics.jsonl to the disk; returns its size in bytes."""
         return 0
 
     def rewind(self, recorded: int) -> bool:
@@ -133,7 +133,7 @@ class Outcome:
 
 
 class RunFolder(RunWriter):
-    """The folder of a run, locked for this process: a new one, or an old one to resume."""
+    """The folder of a run, locked by this process: a new one, or with `old` one to resume."""
 
     def __init__(self, path: Path, *, old: bool = False) -> None:
         if not old or not (path / CHECKPOINTS).is_dir():

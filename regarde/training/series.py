@@ -1,4 +1,4 @@
-"""Prepares a training on series of numbers: reads them, infers settings, draws windows, validates by forecasts.
+"""Prepares a training on series of numbers: reads them, infers settings, draws windows, and validates with forecasts.
 
 Axes: B windows, C history, T horizon.
 
@@ -42,12 +42,12 @@ from regarde.training.prepared import Judged, NumberedBatch, Prepared, settled_l
 from regarde.training.recipe import Recipe, TrainingConfig
 from regarde.training.transfer import Pretrained
 
-VALID_PATHS = 50  # of each series at a validation
-LONGEST_HISTORY = 400  # steps, of one that is inferred
+VALID_PATHS = 50  # sampled for each series at a validation
+LONGEST_HISTORY = 400  # most steps, if the history is inferred
 TEXT_ONLY = (
     *("label_smoothing", "unknown", "class_weights", "truncate", "sampling", "guided_alignment"),
 )  # settings of a training on texts
-UNUSED = ("text", "search", "source_language", "target_language")  # tables and keys that numbers have no use for
+UNUSED = ("text", "search", "source_language", "target_language")  # tables and keys that are for texts only
 
 
 class WindowCorpus:
@@ -91,7 +91,7 @@ class WindowCorpus:
         return Window.of(self.windows.cut(rows), self.windows.shape.history)
 
     def count(self, rows: Rows) -> int:
-        """Observed values that the loss is a sum over."""
+        """The number of observed values in the loss."""
         observed = self.windows.observed(rows)
         return max(1, int((observed if self.whole else observed[:, self.windows.shape.history :]).sum()))
 
@@ -124,7 +124,7 @@ class PreparedSeries(Prepared):
     among: SeriesSet  # all values
     train: WindowCorpus
     valid: WindowCorpus
-    outcomes: Outcomes  # the last horizon of each series, and what was before it
+    outcomes: Outcomes  # the last horizon of each series, and the values before it
     notes: list[str]
     pretrained: Pretrained | None = None
 
@@ -253,7 +253,8 @@ def prepare_series(
     if not len(train.usable):
         longest = max(len(one) for one in among.series)
         given = (
-            f"the longest series has {counted(longest, 'value')}, too few to hold out {task.horizon:,} and learn others"
+            f"the longest series has {counted(longest, 'value')}, too few to hold out {task.horizon:,} and train on the"
+            " others"
         )
         raise DataError(f"{given}. Give longer series, or --set task.horizon={max(1, longest // 3)}.")
     metric = recipe.training.metric if stated(tables, "training", "metric") else "crps"
@@ -265,7 +266,7 @@ def prepare_series(
     recipe = settled_length(recipe, tables, train, processes, notes)
     outcomes = split_end(later, task.horizon)
     end = "the last value" if task.horizon == 1 else f"the last {task.horizon} values"
-    notes.append(f"validation: {end} of each series, not learned from")
+    notes.append(f"validation: {end} of each series, held out from training")
     return PreparedSeries(recipe, task, later, train, valid, outcomes, notes, pretrained)
 
 
@@ -276,24 +277,24 @@ def _refuse_texts(recipe: Recipe, tables: Table) -> None:
     plain = TrainingConfig()
     for name in TEXT_ONLY:
         if getattr(recipe.training, name) != getattr(plain, name):
-            raise ConfigError(f"training.{name}: it is for texts, and a forecaster reads numbers. Leave it out.")
+            raise ConfigError(f"training.{name}: it is for texts, but a forecaster reads numbers. Leave it out.")
     if plain.transfer != (given := replace(recipe.training.transfer, run="", sha256="", pull=0.0, data=None)):
         name = "mix" if given.mix else "vocabulary"
-        raise ConfigError(f"training.transfer.{name}: it is for texts, and a forecaster reads numbers. Leave it out.")
+        raise ConfigError(f"training.transfer.{name}: it is for texts, but a forecaster reads numbers. Leave it out.")
     data = recipe.data
     if data.source or data.target or data.columns:
         raise UsageError(
             "A forecaster reads one file of series. Give it as DATA, without --source, --target, --columns."
         )
     if stated(tables, "training", "metric") and judging(recipe.training.metric) not in FORECASTS.values():
-        known = "crps, mase, smape"
-        raise ConfigError(f"training.metric = {recipe.training.metric}: not of forecasts. Use one of {known}.")
+        known = "crps, mase or smape"
+        raise ConfigError(f"training.metric = {recipe.training.metric}: not a metric of forecasts. Use {known}.")
     if judging(recipe.training.metric).name == "coverage":
-        raise ConfigError("training.metric = coverage: wide intervals always win. Use crps.")
+        raise ConfigError("training.metric = coverage: wider intervals always score higher. Use crps.")
 
 
 def _read(recipe: Recipe, task: ForecastingTask) -> tuple[SeriesSet, SeriesSet | None, list[str]]:
-    """The series to learn from, the same with what came later (None: their end is to be held out), and notes."""
+    """The series to train on, the same series with later values (None: their end is to be held out), and notes."""
     name, frequency, season = recipe.data.name, task.frequency, task.season
     if name in DATASETS:
         splits = [[one.target for one in DATASETS[name].split(split)] for split in ("train", "valid")]
@@ -313,13 +314,13 @@ def _read(recipe: Recipe, task: ForecastingTask) -> tuple[SeriesSet, SeriesSet |
     later = read_series(Path(recipe.data.valid[0]), frequency=frequency, season=season)
     if later.ids != among.ids or later.covariates != among.covariates:
         raise DataError(
-            "--valid: expected the series of the data in the same order, with what came later. Give such a file."
+            "--valid: expected the same series as in the data, in the same order, with later values. Give such a file."
         )
     return among, later, notes
 
 
 def _inferred(task: ForecastingTask, tables: Table, among: SeriesSet, notes: list[str]) -> ForecastingTask:
-    """Frequency, season, horizon, history and lags, and how to say otherwise."""
+    """Infer frequency, season, horizon, history and lags; a note for each says how to set it."""
     lengths = np.array([len(one) for one in among.series])
     typical, season = int(np.median(lengths)), among.season
     how = "task.frequency" if among.frequency.timed else "task.season"
@@ -329,8 +330,8 @@ def _inferred(task: ForecastingTask, tables: Table, among: SeriesSet, notes: lis
     lags = task.lags
     if not stated(tables, "task", "lags"):
         lags = tuple(lag for lag in among.frequency.lags(season) if 2 * lag <= max(1, typical - horizon))
-    told = f"horizon {horizon}, history {history}, lags {', '.join(map(str, lags)) or 'none'}"
-    notes.append(f"windows: {told}. Otherwise: --set task.horizon=…, task.history, task.lags")
+    inferred = f"horizon {horizon}, history {history}, lags {', '.join(map(str, lags)) or 'none'}"
+    notes.append(f"windows: {inferred}. Otherwise: --set task.horizon=…, task.history, task.lags")
     return replace(task, frequency=among.frequency.code, season=season, horizon=horizon, history=history, lags=lags)
 
 
@@ -339,18 +340,18 @@ def _without_end(among: SeriesSet, horizon: int) -> SeriesSet:
 
 
 def _short(train: SeriesSet, task: ForecastingTask) -> list[str]:
-    """Series that are padded, and series that are too short to learn from."""
+    """Notes about series that are padded, and about series that are too short to train on."""
     lengths = np.array([len(one) for one in train.series])
     few = int((lengths <= task.horizon).sum())
     padded = int(((lengths > task.horizon) & (lengths < task.history + task.horizon)).sum())
     notes = []
     if few:
         notes.append(
-            f"warning: {counted(few, 'series', 'series')} too short to learn from, for a horizon of {task.horizon}"
+            f"warning: {counted(few, 'series', 'series')} not trained on: too short for a horizon of {task.horizon}"
         )
     if padded:
-        told = f"{counted(padded, 'series', 'series')} shorter than history and horizon"
-        notes.append(f"windows: {told}: padded. For shorter windows: --set task.history=…")
+        given = f"{counted(padded, 'series', 'series')} shorter than history and horizon together"
+        notes.append(f"windows: {given}: padded. For shorter windows: --set task.history=…")
     return notes
 
 
@@ -363,7 +364,7 @@ def _refuse_no_counts(recipe: Recipe, task: ForecastingTask, among: SeriesSet) -
     for one in among.series:
         values = one.values[~np.isnan(one.values)]
         if (values < 0).any() or (values != np.rint(values)).any():
-            given = f"model.likelihood = negative-binomial is for counts, and series {one.id[:60]!r} has other numbers"
+            given = f"model.likelihood = negative-binomial is for counts, but series {one.id[:60]!r} has other numbers"
             raise ConfigError(f"{given}. Use gaussian or student-t.")
 
 

@@ -102,12 +102,12 @@ class Stepper:
         """Add the gradients of the loss per token to the parameters'; returns that loss."""
         model = self.model
         if probability := self.config.sampling * step / self.total:
-            assert isinstance(model, Model), "only words are sampled"
+            assert isinstance(model, Model), "scheduled sampling is for models of texts"
             model = Model(model.encoder, SampledDecoder(model.decoder, probability))
         if not self.carries:
             done = step / self.total
             return self.objective.backward(model, one.batch, tokens=tokens, gold=one.gold, done=done)
-        assert isinstance(model, Model), "only texts go on from batch to batch"
+        assert isinstance(model, Model), "only models of texts carry a state to the next batch"
         assert isinstance(one.batch, Batch)
         assert isinstance(self.objective, Objective)
         logits, self.carried = model.carry(one.batch, None if one.batch.starts else self.carried)
@@ -144,7 +144,7 @@ class Stepper:
 
 @contextmanager
 def seeded(seed: int, number: int = 0) -> Iterator[None]:
-    """Inside, torch's random numbers depend on (seed, number) alone; outside, the global generator is unchanged."""
+    """Within it, torch's random numbers depend only on (seed, number); the global generator is restored at its end."""
     devices = range(torch.cuda.device_count())  # manual_seed seeds every device
     with torch.random.fork_rng(devices=devices):
         torch.manual_seed((seed * 1_000_003 + number) % 2**63)

@@ -1,4 +1,4 @@
-"""A fan: the past of a series, the median of what is to come, and bands between quantiles around it.
+"""A fan chart: the past of a series, the median of its forecast, and bands between quantiles around it.
 
 As text for a terminal, as SVG without other packages, and as PNG or PDF with matplotlib. If the model has attention, an
 SVG has a map below the curve of the past: a row for each step of the forecast, the darker the more it looked there.

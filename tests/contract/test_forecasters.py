@@ -196,7 +196,7 @@ def test_the_end_is_never_learned_from(tmp_path: Path) -> None:
         (["task.horizon=70"], "the longest series has 60 values, too few to hold out 70"),
         (["text.normalize=none"], "reads numbers, not text"),
         (["training.label_smoothing=0.1"], "is for texts"),
-        (["training.metric=bleu"], "not of forecasts"),
+        (["training.metric=bleu"], "not a metric of forecasts"),
         (["training.metric=coverage"], "Use crps"),
         (["model.kind=deepar", "model.likelihood=negative-binomial"], "task.scaling=paper"),
         (["task.frequency=fortnightly"], "expected one of s, min, h"),

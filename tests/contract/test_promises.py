@@ -139,7 +139,7 @@ def test_saving_and_loading_gives_the_same_output(model: Model, config: ModelCon
     sources = [text.source_ids(sentence) for sentence in texts]
     for translation, hypotheses in zip(again, find(model, sources, translator.search), strict=True):
         for one, other in zip([translation, *translation.alternatives], hypotheses, strict=True):
-            assert one.text == text.said(other.ids, translation.source)
+            assert one.text == text.target_text(other.ids, translation.source)
             assert one.score == pytest.approx(other.score, abs=1e-5)
             np.testing.assert_allclose(one.heads, other.heads, atol=1e-5)
 

@@ -158,7 +158,7 @@ def difference(by_torch: Said | Exception, by_kernels: Said | Exception) -> str:
     if isinstance(by_torch, Exception):
         return "" if isinstance(by_kernels, Exception) else "the native engine alone answers"
     if isinstance(by_kernels, Exception):
-        return "" if "does not know" in str(by_kernels) else "torch alone answers"
+        return "" if "does not support" in str(by_kernels) else "torch alone answers"
     # a label that must be longer than it is has ends that are all as impossible, in any order
     same = all(a == b or score < NEVER / 2 for (a, score), (b, _) in zip(by_torch, by_kernels, strict=True))
     close = all(

@@ -73,7 +73,7 @@ def test_ids_are_said_as_they_were_written(text: Text, source: str, target: str)
     ids = text.target_ids(target, source)
     assert UNK not in ids
     assert any(i >= len(text.target) for i in ids)
-    assert text.said(ids, source) == target
+    assert text.target_text(ids, source) == target
     assert len(text.target_pieces(ids, source)) == len(ids) == len(text.target_words(ids, source))
 
 

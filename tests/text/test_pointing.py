@@ -24,7 +24,7 @@ def at(*places: int) -> list[int]:
 def test_each_token_is_the_first_equal_one_that_is_not_used() -> None:
     found = text(CharactersConfig(), ["abcde"])
     assert found.target_ids("aabb", "bazab") == at(1, 3, 0, 4)
-    assert found.said(at(1, 3, 0, 4), "bazab") == "aabb"
+    assert found.target_text(at(1, 3, 0, 4), "bazab") == "aabb"
     assert found.target_pieces([*at(2), EOS], "bazab") == ["z", "</s>"]  # z is unknown to the vocabulary
 
 
@@ -36,7 +36,7 @@ def test_a_token_that_the_source_lacks_is_unknown() -> None:
 def test_words_are_pointed_to_as_wholes(config: TokenizerConfig) -> None:
     found = text(config, ["0.1,0.2 0.3,0.4"])
     assert found.target_ids("0.9,0.9 0.1,0.2", "0.1,0.2 0.3,0.4 0.9,0.9") == at(2, 0)
-    assert found.said(at(2, 0), "0.1,0.2 0.3,0.4 0.9,0.9") == "0.9,0.9 0.1,0.2"
+    assert found.target_text(at(2, 0), "0.1,0.2 0.3,0.4 0.9,0.9") == "0.9,0.9 0.1,0.2"
 
 
 SOURCE = "Ada (born 1815) knew Mary. She knew Ada's map.\tWho knew Mary?"
@@ -51,7 +51,7 @@ def test_a_span_comes_back_as_it_was_written(config: TokenizerConfig, answer: st
     ids = found.target_ids(answer, SOURCE)
     assert len(ids) == 2
     assert UNK not in ids
-    assert found.said([*ids, EOS], SOURCE) == answer
+    assert found.target_text([*ids, EOS], SOURCE) == answer
 
 
 def test_a_span_of_the_question_alone_is_no_answer() -> None:
@@ -73,7 +73,7 @@ def test_the_passage_ends_with_eos_and_the_question_follows() -> None:
 
 def test_positions_beyond_the_source_are_unknown_text() -> None:
     found = text(CharactersConfig(), ["ab"])
-    assert found.said(at(0, 7), "ab") == "a⁇"
+    assert found.target_text(at(0, 7), "ab") == "a⁇"
 
 
 @pytest.mark.parametrize(

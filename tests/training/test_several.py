@@ -77,7 +77,7 @@ def test_empty_and_repeated_labels_are_errors_of_their_line(labels: str, message
 
 
 def test_one_label_in_all_texts_is_nothing_to_learn(tmp_path: Path) -> None:
-    with pytest.raises(DataError, match="there is nothing to tell apart"):
+    with pytest.raises(DataError, match="expected two or more different labels"):
         prepare(tables(file(tmp_path, ["a b\tred", "c\tred"])))
 
 

@@ -90,8 +90,8 @@ def _found(model: Forecaster, body: ForecastBody) -> list[dict[str, Any]]:
             given = model.chosen(names) if names else model.histories
         given = replace(given, series=given.series[:MOST_SERIES])
         if len(given) * body.paths * horizon > MOST_WORK:
-            told = f"{len(given)} series x {body.paths} paths x {horizon} values"
-            raise UsageError(f"{told}: expected at most {MOST_WORK:,} in all. Ask for less.")
+            size = f"{len(given)} series x {body.paths} paths x {horizon} values"
+            raise UsageError(f"{size}: expected at most {MOST_WORK:,} in all. Ask for less.")
         found = model.forecast(
             given, horizon=horizon, quantiles=body.quantiles or QUANTILES, paths=body.paths, seed=body.seed
         )

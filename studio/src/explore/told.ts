@@ -1,7 +1,7 @@
-// A search that the reader changes: how it begins, and where its attention may look. All of it is in the address:
+// A search that the reader changes: how its answer begins, and how its attention is changed. All of it is in the address:
 //
-//     prefix=5.9.4          it begins with these tokens;  end=1: and ends there
-//     mask=2-3_0.*          source tokens 2, and 3 in every head of layer 0, are not looked at
+//     prefix=5.9.4          the answer begins with these tokens;  end=1: and ends after them
+//     mask=2-3_0.*          source tokens 2, and 3 in every head of layer 0, get no attention
 //     pin=4.2.800-4.3.50    at step 4 the weight on source token 2 is 0.800, on token 3 0.050
 import { computed } from "@preact/signals";
 import { set, word } from "../address";
@@ -26,7 +26,7 @@ export interface SearchChanges {
   weights: Weight[];
 }
 
-const FINE = 1000; // weights are told in thousandths
+const FINE = 1000; // weights are written in thousandths
 
 function place(given: string | undefined): Part | null {
   if (given === undefined) return { layer: null, head: null };
@@ -39,7 +39,7 @@ const placed = ({ layer, head }: Part): string => (layer === null && head === nu
 
 const numbers = (given: string): number[] => given.split(".").filter(Boolean).map(Number).filter(Number.isSafeInteger);
 
-/** The parts of a list in the address: some numbers and a place each. What nobody could have written is left out. */
+/** The parts of a list in the address: some numbers and a place each. Invalid ones are left out. */
 function parts(name: string, count: number): { of: number[]; at: Part }[] {
   return word(name)
     .split("-")
@@ -48,7 +48,7 @@ function parts(name: string, count: number): { of: number[]; at: Part }[] {
     .filter((each): each is { of: number[]; at: Part } => each.at !== null && each.of.length === count);
 }
 
-/** What the address tells the search. */
+/** The changes in the address. */
 export const told = computed<SearchChanges>(() => ({
   prefix: numbers(word("prefix")),
   end: word("end") === "1",

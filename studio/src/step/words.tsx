@@ -53,7 +53,7 @@ function Origin(): JSX.Element {
   return (
     <p class={reached("token") ? "origin" : "origin yet"}>
       {copied === null || copied === undefined ? (
-        "Said from the vocabulary."
+        "Generated from the vocabulary."
       ) : (
         <>
           Copied from source token {copied + 1}, <Token of={columns.value[copied] ?? ""} />.

@@ -1,4 +1,4 @@
-// Generate: a text that continues the one given, as it is made; the probability of each token, and what it looked back at.
+// Generate: a text that continues the one given, while it is generated; the probability of each token, and its attention to earlier tokens.
 import { useSignal } from "@preact/signals";
 import type { JSX } from "preact";
 import { useEffect } from "preact/hooks";
@@ -72,8 +72,8 @@ function Text({ found }: { found: Prediction }): JSX.Element {
       <p class="readout" role="status">
         {at === null ? (
           <span class="quiet">
-            {rows ? "Point at a token to see which earlier tokens it looked back at, the darkest one most. " : "This model has no attention. "}
-            The line under a token is redder for a lower probability. {found.finished ? "" : "The text was cut at the largest number of tokens."}
+            {rows ? "Point at a token to see which earlier tokens it attends to; darker means a larger weight. " : "This model has no attention. "}
+            The line under a token is redder for a lower probability. {found.finished ? "" : "The text ended at the largest number of tokens."}
           </span>
         ) : (
           <>
@@ -88,7 +88,7 @@ function Text({ found }: { found: Prediction }): JSX.Element {
       <Numbers
         caption="each token, its probability, and the earlier token with the largest weight"
         corner="token"
-        columns={rows ? [<>probability</>, <>looks back most to</>, <>weight</>] : [<>probability</>]}
+        columns={rows ? [<>probability</>, <>attends most to</>, <>weight</>] : [<>probability</>]}
         rows={tokens.map((head, t) => ({ head, cells: [sure[t], ...(rows ? strongest(["<s>", ...tokens], rows[t].slice(0, t + 1)) : [])] }))}
       />
     </article>

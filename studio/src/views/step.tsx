@@ -53,7 +53,7 @@ function Stage({ plan }: { plan: Plan }): JSX.Element {
       <Glance />
       <div class="stage">
         <div>
-          {plan.place === "alone" ? <p class="quiet">This model has no attention: nothing is looked back at.</p> : <Chart />}
+          {plan.place === "alone" ? <p class="quiet">This model has no attention: no weights on earlier tokens to show.</p> : <Chart />}
           <StepNumbers />
           <p class="keys">
             <kbd>Space</kbd> plays or pauses. <kbd>←</kbd> <kbd>→</kbd> go to the previous or next step, with <kbd>Shift</kbd> to the
