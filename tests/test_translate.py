@@ -189,7 +189,7 @@ def pointing(config: LuongConfig | BahdanauConfig | SutskeverConfig, seed: int =
     """A model of words that says little else than UNK."""
     corpus = ["the cat sat", "the mat"]
     text = TextConfig(source=WordsConfig(), target=WordsConfig()).train(
-        (line, line.title() if cased else line) for line in corpus
+        [(line, line.title() if cased else line) for line in corpus]
     )
     with seeded(seed):
         model = config.build(len(text.source), len(text.target))
@@ -253,7 +253,7 @@ def test_an_ensemble_of_other_words_is_refused_and_names_the_first() -> None:
 
 def test_the_first_difference_between_texts_is_a_length_or_a_way_of_cutting_where_no_symbol_differs() -> None:
     def text(config: TokenizerConfig, lines: list[str]) -> Text:
-        return TextConfig(source=config, target=CharactersConfig()).train((line, "x") for line in lines)
+        return TextConfig(source=config, target=CharactersConfig()).train([(line, "x") for line in lines])
 
     letters = text(CharactersConfig(), ["a b"])
     assert first_difference(letters, text(CharactersConfig(), ["a b"])) == ""

@@ -145,7 +145,7 @@ def blocks_of(file: File) -> Iterator[Block]:
     """The lines of a file in blocks of about a megabyte, decompressed: many lines at once are read faster."""
     number, offset, size = 1, 0, _CHUNK
     with opened(file) as stream:
-        while raw := stream.read(size):
+        while raw := cast(io.BufferedReader, stream).read1(size):  # of a pipe, as much as there is
             if number == 1:
                 refuse_foreign(name_of(file), raw[: raw.find(b"\n") + 1 or len(raw)])
             left_out = 0

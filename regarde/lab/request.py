@@ -12,6 +12,7 @@ from regarde import config
 from regarde.config import Table
 from regarde.data.corpus import Report
 from regarde.data.datasets import DATASETS, no_such_data
+from regarde.data.formats import Pair
 from regarde.data.sampling import split
 from regarde.errors import DataError, DiskError, UsageError, counted
 from regarde.evaluation.testset import Origin
@@ -20,7 +21,7 @@ from regarde.lab import plan as plans
 from regarde.lab.plan import PLAN, LabPlan
 from regarde.tasks import TaskConfig
 from regarde.training import recipe as recipes
-from regarde.training.prepare import FEWEST_PAIRS
+from regarde.training.prepare import FEWEST_PAIRS, Pairs
 from regarde.training.recipe import DataConfig
 from regarde.training.start import compose
 from regarde.training.transfer import continued, recipe_of
@@ -103,17 +104,23 @@ def hold_out(request: LabRequest) -> list[Report]:
     origin = _origin(request, columns, given)
     kept = {"train": list(origin.pairs(reports[0], task))}
     if not request.test:
-        kept["train"], kept["test"] = split(kept["train"], seed=_SEED, valid_max=HELD_OUT)
+        kept["train"], kept["test"] = _divided(kept["train"])
     if request.data.valid:  # --columns applies to all files
         kept["valid"] = list(_origin(request, columns, request.data.valid).pairs(reports[1], task))
     else:
-        kept["train"], kept["valid"] = split(kept["train"], seed=_SEED, valid_max=HELD_OUT)
+        kept["train"], kept["valid"] = _divided(kept["train"])
     if len(kept["train"]) < FEWEST_PAIRS:
         left = f"training has {counted(len(kept['train']), task.row)} left"
         raise DataError(f"{origin}: {left}. Give more data, or --valid and --test.")
     for name, pairs in kept.items():
         plans.save(_kept(request, task, name), "".join(map(task.written, pairs)))
     return reports
+
+
+def _divided(pairs: Sequence[Pair]) -> tuple[list[Pair], list[Pair]]:
+    """What is left, and what is held out of it."""
+    parts = Pairs.split(pairs, split(pairs, seed=_SEED, valid_max=HELD_OUT))
+    return list(parts.train), parts.valid
 
 
 def _task(request: LabRequest) -> tuple[TaskConfig, str]:

@@ -87,8 +87,9 @@ def is_for(tables: Table, task: TaskConfig) -> bool:
 
 def settled(tables: Table) -> Table:
     """The tables of a run without the old data, unless these are mixed in."""
-    start = tables.get("training", {}).get("transfer", {})
-    if start.get("mix") or "data" not in start:
+    training = tables.get("training", {})
+    start = training.get("transfer", {}) if isinstance(training, dict) else {}  # a mistake is reported later
+    if not isinstance(start, dict) or start.get("mix") or "data" not in start:
         return tables
     kept = {key: value for key, value in start.items() if key != "data"}
     return tables | {"training": tables["training"] | {"transfer": kept}}

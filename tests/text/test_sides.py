@@ -48,7 +48,7 @@ def test_no_normalization_leaves_text_alone() -> None:
 
 
 def test_a_shared_vocabulary_knows_both_sides() -> None:
-    text = TextConfig(shared=True).train(iter([("ab", "cd")]))
+    text = TextConfig(shared=True).train([("ab", "cd")])
     assert text.source is text.target
     assert text.source.decode(text.source.encode("abcd")) == "abcd"
 
