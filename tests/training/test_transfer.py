@@ -190,7 +190,7 @@ def test_the_pull_keeps_weights_near_those_at_the_start(base: Path) -> None:
 
     sgd = ["training.optimizer.kind=sgd", "training.optimizer.rate=0.1", "training.clip=0"]
     free, pulled = (train(base, *sgd, *more, out=f"{len(more)}") for more in ([], ["training.transfer.pull=5"]))
-    assert moved(pulled.folder) < 0.5 * moved(free.folder)
+    assert moved(pulled.folder) < 0.75 * moved(free.folder)
 
 
 def test_a_step_of_the_pull_is_the_gradient_of_half_the_squared_distance(base: Path) -> None:
