@@ -6,7 +6,7 @@ BUILT := pyproject.toml setup.py regarde/native/library.py $(wildcard regarde/na
 
 SUITE := --numprocesses 2 --dist worksteal -m "not slow"
 
-.PHONY: demo test test-plain test-browser slow lint studio browser wheels clean
+.PHONY: demo test test-plain test-browser test-interop slow lint studio browser wheels clean
 
 demo: $(VENV)/demo
 	$(BIN)/regarde demo
@@ -27,6 +27,10 @@ test-plain: $(VENV)/test
 # The tests that see more where there are a browser and fonts for all scripts.
 test-browser: browser
 	$(BIN)/pytest $(SUITE) tests/browser tests/visualize
+
+# What leaves for other runtimes and comes from them, beside these runtimes.
+test-interop: $(VENV)/interop
+	$(BIN)/pytest $(SUITE) tests/interop
 
 slow: $(VENV)/slow
 	$(BIN)/pytest -m slow
@@ -67,6 +71,10 @@ $(VENV)/test: $(BUILT) | $(BIN)/python
 
 $(VENV)/browser: $(BUILT) | $(BIN)/python
 	$(BIN)/python -m pip install --quiet --disable-pip-version-check --editable '.[test,browser]'
+	@touch $@ $(VENV)/test $(VENV)/demo
+
+$(VENV)/interop: $(BUILT) | $(BIN)/python
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check --editable '.[test,interop]'
 	@touch $@ $(VENV)/test $(VENV)/demo
 
 $(VENV)/slow: $(BUILT) | $(BIN)/python

@@ -63,6 +63,15 @@ def read(folder: Path) -> OurModel:
     return OurModel(folder, blueprint, translator.text, translator.model)
 
 
+def installed(name: str) -> bool:
+    """Whether what a format needs is there."""
+    try:
+        _module(name)
+    except ModuleNotFoundError:
+        return False
+    return True
+
+
 def unfit(name: str, model: OurModel) -> str:
     """Why a format cannot hold a model; nothing if it can."""
     reason: str = _module(name).unfit(model)
@@ -76,7 +85,7 @@ def export(folder: Path, name: str, out: Path) -> list[str]:
     manifest.refuse_existing(out)
     model = read(folder)
     if reason := unfit(name, model):
-        fits = [other for other in FORMATS if other != name and not unfit(other, model)]
+        fits = [other for other in FORMATS if other != name and installed(other) and not unfit(other, model)]
         remedy = f"Use --to {fits[0]}." if fits else "docs/interop.md lists what each format holds."
         raise UsageError(f"{folder}: {name} cannot hold {reason}. {remedy}")
     try:

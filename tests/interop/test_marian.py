@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import io
 import random
+import sys
 from pathlib import Path
 from typing import Any
 
@@ -183,6 +184,11 @@ def test_a_pickle_in_the_file_is_not_opened(cli: Command, theirs: Path, tmp_path
     assert "not an .npz of plain numbers" in cli("import", folder, "--out", tmp_path / "run").fails(4)
 
 
-def test_a_start_of_its_own_cannot_go_to_marian(cli: Command, tiny: Path, tmp_path: Path) -> None:
+def test_a_start_of_its_own_cannot_go_to_marian(
+    cli: Command, tiny: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for package in ("ctranslate2", "onnx"):  # another format is named only where its package is installed
+        monkeypatch.setitem(sys.modules, package, None)
+        monkeypatch.delitem(sys.modules, f"regarde.interop.{package}", raising=False)
     line = cli("export", tiny, "--to", "marian", "--out", tmp_path / "out").fails(2)
     assert "marian cannot hold model.kind = bahdanau" in line
