@@ -112,11 +112,6 @@ SUPPORTING = Metric("supporting", "supporting sentence", True, percent=True)  # 
 CALIBRATION = Metric("calibration_error", "expected calibration error", False, percent=True)  # of probabilities
 
 
-def judging(name: JudgingName) -> Metric:
-    """The metric of that name, be it a function of texts or not."""
-    return JUDGING[name]
-
-
 PACKAGES: dict[MetricName, str] = {
     "bleu": "sacrebleu",
     "chrf": "sacrebleu",

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import numpy as np
 
-from regarde.evaluation.metrics import Metric, judging
+from regarde.evaluation.metrics import JUDGING, Metric
 from regarde.lab import plan as plans
 from regarde.lab.measure import Alignment
 from regarde.lab.report import LabReport, ModelReport, Points
@@ -48,7 +48,7 @@ def charts(report: LabReport) -> Iterator[Drawn]:
     """Charts with a line for each model."""
     metric = report.metrics[0]
     yield _drawn("by-length", f"{metric.label} by {report.lengths}", _by_length(report, metric))
-    learned = judging(report.entries[0].learning.metric)  # type: ignore[arg-type]
+    learned = JUDGING[report.entries[0].learning.metric]
     scale = 100.0 if learned.percent else 1.0
     alike = [entry for entry in report.entries if entry.learning.metric == learned.name]
     up, across = _axis(learned), "minutes of training"

@@ -223,13 +223,14 @@ def learned(corpus: DiskCorpus, text: TextConfig, notes: list[str]) -> Text:
                 replace_file(beside / LEARNED, json.dumps({"sampled": dict(zip(sides, sampled, strict=True))}).encode())
                 finish(beside, path)
     for side, count in json.loads((path / LEARNED).read_text())["sampled"].items():
-        notes += sample_note(side, count)
+        if count:
+            notes.append(sample_note(side, count))
     return load_text(text, path)
 
 
-def sample_note(side: str, count: int) -> list[str]:
-    """What a tokenizer was learned from, if that is not all."""
-    return [f"{side}: subwords learned from a sample of {counted(count, 'text')}"] if count else []
+def sample_note(side: str, count: int) -> str:
+    """What a tokenizer was learned from that did not read all."""
+    return f"{side}: subwords learned from a sample of {counted(count, 'text')}"
 
 
 def tokens(

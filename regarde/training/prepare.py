@@ -183,7 +183,9 @@ def prepare(tables: Table, *, begun: Checkpoint | None = None, processes: int = 
     """Read the data a recipe names and infer the settings it leaves open; tokenizers are those of a run that begun."""
     notes: list[str] = []
     recipe = _looked_at(recipes.parse(tables), tables, notes)  # mistakes are reported before any data is read
-    recipe, pretrained = started(recipe, begun.tables if begun else None, notes)
+    pretrained = None
+    if recipe.training.transfer.run:
+        recipe, pretrained = started(recipe, begun.tables if begun else None, notes)
     if recipe.task.numbers:
         return prepare_series(recipe, tables, pretrained, notes, processes=processes)
     data = recipe.data
@@ -455,7 +457,8 @@ def _learned(found: Pairs, recipe: Recipe, notes: list[str]) -> Text:
     text = recipe.text.train(found.train)
     sides = {"both": text.source} if recipe.text.shared else {"source": text.source, "target": text.target}
     for side, tokenizer in sides.items():
-        notes += sample_note(side, tokenizer.sampled)
+        if tokenizer.sampled:
+            notes.append(sample_note(side, tokenizer.sampled))
     return text
 
 

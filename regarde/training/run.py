@@ -24,7 +24,7 @@ import torch
 import regarde
 from regarde.data.datasets import DATASETS
 from regarde.errors import DiskError, UsageError, counted
-from regarde.evaluation.metrics import Metric, judging
+from regarde.evaluation.metrics import JUDGING, Metric
 from regarde.folder import model as folder
 from regarde.folder.calibrate import NOT_CALIBRATED
 from regarde.folder.manifest import CHECKPOINTS, LOCK, locked
@@ -232,7 +232,7 @@ def model_card(prepared: Prepared, model: Trainable, state: TrainingState) -> st
     data = recipe.data
     found = "none yet"
     if state.last:
-        metric = judging(recipe.training.metric).show(state.last.value)
+        metric = JUDGING[recipe.training.metric].show(state.last.value)
         found = f"loss {state.last.loss:.4f}, {metric}, after {counted(state.last.step, 'step')}"
     name = data.name or f"{data.source} and {data.target}"
     start = recipe.training.transfer

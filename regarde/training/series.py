@@ -29,7 +29,7 @@ from regarde.engines.stepping import ForecastEngine, engine_of
 from regarde.engines.stepwise import TorchForecastEngine
 from regarde.errors import ConfigError, DataError, UsageError, counted
 from regarde.evaluation.forecasts import Outcomes, Predicted, counts, seasonal_error, split_end
-from regarde.evaluation.metrics import FORECASTS, judging
+from regarde.evaluation.metrics import FORECASTS, JUDGING
 from regarde.folder.histories import Histories
 from regarde.folder.loading import slower
 from regarde.forecast import Forecaster
@@ -177,7 +177,7 @@ class PreparedSeries(Prepared):
         forecaster = Forecaster(self.task, self._engine(model, device), self.among, self._embeds)
         found = forecaster.forecast(mine, paths=VALID_PATHS, seed=self.recipe.training.seed) if len(mine) else []
         part = Outcomes(mine, self.outcomes.actual[:most][world.rank :: world.size])
-        metric = judging(self.recipe.training.metric)
+        metric = JUDGING[self.recipe.training.metric]
         rows = counts(Predicted.of("model", found), part)[metric].rows.tolist() if found else []
         sums = np.sum([row for share in world.gather(rows) for row in share], axis=0)
         return float(sums[0] / sums[1]) if sums[1] else 0.0
@@ -286,10 +286,10 @@ def _refuse_texts(recipe: Recipe, tables: Table) -> None:
         raise UsageError(
             "A forecaster reads one file of series. Give it as DATA, without --source, --target, --columns."
         )
-    if stated(tables, "training", "metric") and judging(recipe.training.metric) not in FORECASTS.values():
+    if stated(tables, "training", "metric") and JUDGING[recipe.training.metric] not in FORECASTS.values():
         known = "crps, mase or smape"
         raise ConfigError(f"training.metric = {recipe.training.metric}: not a metric of forecasts. Use {known}.")
-    if judging(recipe.training.metric).name == "coverage":
+    if JUDGING[recipe.training.metric].name == "coverage":
         raise ConfigError("training.metric = coverage: wider intervals always score higher. Use crps.")
 
 

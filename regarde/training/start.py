@@ -196,7 +196,8 @@ def compose(
     given = {"data": {**_stated(data), **({"columns": guess.columns} if guess and guess.columns else {})}}
     if task.kind != "translation":
         given["task"] = {"kind": task.kind}
-    return transfer.settled(_changed(config.merge(config.merge(below, above), given), common or {}, settings))
+    tables = _changed(config.merge(config.merge(below, above), given), common or {}, settings)
+    return tables if base is None else transfer.settled(tables)
 
 
 def _changed(tables: Table, common: Mapping[str, float | None], settings: Sequence[str]) -> Table:

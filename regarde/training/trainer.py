@@ -22,7 +22,7 @@ import torch
 from regarde import config
 from regarde.data.batch import Rows
 from regarde.errors import ConfigError, RegardeError, Stopped, counted, is_out_of_memory
-from regarde.evaluation.metrics import judging
+from regarde.evaluation.metrics import JUDGING
 from regarde.folder.manifest import CHECKPOINTS
 from regarde.models.interface import Trainable
 from regarde.training.checkpoint import Checkpoint, Snapshot, TrainingState, ValidationResult, spread
@@ -54,10 +54,11 @@ class Trainer:
         self.recipe = prepared.recipe
         self.device = device
         self.world = world
-        self.metric = judging(self.recipe.training.metric)
+        self.metric = JUDGING[self.recipe.training.metric]
         with seeded(self.recipe.training.seed):
             self.model: Trainable = prepared.build().to(device)
-        freeze(self.model, self.recipe.training.freeze)
+        if self.recipe.training.freeze:
+            freeze(self.model, self.recipe.training.freeze)
         self.budget = Budget.of(self.recipe.training)
         if self.budget.minutes and world.size > 1:
             given = f"training.minutes = {self.budget.minutes:g} with {world.size} processes, whose clocks differ"

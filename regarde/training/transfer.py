@@ -214,10 +214,8 @@ class Pretrained:
 
 
 def started(recipe: Recipe, begun: Table | None, notes: list[str]) -> tuple[Recipe, Pretrained | None]:
-    """The model that a recipe starts from, if any, and the recipe with its hash; a run that begun does not need it."""
+    """The recipe with the hash of the model it starts from, and that model; a run that begun does not need it."""
     start = recipe.training.transfer
-    if not start.run:
-        return recipe, None
     pretrained = None if begun else Pretrained.read(recipe, notes)
     sha256 = start.sha256 or (begun["training"]["transfer"]["sha256"] if begun else _sha256(Path(start.run)))
     return replace(recipe, training=replace(recipe.training, transfer=replace(start, sha256=sha256))), pretrained
@@ -283,7 +281,7 @@ def freeze(model: Trainable, parts: Sequence[str]) -> None:
         for name, parameter in model.named_parameters():
             if name in chosen:
                 parameter.requires_grad_(False)
-    if parts and not any(parameter.requires_grad for parameter in model.parameters()):
+    if not any(parameter.requires_grad for parameter in model.parameters()):
         raise ConfigError(f"training.freeze = {', '.join(parts)}: nothing is left to train. Leave out a part.")
 
 
