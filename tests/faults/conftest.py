@@ -52,6 +52,10 @@ MODELS = {  # of every task
         *("text.source.marks=true", "text.target.kind=positions", "text.target.spans=true", "training.hide=0"),
     ],
     "language": ["model.size=8", "model.layers=1", "model.heads=2", "model.feed_forward=10"],
+    "carrying": [
+        *("model.kind=recurrent-lm", "model.hidden=4", "model.embedding=5", "task.context=5"),
+        *("training.batch_pairs=3", "text.target.kind=characters"),
+    ],
     "forecaster": ["model.hidden=4", "task.horizon=5", "task.history=9", "task.lags=[4]"],
 }
 GIVEN = {
@@ -59,6 +63,7 @@ GIVEN = {
     "classifier": "labels.tsv",
     "tagger": "tags.conll",
     "language": "lines.txt",
+    "carrying": "lines.txt",
     "forecaster": "series.csv",
 }
 

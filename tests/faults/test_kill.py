@@ -36,7 +36,7 @@ def survive(lab, home: Path, model: str, kills: int, seed: int, *settings: str) 
     ("model", "kills"),
     [
         *(("rnn", 8), ("transformer", 8), ("copying", 4), ("span", 4), ("classifier", 4), ("tagger", 4)),
-        *(("language", 4), ("forecaster", 4)),
+        *(("language", 4), ("carrying", 4), ("forecaster", 4)),
     ],
 )
 def test_a_run_killed_at_random_moments_ends_bit_for_bit_as_if_it_had_not_been(
