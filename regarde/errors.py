@@ -82,11 +82,28 @@ def show_warning(
     line: str | None = None,
 ) -> None:
     """For `warnings.showwarning`: a RegardeWarning is one line on standard error, without its place in the code."""
-    ours = issubclass(category, RegardeWarning)
-    text = f"regarde: {message}\n" if ours else warnings.formatwarning(message, category, filename, lineno, line)
-    if sys.stderr is not None:
+    if issubclass(category, RegardeWarning):
+        warn(str(message))
+    elif sys.stderr is not None:
         with contextlib.suppress(OSError):
+            text = warnings.formatwarning(message, category, filename, lineno, line)
             print(text, end="", file=file or sys.stderr, flush=True)
+
+
+def warn(message: str) -> None:
+    """One line on standard error; if it cannot be written, the command continues."""
+    if sys.stderr is not None:  # print would write to standard output
+        with contextlib.suppress(OSError):
+            print(f"regarde: {safe(' '.join(message.split()))}", file=sys.stderr, flush=True)
+
+
+def safe(text: str) -> str:
+    """A line for a terminal; control characters are shown as visible symbols."""
+    if text.isprintable():
+        return text
+    from regarde.visualize.labels import seen
+
+    return seen(text)
 
 
 def counted(count: int, noun: str, plural: str = "") -> str:

@@ -43,7 +43,12 @@ ORDER = [
     "cli",
 ]
 EXEMPT = {"__init__.py", "__main__.py"}  # the public names, which are imported lazily
-LAZY = {("translation", "visualize"), ("forecast", "visualize"), ("visualize", "visualize")}  # notebook rendering
+LAZY = {  # notebook rendering; how control characters are shown
+    ("translation", "visualize"),
+    ("forecast", "visualize"),
+    ("visualize", "visualize"),
+    ("errors", "visualize"),
+}
 
 
 def part(path: Path) -> str:

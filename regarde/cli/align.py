@@ -12,8 +12,8 @@ from typing import TYPE_CHECKING, Annotated, Literal
 from regarde.cli import completion, options, pictures
 from regarde.cli.options import flag, open_run, option
 from regarde.display.tables import json_line
-from regarde.errors import DataError, UsageError, counted
-from regarde.streaming.streams import warn, write
+from regarde.errors import DataError, UsageError, counted, warn
+from regarde.streaming.streams import write
 
 if TYPE_CHECKING:
     from regarde.alignment.gold import Gold

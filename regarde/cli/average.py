@@ -7,8 +7,7 @@ from typing import Annotated
 
 from regarde.cli import completion
 from regarde.cli.options import argument, option
-from regarde.errors import counted
-from regarde.streaming.streams import warn
+from regarde.errors import counted, warn
 
 
 def average(

@@ -10,8 +10,8 @@ from regarde.cli import options
 from regarde.cli.evaluate import read_for
 from regarde.cli.options import open_run, option
 from regarde.display.tables import json_line, table
-from regarde.errors import UsageError, counted
-from regarde.streaming.streams import tell, warn, write
+from regarde.errors import UsageError, counted, warn
+from regarde.streaming.streams import tell, write
 
 
 def calibrate(

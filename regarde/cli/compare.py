@@ -13,8 +13,8 @@ from regarde.cli.judging import Judging, are_forecasters, compare_forecasters
 from regarde.cli.options import argument, open_run, option
 from regarde.display.tables import json_line, table
 from regarde.engines.devices import choose
-from regarde.errors import UsageError, counted
-from regarde.streaming.streams import tell, warn, write
+from regarde.errors import UsageError, counted, warn
+from regarde.streaming.streams import tell, write
 
 if TYPE_CHECKING:
     from regarde.evaluation.compare import Disagreement, DisagreementExample, MetricComparison, MetricDifference

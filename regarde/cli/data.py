@@ -12,8 +12,8 @@ from regarde.cli.options import argument, flag, option
 from regarde.data.corpus import ReadOptions
 from regarde.data.lines import File
 from regarde.data.records import files_in
-from regarde.errors import DiskError, UsageError
-from regarde.streaming.streams import warn, write
+from regarde.errors import DiskError, UsageError, warn
+from regarde.streaming.streams import write
 
 if TYPE_CHECKING:
     from regarde.data.datasets import Dataset

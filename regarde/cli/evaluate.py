@@ -12,8 +12,8 @@ from regarde.cli.judging import Judging, are_forecasters, evaluate_forecaster
 from regarde.cli.options import flag, open_run, option
 from regarde.display.tables import json_line, table
 from regarde.engines.devices import choose
-from regarde.errors import DiskError, UsageError, counted
-from regarde.streaming.streams import tell, warn, write
+from regarde.errors import DiskError, UsageError, counted, warn
+from regarde.streaming.streams import tell, write
 
 if TYPE_CHECKING:
     from regarde.evaluation.answers import Answers

@@ -7,8 +7,8 @@ from typing import Annotated
 
 from regarde.cli import completion, options
 from regarde.cli.options import option
+from regarde.errors import warn
 from regarde.interop import formats
-from regarde.streaming.streams import warn
 
 
 def export(

@@ -15,8 +15,8 @@ from regarde.cli import options
 from regarde.cli.options import flag, option
 from regarde.display.tables import json_line
 from regarde.engines.devices import choose
-from regarde.errors import UsageError
-from regarde.streaming.streams import tell, warn, write
+from regarde.errors import UsageError, warn
+from regarde.streaming.streams import tell, write
 
 if TYPE_CHECKING:
     from regarde.data.series import SeriesSet

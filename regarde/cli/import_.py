@@ -6,7 +6,7 @@ from pathlib import Path
 from typing import Annotated
 
 from regarde.cli.options import argument, flag, option
-from regarde.streaming.streams import warn
+from regarde.errors import warn
 
 
 def import_(

@@ -10,8 +10,8 @@ from regarde.cli import options
 from regarde.cli.evaluate import as_trained, calibration, state
 from regarde.cli.options import open_run, option
 from regarde.display.tables import json_line, table
-from regarde.errors import counted
-from regarde.streaming.streams import tell, warn, write
+from regarde.errors import counted, warn
+from regarde.streaming.streams import tell, write
 
 if TYPE_CHECKING:
     from regarde.evaluation.diagnose import Diagnosis

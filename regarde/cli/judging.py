@@ -8,8 +8,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from regarde.display.tables import json_line, table
-from regarde.errors import DataError, UsageError, counted
-from regarde.streaming.streams import tell, warn, write
+from regarde.errors import DataError, UsageError, counted, warn
+from regarde.streaming.streams import tell, write
 
 if TYPE_CHECKING:
     from regarde.data.series import SeriesSet

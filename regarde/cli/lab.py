@@ -10,7 +10,8 @@ from regarde.cli import completion, options
 from regarde.cli.options import argument, option
 from regarde.display.tables import table
 from regarde.engines.devices import MOST_THREADS
-from regarde.streaming.streams import tell, warn
+from regarde.errors import warn
+from regarde.streaming.streams import tell
 
 if TYPE_CHECKING:
     from regarde.lab.report import LabReport

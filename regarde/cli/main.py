@@ -14,9 +14,9 @@ from typing import Annotated, Any
 import typer
 
 import regarde
-from regarde.errors import DiskError, RegardeError, UsageError, is_out_of_memory, missing_extra, show_warning
+from regarde.errors import DiskError, RegardeError, UsageError, is_out_of_memory, missing_extra, show_warning, warn
 from regarde.process import SAFE_PATH
-from regarde.streaming.streams import ReaderLeft, abandon, warn
+from regarde.streaming.streams import ReaderLeft, abandon
 
 INTERRUPTED = 130
 DEBUG = "REGARDE_DEBUG"  # if set, an unexpected error prints its traceback

@@ -8,8 +8,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 from regarde.cli.options import flag, option
-from regarde.errors import UsageError
-from regarde.streaming.streams import warn
+from regarde.errors import UsageError, warn
 
 if TYPE_CHECKING:
     from regarde.visualize.panels import Panel

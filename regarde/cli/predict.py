@@ -11,8 +11,7 @@ from typing import TYPE_CHECKING, Annotated, Literal
 from regarde.cli import completion
 from regarde.cli.options import argument, flag, option
 from regarde.engines.devices import CORES, MOST_THREADS, choose, settle_threads
-from regarde.errors import DataError, FolderError, UsageError, counted
-from regarde.streaming.streams import warn
+from regarde.errors import DataError, FolderError, UsageError, counted, warn
 
 if TYPE_CHECKING:
     from regarde.search import Search

@@ -10,8 +10,8 @@ from typing import TYPE_CHECKING, Annotated
 
 from regarde.cli import options
 from regarde.cli.options import option
-from regarde.errors import RegardeError, counted, missing_extra
-from regarde.streaming.streams import tell, warn
+from regarde.errors import RegardeError, counted, missing_extra, warn
+from regarde.streaming.streams import tell
 
 if TYPE_CHECKING:
     from regarde.config import Table

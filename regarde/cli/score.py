@@ -9,8 +9,7 @@ from typing import TYPE_CHECKING, Annotated
 
 from regarde.cli import options
 from regarde.cli.options import flag, open_run, option
-from regarde.errors import DataError, counted
-from regarde.streaming.streams import warn
+from regarde.errors import DataError, counted, warn
 
 if TYPE_CHECKING:
     from regarde.streaming.forms import LineRequest

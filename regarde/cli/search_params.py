@@ -10,8 +10,8 @@ from regarde.cli import completion, options
 from regarde.cli.options import argument, flag, option
 from regarde.display.tables import table
 from regarde.engines.devices import choose
-from regarde.errors import RegardeError, counted
-from regarde.streaming.streams import tell, warn
+from regarde.errors import RegardeError, counted, warn
+from regarde.streaming.streams import tell
 
 if TYPE_CHECKING:
     from regarde.evaluation.metrics import Metric

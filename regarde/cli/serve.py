@@ -8,8 +8,8 @@ from typing import Annotated
 from regarde.cli import completion, options
 from regarde.cli.options import argument, flag, option
 from regarde.engines.devices import CORES
-from regarde.errors import UsageError
-from regarde.streaming.streams import warn, write
+from regarde.errors import UsageError, warn
+from regarde.streaming.streams import write
 
 
 def serve(

@@ -7,8 +7,7 @@ from typing import Annotated
 
 from regarde.cli import options
 from regarde.cli.options import option
-from regarde.errors import DiskError, UsageError, counted
-from regarde.streaming.streams import warn
+from regarde.errors import DiskError, UsageError, counted, warn
 
 
 def shortlist(

@@ -14,8 +14,8 @@ import typer
 
 from regarde.cli import completion, options, pictures
 from regarde.cli.options import argument, option
-from regarde.errors import UsageError
-from regarde.streaming.streams import tell, warn, write
+from regarde.errors import UsageError, warn
+from regarde.streaming.streams import tell, write
 
 if TYPE_CHECKING:
     from regarde.search import Search

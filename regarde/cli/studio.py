@@ -13,8 +13,7 @@ import typer
 from regarde.cli import completion, options
 from regarde.cli.options import argument, option
 from regarde.engines.devices import CORES
-from regarde.errors import FolderError, UsageError
-from regarde.streaming.streams import warn
+from regarde.errors import FolderError, UsageError, warn
 
 PORT = 5040
 RUNS = Path("runs")

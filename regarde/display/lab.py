@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 from rich.progress import BarColumn, TaskID, TaskProgressColumn, TimeRemainingColumn
 
 from regarde.display.progress import STATE, Display
-from regarde.streaming.streams import warn
+from regarde.errors import warn
 
 if TYPE_CHECKING:
     from regarde.lab.processes import Task

@@ -27,9 +27,9 @@ from regarde.attention.scores import AdditiveConfig
 from regarde.config import Share, Size
 from regarde.data.batch import Batched
 from regarde.layers import CELLS, Cell, CellName, Dropout, Embedding, Maxout, RecurrentShape, normal_and_orthogonal
-from regarde.models.copying import CopyingConfig, NoCopyingConfig
+from regarde.models.copying import CopyingConfig
 from regarde.models.encoders import BidirectionalConfig, EncoderConfig, RecurrentEncoder
-from regarde.models.interface import AttentionDecoder, Encoding, LayeredDecoder, Model, Readout, State
+from regarde.models.interface import AttentionDecoder, Encoding, LayeredDecoder, Model, NoCopyingConfig, Readout, State
 from regarde.native.decoders import AttendedSource, before
 from regarde.native.functions import usable
 

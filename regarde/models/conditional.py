@@ -32,9 +32,9 @@ from regarde.attention.scores import AdditiveConfig
 from regarde.config import Share, Size
 from regarde.layers import CELLS, CellName, Dropout, Embedding, Maxout, RecurrentShape
 from regarde.models.bahdanau import RecurrentState
-from regarde.models.copying import CopyingConfig, NoCopyingConfig
+from regarde.models.copying import CopyingConfig
 from regarde.models.encoders import BidirectionalConfig, EncoderConfig, RecurrentEncoder
-from regarde.models.interface import AttentionDecoder, Encoding, LayeredDecoder, Model, Readout
+from regarde.models.interface import AttentionDecoder, Encoding, LayeredDecoder, Model, NoCopyingConfig, Readout
 
 
 class AttendInsideDecoder(AttentionDecoder[RecurrentState], LayeredDecoder[RecurrentState, Memory]):

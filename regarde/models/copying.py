@@ -33,7 +33,16 @@ from regarde.attention.interface import Attention
 from regarde.config import Bound
 from regarde.data.batch import Batched, Source
 from regarde.errors import ConfigError
-from regarde.models.interface import Decoder, Encoder, Encoding, LayeredDecoder, Likelihood, Model, State
+from regarde.models.interface import (
+    Decoder,
+    Encoder,
+    Encoding,
+    LayeredDecoder,
+    Likelihood,
+    Model,
+    NoCopyingConfig,
+    State,
+)
 from regarde.text.tokenizers import UNK
 
 SMALLEST = 1e-30  # in training, the probability of a word without attention, so that its logarithm is finite
@@ -281,16 +290,6 @@ class AttentionPlace:
 
     layer: int
     head: int
-
-
-@dataclass(frozen=True)
-class NoCopyingConfig:
-    """No copying: all words are those of the vocabulary."""
-
-    kind: Literal["none"] = "none"
-
-    def build(self, encoder: Encoder, decoder: LayeredDecoder[Any, Any], source: int, target: int) -> Model:
-        return Model(encoder, decoder)
 
 
 @dataclass(frozen=True)

@@ -24,7 +24,7 @@ from regarde.attention.scores import AdditiveConfig
 from regarde.config import Depth, Share, Size
 from regarde.layers import CellName, Embedding, InitName, RecurrentShape, Stack, draw
 from regarde.models.bahdanau import attend_before
-from regarde.models.copying import CopyingConfig, NoCopyingConfig
+from regarde.models.copying import CopyingConfig
 from regarde.models.encoders import (
     STARTS,
     BottomBidirectionalConfig,
@@ -33,7 +33,7 @@ from regarde.models.encoders import (
     ResidualFrom,
     StartName,
 )
-from regarde.models.interface import AttentionDecoder, Encoding, LayeredDecoder, Model, Readout
+from regarde.models.interface import AttentionDecoder, Encoding, LayeredDecoder, Model, NoCopyingConfig, Readout
 from regarde.models.sutskever import DeepState
 
 

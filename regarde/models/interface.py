@@ -20,7 +20,7 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
-from typing import Any, ClassVar, Generic, Self, TypeVar
+from typing import Any, ClassVar, Generic, Literal, Self, TypeVar
 
 import torch
 from torch import Tensor, nn
@@ -238,3 +238,13 @@ class Model(Trainable):
         encoding, decoder = self.encode(batch.source), self.decoder
         before = decoder.start(encoding) if state is None else state
         return decoder.carry(batch.previous, before, decoder.remember(encoding))
+
+
+@dataclass(frozen=True)
+class NoCopyingConfig:
+    """No copying (regarde/models/copying.py): all words are those of the vocabulary."""
+
+    kind: Literal["none"] = "none"
+
+    def build(self, encoder: Encoder, decoder: LayeredDecoder[Any, Any], source: int, target: int) -> Model:
+        return Model(encoder, decoder)

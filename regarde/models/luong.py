@@ -26,7 +26,7 @@ from regarde.attention import AttentionConfig, GlobalConfig, Memory
 from regarde.attention.scores import GeneralConfig
 from regarde.config import Depth, Share, Size
 from regarde.layers import CellName, Embedding, InitName, RecurrentShape, Stack, draw
-from regarde.models.copying import CopyingConfig, NoCopyingConfig
+from regarde.models.copying import CopyingConfig
 from regarde.models.encoders import (
     STARTS,
     EncoderConfig,
@@ -35,7 +35,7 @@ from regarde.models.encoders import (
     StartName,
     UnidirectionalConfig,
 )
-from regarde.models.interface import AttentionDecoder, Encoding, LayeredDecoder, Model, Readout, State
+from regarde.models.interface import AttentionDecoder, Encoding, LayeredDecoder, Model, NoCopyingConfig, Readout, State
 from regarde.native import settings
 from regarde.native.decoders import AttendedSource, after
 from regarde.native.functions import usable

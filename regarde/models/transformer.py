@@ -37,9 +37,9 @@ from regarde.layers.blocks import ActivationName, DecoderBlock, EncoderBlock, Ke
 from regarde.layers.pointwise import Dropout, Embedding
 from regarde.layers.positions import WAVES, Positions, PositionsName, positions
 from regarde.layers.stack import RecurrentShape
-from regarde.models.copying import CopyingConfig, NoCopyingConfig
+from regarde.models.copying import CopyingConfig
 from regarde.models.encoders import EncoderConfig
-from regarde.models.interface import Encoder, Encoding, LayeredDecoder, Model, Readout, State
+from regarde.models.interface import Encoder, Encoding, LayeredDecoder, Model, NoCopyingConfig, Readout, State
 
 Embed = Callable[[Tensor], Tensor]
 """(B, T) -> (B, T, D)"""

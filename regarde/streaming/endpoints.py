@@ -26,9 +26,9 @@ from pathlib import Path
 from typing import Any, BinaryIO, NoReturn, Self
 
 from regarde.data.lines import STANDARD_INPUT
-from regarde.errors import DataError, DiskError, UsageError
+from regarde.errors import DataError, DiskError, UsageError, warn
 from regarde.streaming.forms import Form
-from regarde.streaming.streams import CLOSED, ReaderLeft, abandon, warn
+from regarde.streaming.streams import CLOSED, ReaderLeft, abandon
 
 _ATOMIC = getattr(select, "PIPE_BUF", 512)  # bytes
 _LARGE = 1 << 16  # bytes of an answer that are held back until it is complete

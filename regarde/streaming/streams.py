@@ -10,7 +10,7 @@ import sys
 from collections.abc import Iterable
 from typing import BinaryIO
 
-from regarde.errors import DiskError
+from regarde.errors import DiskError, safe
 
 CLOSED = "standard output: closed, so there is nowhere to write to. Leave it open."
 
@@ -29,22 +29,7 @@ def write(chunks: Iterable[str], out: BinaryIO | None = None) -> None:
 
 def tell(chunks: Iterable[str]) -> None:
     """Lines for people, on standard output; control characters are shown as visible symbols."""
-    write("\n".join(map(_seen, chunk.split("\n"))) for chunk in chunks)
-
-
-def warn(message: str) -> None:
-    """One line on standard error; if it cannot be written, the command continues."""
-    if sys.stderr is not None:  # print would write to standard output
-        with contextlib.suppress(OSError):
-            print(f"regarde: {_seen(' '.join(message.split()))}", file=sys.stderr, flush=True)
-
-
-def _seen(text: str) -> str:
-    if text.isprintable():
-        return text
-    from regarde.visualize.labels import seen
-
-    return seen(text)
+    write("\n".join(map(safe, chunk.split("\n"))) for chunk in chunks)
 
 
 def standard_output() -> BinaryIO:

@@ -8,11 +8,12 @@ import pytest
 import torch
 
 from regarde import config
+from regarde.errors import RegardeWarning, show_warning, warn
 from regarde.folder import model as folder
 from regarde.folder.model import Blueprint
 from regarde.models import BahdanauConfig
 from regarde.search import Greedy, Rules
-from regarde.streaming.streams import tell, warn
+from regarde.streaming.streams import tell
 from regarde.text import TextConfig
 from regarde.visualize.labels import seen
 
@@ -61,6 +62,7 @@ def test_an_error_that_quotes_a_file_or_its_name_drives_no_terminal(cli, tmp_pat
 def test_lines_for_people_keep_their_words(capfdbinary: pytest.CaptureFixture[bytes]) -> None:
     tell([f"one {HOSTILE}\n", "deux\u202fmots, \u200dمی\u200cخواهم\n"])
     warn(f"three {HOSTILE}")
+    show_warning(RegardeWarning(f"four {HOSTILE}"), RegardeWarning, "", 0)
     out, error = (stream.decode() for stream in capfdbinary.readouterr())
     assert out == f"one {seen(HOSTILE)}\ndeux\u202fmots, \u200dمی\u200cخواهم\n"
     assert seen(HOSTILE) == "␛]0;owned␇\\u009b31m\\u202e␍␡"
