@@ -186,6 +186,9 @@ def prepare(tables: Table, *, begun: Checkpoint | None = None, processes: int = 
     pretrained = None
     if recipe.training.transfer.run:
         recipe, pretrained = started(recipe, begun.tables if begun else None, notes)
+    if recipe.data.more and (recipe.task.numbers or recipe.data.name in DATASETS):
+        alone = "an embedded data set" if recipe.data.name in DATASETS else "a file of series"
+        raise UsageError(f"{recipe.data.more[0]}: {recipe.data.name} is {alone}, which is trained on alone. Give one.")
     if recipe.task.numbers:
         return prepare_series(recipe, tables, pretrained, notes, processes=processes)
     data = recipe.data

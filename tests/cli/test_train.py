@@ -201,10 +201,13 @@ def test_a_recipe_that_is_no_text_is_exit_code_2(cli, tmp_path: Path) -> None:
         (["copy", "--on-error", "ignore"], "Known: stop, skip, skip-any, strict."),
         (["copy", "--device", "abacus"], "--device abacus: not available here"),
         (["copy", "--threads", "1000000"], "'--threads': 1000000 is not in the range 0<=x<=1024"),
+        (["copy", "my.tsv"], "my.tsv: copy is an embedded data set, which is trained on alone. Give one."),
+        (["my.csv", "my.tsv"], "my.tsv: my.csv is a file of series, which is trained on alone. Give one."),
         (["my.tsv", "--columns", "1"], "--columns 1: expected source:target"),
     ],
 )
 def test_a_wrong_option_is_exit_code_2(cli, tmp_path: Path, arguments: list[str], message: str) -> None:
     Path("my.tsv").write_bytes(TABLE)
+    Path("my.csv").write_text("time,one\n" + "".join(f"2026-01-{day:02},{day}\n" for day in range(1, 31)))
     assert message in cli("train", *arguments).fails(2)
     assert not Path("runs").exists()
