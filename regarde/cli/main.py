@@ -88,7 +88,7 @@ def _run() -> int:
         code = result if isinstance(result, int) else 0
         if code == INTERRUPTED:  # typer caught it before we could
             raise KeyboardInterrupt
-    except ReaderLeft:
+    except (ReaderLeft, SystemExit):  # rich exits where the reader of a help text has left
         code = 0
     except RegardeError as error:
         code = _fail(str(error), error.exit_code)

@@ -46,6 +46,14 @@ except SystemExit:
     assert done.stdout.rstrip().endswith("HEAVY: []")
 
 
+def test_a_reader_that_leaves_ends_help_quietly(start) -> None:
+    process = start("--help", stdout=subprocess.PIPE)
+    process.stdout.close()
+    assert (process.wait(60), process.stderr.read()) == (0, b"")
+    process.stdin.close()
+    process.stderr.close()
+
+
 def test_completion_imports_nothing_heavy(regarde) -> None:
     done = regarde(
         PYTHONPROFILEIMPORTTIME="1", _REGARDE_COMPLETE="complete_bash", COMP_WORDS="regarde tr", COMP_CWORD="1"
