@@ -17,7 +17,10 @@ from regarde.models.transformer import TransformerConfig
 from regarde.search import Greedy, Rules
 from regarde.tasks import TASKS, ClassificationTask, ModelingTask
 from regarde.text import CharactersConfig, TextConfig, TokenizerConfig
-from regarde.text.tokenizers import LabelsConfig, PositionsConfig, SpelledConfig, TagsConfig, WordsConfig
+from regarde.text.labels import LabelsConfig, TagsConfig
+from regarde.text.pointing import PositionsConfig
+from regarde.text.spelled import SpelledConfig
+from regarde.text.tokenizers import WordsConfig
 from regarde.training.step import seeded
 
 LINES = ["the cat sat on the mat", "a cat", "the mat", "on monday the cat sat"]

@@ -19,8 +19,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from regarde.errors import counted
+from regarde.text.labels import SEPARATOR
 from regarde.text.tags import spans_of
-from regarde.text.tokenizers import SEPARATOR
 from regarde.translation import Translation
 
 BINS = 15  # of confidence; Guo et al. 2017, section 5

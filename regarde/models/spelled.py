@@ -20,7 +20,8 @@ from regarde.data.batch import Source
 from regarde.layers import CELLS, Embedding
 from regarde.models.encoders import BothWays
 from regarde.models.interface import Encoder, Encoding
-from regarde.text.tokenizers import BOS, CONTROLS, EOS, MOST_LETTERS, PAD
+from regarde.text.spelled import MOST_LETTERS
+from regarde.text.tokenizers import BOS, CONTROLS, EOS, PAD
 
 
 class SpelledEmbedding(Embedding):

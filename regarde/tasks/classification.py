@@ -13,8 +13,9 @@ from regarde.errors import DataError, counted
 from regarde.search.settings import Beam, Search
 from regarde.tasks.interface import Sides, Task
 from regarde.text.inference import Inference, infer
+from regarde.text.labels import SEPARATOR, LabelsConfig, LabelSets
 from regarde.text.sides import TokenizerConfig
-from regarde.text.tokenizers import CONTROLS, SEPARATOR, LabelsConfig, LabelSets
+from regarde.text.tokenizers import CONTROLS
 from regarde.translation import Translation
 
 MOST = 1000  # most probabilities in an answer, those of the most probable labels; the largest size of a beam

@@ -12,9 +12,11 @@ from regarde.data.lines import File
 from regarde.errors import ConfigError, DataError, counted
 from regarde.tasks.interface import Sides, Task
 from regarde.text.inference import Inference
+from regarde.text.labels import TagsConfig
 from regarde.text.sides import TokenizerConfig
+from regarde.text.spelled import SpelledConfig
 from regarde.text.tags import OUTSIDE, scheme_of, spans_of
-from regarde.text.tokenizers import CharactersConfig, SpelledConfig, TagsConfig
+from regarde.text.tokenizers import CharactersConfig
 from regarde.translation import TextSpan, Translation
 
 

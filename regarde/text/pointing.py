@@ -10,11 +10,92 @@ or a span that does not occur in the source is UNK, and no model can learn it.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import itertools
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Literal
 
-from regarde.text.tokenizers import BETWEEN, CONTROLS, EOS, NO_WORD, UNK, UNKNOWN, Tokenizer, printable
+from regarde.config import Checked
+from regarde.text.tokenizers import (
+    BETWEEN,
+    CONTROLS,
+    EOS,
+    NO_WORD,
+    SILENT,
+    UNK,
+    UNKNOWN,
+    Tokenizer,
+    Vocabulary,
+    VocabularySize,
+    Words,
+    printable,
+    vocabulary_path,
+)
 
 FIRST = len(CONTROLS)  # the id of position 0
+
+
+class PositionsTokenizer(Tokenizer):
+    """No vocabulary: the tokens are those of the source (Pointing)."""
+
+    points = True
+
+    def __init__(self, *, spans: bool) -> None:
+        self.spans = spans
+        self.ends = not spans
+
+    def encode(self, text: str) -> list[int]:
+        """Without a source every token is unknown."""
+        return [UNK] * len(Words().split(text))
+
+    def decode(self, ids: Sequence[int], unknown: Sequence[str] | None = None) -> str:
+        return " ".join(UNKNOWN for i in ids if i not in SILENT)
+
+    def unknown(self, text: str) -> list[str]:
+        return Words().split(text)
+
+    def grown(self, other: Tokenizer) -> Tokenizer:
+        return self
+
+    def pieces(self, ids: Sequence[int]) -> list[str]:
+        return [CONTROLS[i] if i < len(CONTROLS) else str(i - len(CONTROLS)) for i in ids]
+
+    def words(self, ids: Sequence[int], unknown: Sequence[str] | None = None) -> list[int]:
+        count = itertools.count()
+        return [NO_WORD if i in SILENT else next(count) for i in ids]
+
+    def __len__(self) -> int:
+        return len(CONTROLS)
+
+    def save(self, path_stem: Path) -> Path:
+        path = vocabulary_path(path_stem)
+        Vocabulary(()).save(path)
+        return path
+
+    def __eq__(self, other: object) -> bool:
+        return self.spans == other.spans if isinstance(other, PositionsTokenizer) else NotImplemented
+
+    def __hash__(self) -> int:
+        return hash(self.spans)
+
+
+@dataclass(frozen=True)
+class PositionsConfig(Checked):
+    """Tokens are positions of the source: for the targets of a model that points."""
+
+    kind: Literal["positions"] = "positions"
+    size: VocabularySize = 5  # not used: the source determines the number of positions
+    spans: bool = False  # A target is the first and the last position of a span of the passage.
+
+    def train(self, texts: Iterable[str]) -> Tokenizer:
+        return PositionsTokenizer(spans=self.spans)
+
+    def load(self, path_stem: Path) -> Tokenizer:
+        return PositionsTokenizer(spans=self.spans)
+
+    def filename(self, stem: str) -> str:
+        return f"{stem}.vocab"
 
 
 class Pointing:

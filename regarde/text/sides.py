@@ -13,22 +13,12 @@ from regarde import config as configs
 from regarde.errors import ConfigError, DataError, FolderError, unreadable
 from regarde.text.bytepairs import BytePairsConfig
 from regarde.text.extended import ExtendedVocabulary, known
+from regarde.text.labels import LabelsConfig, TagsConfig
 from regarde.text.pieces import PiecesConfig
-from regarde.text.pointing import Pointing
+from regarde.text.pointing import Pointing, PositionsConfig
 from regarde.text.sentencepieces import SentencepieceConfig
-from regarde.text.tokenizers import (
-    UNK,
-    UNKNOWN,
-    CharactersConfig,
-    FieldsConfig,
-    LabelsConfig,
-    PositionsConfig,
-    SpelledConfig,
-    TagsConfig,
-    Tokenizer,
-    WordsConfig,
-    printable,
-)
+from regarde.text.spelled import SpelledConfig
+from regarde.text.tokenizers import UNK, UNKNOWN, CharactersConfig, FieldsConfig, Tokenizer, WordsConfig, printable
 
 TokenizerConfig = (
     CharactersConfig

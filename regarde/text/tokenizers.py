@@ -4,9 +4,9 @@ characters   code points; lossless for known characters
 words        split at runs of spaces; decoding writes one space for each run; with `marks`, punctuation marks are tokens
              of their own
 fields       TAB-separated columns: the first as characters, the others as whole features
-spelled      words as above, each followed by its characters, for models that read both
 
-Learned subwords are in sentencepieces.py. The first four ids are controls. They are printed as in `CONTROLS`, but never
+Labels and tags are in labels.py, words with their characters in spelled.py, positions in pointing.py, learned subwords
+in sentencepieces.py. The first four ids are controls. They are printed as in `CONTROLS`, but never
 matched against text and never stored with the symbols: a user who types `</s>` gets the text `</s>`.
 """
 
@@ -34,9 +34,6 @@ NO_WORD = -1
 JOINER = "\u2060"
 BETWEEN = "\t"  # a passage and its question
 _BREAKS = ("\n", BETWEEN)
-SEPARATOR = ","  # between several labels of one text
-MOST_LETTERS = 1000  # different characters that spell words; their ids come first
-LONGEST_SPELLING = 40  # characters of a word; the others are not read
 LARGEST_FILE = 256 * 2**20  # bytes; a larger file is not read
 VocabularySize = Annotated[int, Bound(5, 1_000_000)]  # the most ids a tokenizer may use, controls included
 
@@ -190,13 +187,40 @@ class Vocabulary:
         return len(CONTROLS) + len(self.symbols)
 
 
-class SymbolTokenizer(Tokenizer):
-    """Splits text by a scheme and looks the symbols up in a vocabulary."""
+class VocabularyTokenizer(Tokenizer):
+    """A tokenizer with a scheme and a vocabulary, which is all that is stored."""
 
     def __init__(self, scheme: Scheme, vocabulary: Vocabulary) -> None:
         self.scheme = scheme
         self.vocabulary = vocabulary
         self.ends = scheme.ends
+
+    def split(self, text: str) -> list[str]:
+        return self.scheme.split(text)
+
+    def join(self, symbols: Sequence[str]) -> str:
+        return self.scheme.join(symbols)
+
+    def __len__(self) -> int:
+        return len(self.vocabulary)
+
+    def save(self, path_stem: Path) -> Path:
+        path = vocabulary_path(path_stem)
+        self.vocabulary.save(path)
+        return path
+
+    def __eq__(self, other: object) -> bool:
+        if not isinstance(other, VocabularyTokenizer):
+            return NotImplemented
+        same = type(self) is type(other) and type(self.scheme) is type(other.scheme)
+        return same and self.vocabulary.symbols == other.vocabulary.symbols
+
+    def __hash__(self) -> int:
+        return hash((type(self.scheme), self.vocabulary.symbols))
+
+
+class SymbolTokenizer(VocabularyTokenizer):
+    """Splits text by a scheme and looks the symbols up in the vocabulary."""
 
     @classmethod
     def train(cls, scheme: Scheme, texts: Iterable[str], size: int, least: int = 1) -> SymbolTokenizer:
@@ -206,12 +230,6 @@ class SymbolTokenizer(Tokenizer):
         if not vocabulary.symbols:
             raise DataError("The texts hold no symbol to build a vocabulary from. Give a corpus that is not empty.")
         return cls(scheme, vocabulary)
-
-    def split(self, text: str) -> list[str]:
-        return self.scheme.split(text)
-
-    def join(self, symbols: Sequence[str]) -> str:
-        return self.scheme.join(symbols)
 
     def encode(self, text: str) -> list[int]:
         return [self.vocabulary.id(symbol) for symbol in self.scheme.split(text)]
@@ -240,170 +258,10 @@ class SymbolTokenizer(Tokenizer):
         new = (symbol for symbol in other.texts() if self.vocabulary.id(symbol) == UNK)
         return type(self)(self.scheme, Vocabulary([*self.vocabulary.symbols, *new]))
 
-    def __len__(self) -> int:
-        return len(self.vocabulary)
-
-    def save(self, path_stem: Path) -> Path:
-        path = vocabulary_path(path_stem)
-        self.vocabulary.save(path)
-        return path
-
-    def __eq__(self, other: object) -> bool:
-        if not isinstance(other, SymbolTokenizer):
-            return NotImplemented
-        return type(self.scheme) is type(other.scheme) and self.vocabulary.symbols == other.vocabulary.symbols
-
-    def __hash__(self) -> int:
-        return hash((type(self.scheme), self.vocabulary.symbols))
-
     def _symbols(self, ids: Sequence[int], unknown: Sequence[str] | None = None) -> list[str]:
         symbol = self.vocabulary.symbol
         written = itertools.repeat(UNKNOWN) if unknown is None else iter(unknown)
         return [next(written) if i == UNK else symbol(i) for i in ids if i not in SILENT]
-
-
-class SpelledTokenizer(Tokenizer):
-    """Words with their characters: `BOS word c_1 … c_n` for each, UNK for an unknown word or character.
-
-    A position is a word: `pieces` and `words` have one item for each word, and `decode` ignores characters. A character
-    is stored with a leading TAB, which no word has. Only the first `LONGEST_SPELLING` characters of a word are encoded.
-    """
-
-    def __init__(self, scheme: Words, vocabulary: Vocabulary) -> None:
-        self.scheme = scheme
-        self.vocabulary = vocabulary
-
-    @classmethod
-    def train(cls, scheme: Words, texts: Iterable[str], size: int, least: int) -> SpelledTokenizer:
-        words = Counter(word for text in texts for word in scheme.split(text))
-        letters = Vocabulary.build((f"\t{c}" for word in words.elements() for c in scheme.letters(word)), MOST_LETTERS)
-        known = Vocabulary.build(words.elements(), max(0, size - len(letters)), least)
-        if not letters.symbols:
-            raise DataError("The texts hold no symbol to build a vocabulary from. Give a corpus that is not empty.")
-        return cls(scheme, Vocabulary([*letters.symbols, *(word for word in known.symbols if not _is_letter(word))]))
-
-    def split(self, text: str) -> list[str]:
-        return self.scheme.split(text)
-
-    def join(self, symbols: Sequence[str]) -> str:
-        return self.scheme.join(symbols)
-
-    def encode(self, text: str) -> list[int]:
-        letter = self.vocabulary.id
-        return [
-            number
-            for word in self.scheme.split(text)
-            for number in (
-                BOS,
-                self._word(word),
-                *(letter(f"\t{c}") for c in self.scheme.letters(word)[:LONGEST_SPELLING]),
-            )
-        ]
-
-    def decode(self, ids: Sequence[int], unknown: Sequence[str] | None = None) -> str:
-        written = itertools.repeat(UNKNOWN) if unknown is None else iter(unknown)
-        words = [word for word, *_ in self._spelled(ids) if word not in SILENT]
-        return self.scheme.join([next(written) if word == UNK else self.vocabulary.symbol(word) for word in words])
-
-    def unknown(self, text: str) -> list[str]:
-        return [word for word in self.scheme.split(text) if self._word(word) == UNK]
-
-    def pieces(self, ids: Sequence[int]) -> list[str]:
-        """One for each word; an unknown one is spelled."""
-        symbol = self.vocabulary.symbol
-        return [
-            printable("".join(UNKNOWN if i == UNK else symbol(i)[1:] for i in letters) or CONTROLS[UNK])
-            if word == UNK
-            else self.scheme.show(symbol(word))
-            for word, *letters in self._spelled(ids)
-        ]
-
-    def words(self, ids: Sequence[int], unknown: Sequence[str] | None = None) -> list[int]:
-        written = itertools.repeat(UNKNOWN) if unknown is None else iter(unknown)
-        heads = [word for word, *_ in self._spelled(ids)]
-        symbols = [next(written) if i == UNK else self.vocabulary.symbol(i) for i in heads if i not in SILENT]
-        words = iter(self.scheme.words(symbols))
-        return [NO_WORD if i in SILENT else next(words) for i in heads]
-
-    def symbols(self) -> list[str]:
-        return [*CONTROLS, *map(printable, self.vocabulary.symbols)]
-
-    def grown(self, other: Tokenizer) -> Tokenizer:
-        given = "Spelled words do not grow: the characters of a new word are read already"
-        raise ConfigError(f"{given}. Leave out training.transfer.vocabulary.")
-
-    def __len__(self) -> int:
-        return len(self.vocabulary)
-
-    def save(self, path_stem: Path) -> Path:
-        path = vocabulary_path(path_stem)
-        self.vocabulary.save(path)
-        return path
-
-    def __eq__(self, other: object) -> bool:
-        if not isinstance(other, SpelledTokenizer):
-            return NotImplemented
-        return type(self.scheme) is type(other.scheme) and self.vocabulary.symbols == other.vocabulary.symbols
-
-    def __hash__(self) -> int:
-        return hash((type(self.scheme), self.vocabulary.symbols))
-
-    def _word(self, word: str) -> int:
-        return UNK if _is_letter(word) else self.vocabulary.id(word)
-
-    def _spelled(self, ids: Sequence[int]) -> list[list[int]]:
-        """Each word with its characters; EOS and PAD are words without any."""
-        found: list[list[int]] = []
-        for i in ids:
-            if i in SILENT:
-                found.append([] if i == BOS else [i])
-            elif found:
-                found[-1].append(i)
-        return [each for each in found if each]
-
-
-class PositionsTokenizer(Tokenizer):
-    """No vocabulary: the tokens are those of the source (pointing.py)."""
-
-    points = True
-
-    def __init__(self, *, spans: bool) -> None:
-        self.spans = spans
-        self.ends = not spans
-
-    def encode(self, text: str) -> list[int]:
-        """Without a source every token is unknown."""
-        return [UNK] * len(Words().split(text))
-
-    def decode(self, ids: Sequence[int], unknown: Sequence[str] | None = None) -> str:
-        return " ".join(UNKNOWN for i in ids if i not in SILENT)
-
-    def unknown(self, text: str) -> list[str]:
-        return Words().split(text)
-
-    def grown(self, other: Tokenizer) -> Tokenizer:
-        return self
-
-    def pieces(self, ids: Sequence[int]) -> list[str]:
-        return [CONTROLS[i] if i < len(CONTROLS) else str(i - len(CONTROLS)) for i in ids]
-
-    def words(self, ids: Sequence[int], unknown: Sequence[str] | None = None) -> list[int]:
-        count = itertools.count()
-        return [NO_WORD if i in SILENT else next(count) for i in ids]
-
-    def __len__(self) -> int:
-        return len(CONTROLS)
-
-    def save(self, path_stem: Path) -> Path:
-        path = vocabulary_path(path_stem)
-        Vocabulary(()).save(path)
-        return path
-
-    def __eq__(self, other: object) -> bool:
-        return self.spans == other.spans if isinstance(other, PositionsTokenizer) else NotImplemented
-
-    def __hash__(self) -> int:
-        return hash(self.spans)
 
 
 class Characters:
@@ -488,51 +346,6 @@ class MarkedWords(Words):
         return symbol[1:] if is_joined(symbol) else symbol
 
 
-class Labels:
-    """The whole text is one symbol."""
-
-    ends: ClassVar[bool] = False
-
-    def split(self, text: str) -> list[str]:
-        return [text]
-
-    def join(self, symbols: Sequence[str]) -> str:
-        return " ".join(symbols)
-
-    def words(self, symbols: Sequence[str]) -> list[int]:
-        return list(range(len(symbols)))
-
-    def show(self, symbol: str) -> str:
-        return printable(symbol)
-
-
-class LabelSets(Labels):
-    """Labels separated by commas, in any order."""
-
-    ends: ClassVar[bool] = True
-
-    def split(self, text: str) -> list[str]:
-        return list(dict.fromkeys(label for part in text.split(SEPARATOR) if (label := part.strip(" "))))
-
-    def join(self, symbols: Sequence[str]) -> str:
-        return SEPARATOR.join(symbols)
-
-
-class LabelSetTokenizer(SymbolTokenizer):
-    """Labels in the order of the vocabulary; unknown ones come first."""
-
-    several = True
-
-    def encode(self, text: str) -> list[int]:
-        return sorted(super().encode(text))
-
-
-class Tags(Words):
-    """Words, one for each token of the source."""
-
-    ends: ClassVar[bool] = False
-
-
 class Fields:
     """`lemma TAB V;PST;3`: the characters of the first column, then each feature as one symbol.
 
@@ -569,7 +382,7 @@ class Fields:
         return printable(symbol.removeprefix("\t"))
 
 
-class _SymbolConfig(Checked):
+class SymbolConfig(Checked):
     """The common part of the configurations of this module."""
 
     scheme: ClassVar[type[Scheme]]
@@ -586,7 +399,7 @@ class _SymbolConfig(Checked):
 
 
 @dataclass(frozen=True)
-class CharactersConfig(_SymbolConfig):
+class CharactersConfig(SymbolConfig):
     """Each code point is a token."""
 
     scheme = Characters
@@ -595,7 +408,7 @@ class CharactersConfig(_SymbolConfig):
 
 
 @dataclass(frozen=True)
-class WordsConfig(_SymbolConfig):
+class WordsConfig(SymbolConfig):
     """Each space-separated word is a token."""
 
     scheme = Words
@@ -605,85 +418,19 @@ class WordsConfig(_SymbolConfig):
     marks: bool = False  # Punctuation marks are tokens of their own.
 
     def train(self, texts: Iterable[str]) -> Tokenizer:
-        return SymbolTokenizer.train(_words(marks=self.marks), texts, self.size, self.least)
+        return SymbolTokenizer.train(words(marks=self.marks), texts, self.size, self.least)
 
     def load(self, path_stem: Path) -> Tokenizer:
-        return SymbolTokenizer(_words(marks=self.marks), Vocabulary.load(vocabulary_path(path_stem)))
+        return SymbolTokenizer(words(marks=self.marks), Vocabulary.load(vocabulary_path(path_stem)))
 
 
 @dataclass(frozen=True)
-class SpelledConfig(Checked):
-    """Each space-separated word is a token, followed by its characters: for a tagger with `spelling`."""
-
-    kind: Literal["spelled"] = "spelled"
-    size: VocabularySize = 50_000  # of which at most 1,000 are characters
-    least: Annotated[int, Bound(1, 10**6)] = 1
-    marks: bool = False
-
-    def train(self, texts: Iterable[str]) -> Tokenizer:
-        return SpelledTokenizer.train(_words(marks=self.marks), texts, self.size, self.least)
-
-    def load(self, path_stem: Path) -> Tokenizer:
-        return SpelledTokenizer(_words(marks=self.marks), Vocabulary.load(vocabulary_path(path_stem)))
-
-    def filename(self, stem: str) -> str:
-        return f"{stem}.vocab"
-
-
-@dataclass(frozen=True)
-class FieldsConfig(_SymbolConfig):
+class FieldsConfig(SymbolConfig):
     """The first TAB-separated column as characters, the others as whole features."""
 
     scheme = Fields
     kind: Literal["fields"] = "fields"
     size: VocabularySize = 10_000
-
-
-@dataclass(frozen=True)
-class LabelsConfig(_SymbolConfig):
-    """The whole text is one token: for the labels of a classifier."""
-
-    scheme = Labels
-    kind: Literal["labels"] = "labels"
-    size: VocabularySize = 10_000
-    several: bool = False  # A text has any number of labels, separated by commas.
-
-    def train(self, texts: Iterable[str]) -> Tokenizer:
-        if self.several:
-            return LabelSetTokenizer.train(LabelSets(), texts, self.size)
-        return super().train(texts)
-
-    def load(self, path_stem: Path) -> Tokenizer:
-        if self.several:
-            return LabelSetTokenizer(LabelSets(), Vocabulary.load(vocabulary_path(path_stem)))
-        return super().load(path_stem)
-
-
-@dataclass(frozen=True)
-class TagsConfig(_SymbolConfig):
-    """Each space-separated word is a token, one for each token of the source: for the tags of a tagger."""
-
-    scheme = Tags
-    kind: Literal["tags"] = "tags"
-    size: VocabularySize = 10_000
-
-
-@dataclass(frozen=True)
-class PositionsConfig(Checked):
-    """Tokens are positions of the source: for the targets of a model that points."""
-
-    kind: Literal["positions"] = "positions"
-    size: VocabularySize = 5  # not used: the source determines the number of positions
-    spans: bool = False  # A target is the first and the last position of a span of the passage.
-
-    def train(self, texts: Iterable[str]) -> Tokenizer:
-        return PositionsTokenizer(spans=self.spans)
-
-    def load(self, path_stem: Path) -> Tokenizer:
-        return PositionsTokenizer(spans=self.spans)
-
-    def filename(self, stem: str) -> str:
-        return f"{stem}.vocab"
 
 
 def is_joined(symbol: str) -> bool:
@@ -722,7 +469,7 @@ def printable(symbol: str) -> str:
     return "".join(shown.get(c) or (c if c.isprintable() else f"U+{ord(c):04X}") for c in symbol)
 
 
-def _words(*, marks: bool) -> Words:
+def words(*, marks: bool) -> Words:
     return MarkedWords() if marks else Words()
 
 
@@ -738,11 +485,6 @@ def _parts(word: str) -> list[str]:
             parts.append(f"{JOINER}{character}" if parts else character)
         inside = within
     return parts
-
-
-def _is_letter(symbol: str) -> bool:
-    """Whether a stored symbol is a character that spells words."""
-    return len(symbol) > 1 and symbol.startswith("\t")
 
 
 def _storable(symbol: str) -> bool:

@@ -49,7 +49,7 @@ from regarde.search.settings import NO_PREFIX, Prefix
 from regarde.search.trace import SearchStep
 from regarde.tasks import OF_MODEL, TASKS, TRANSLATION, Task
 from regarde.text import BOS, EOS, UNK, TextConfig
-from regarde.text.tokenizers import LabelsConfig
+from regarde.text.labels import LabelsConfig
 from regarde.training.loss import word_loss
 from regarde.training.step import seeded
 from tests.contract.conftest import by_kernels

@@ -6,8 +6,10 @@ import pytest
 
 from regarde.errors import ConfigError
 from regarde.text import UNK, CharactersConfig, Text, TextConfig, TokenizerConfig
+from regarde.text.pointing import PositionsConfig
 from regarde.text.sentencepieces import SentencepieceConfig
-from regarde.text.tokenizers import CONTROLS, EOS, PositionsConfig, SpelledConfig, WordsConfig
+from regarde.text.spelled import SpelledConfig
+from regarde.text.tokenizers import CONTROLS, EOS, WordsConfig
 
 FIRST = len(CONTROLS)
 

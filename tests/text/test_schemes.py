@@ -9,7 +9,8 @@ from hypothesis import strategies as st
 
 from regarde.errors import DataError
 from regarde.text import BOS, CONTROLS, EOS, PAD, UNK, UNKNOWN, CharactersConfig, FieldsConfig, WordsConfig
-from regarde.text.tokenizers import MarkedWords, SpelledConfig
+from regarde.text.spelled import SpelledConfig
+from regarde.text.tokenizers import MarkedWords
 
 
 @given(st.lists(st.text(st.characters(exclude_categories=["Cs"], exclude_characters="\n"), min_size=1), min_size=1))

@@ -10,7 +10,7 @@ from regarde.errors import DataError
 from regarde.scribe import Scribe
 from regarde.search import Greedy
 from regarde.text import BOS, EOS, PAD, UNK, UNKNOWN, TextConfig
-from regarde.text.tokenizers import LONGEST_SPELLING, MOST_LETTERS, SpelledConfig
+from regarde.text.spelled import LONGEST_SPELLING, MOST_LETTERS, SpelledConfig
 
 WORDS = st.text(st.characters(exclude_categories=["Cs"], exclude_characters=" \n\t"), min_size=1, max_size=9)
 

@@ -11,7 +11,7 @@ from regarde.data.batch import Batch, collate
 from regarde.data.formats import Pair
 from regarde.models import BahdanauConfig, ClassifierConfig
 from regarde.text import TextConfig, WordsConfig
-from regarde.text.tokenizers import LabelsConfig
+from regarde.text.labels import LabelsConfig
 from regarde.training.objective import Objective, balanced
 from regarde.training.prepare import prepare
 from regarde.training.recipe import SGD, TrainingConfig

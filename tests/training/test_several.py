@@ -9,7 +9,8 @@ import pytest
 import regarde
 from regarde.errors import ConfigError, DataError
 from regarde.folder.calibrate import calibrate
-from regarde.text.tokenizers import EOS, UNK, LabelsConfig
+from regarde.text.labels import LabelsConfig
+from regarde.text.tokenizers import EOS, UNK
 from regarde.training.prepare import prepare
 
 ROWS = ["red round ball\tred,round", "red box\tred", "round box\tround", "soft red cushion\tsoft, red"]
