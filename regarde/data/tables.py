@@ -8,6 +8,7 @@ import math
 from collections import defaultdict
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
+from itertools import islice
 from pathlib import Path
 from typing import Any
 
@@ -131,6 +132,11 @@ def looks_like_series(lines: Sequence[str], suffix: str) -> str:
     return f"A table of numbers: {form.kind}." if form else ""
 
 
+def is_table_of_series(path: Path) -> bool:
+    """Whether the first rows of a Parquet file are those of time series."""
+    return form_of(_parquet(path, 1)) is not None
+
+
 def read_series(file: File, *, frequency: str = "", season: int = 0) -> SeriesSet:
     """The series of a file, its form judged by its name and first rows."""
     name = name_of(file)
@@ -148,15 +154,17 @@ def read_series(file: File, *, frequency: str = "", season: int = 0) -> SeriesSe
     return _of_table(cells_of(lines), notes, frequency, season)
 
 
-def _parquet(path: Path) -> Cells:
+def _parquet(path: Path, batches: int | None = None) -> Cells:
+    """The names of the columns and the rows of a table, or the first `batches` of LOOKED_AT rows, as text."""
     import pyarrow.parquet
 
     try:
-        table = pyarrow.parquet.read_table(path)
+        file = pyarrow.parquet.ParquetFile(path)
+        rows = pyarrow.Table.from_batches(islice(file.iter_batches(LOOKED_AT), batches), file.schema_arrow)
     except (pyarrow.ArrowException, OSError) as error:
         raise DataError(f"{path}: not read as Parquet ({str(error).splitlines()[0]}). Give a Parquet file.") from None
-    columns = [["" if cell is None else str(cell) for cell in column.to_pylist()] for column in table.columns]
-    return [list(table.column_names), *map(list, zip(*columns, strict=True))]
+    columns = [["" if cell is None else str(cell) for cell in column.to_pylist()] for column in rows.columns]
+    return [list(rows.column_names), *map(list, zip(*columns, strict=True))]
 
 
 def _of_table(rows: Cells, notes: SeriesNotes, frequency: str, season: int) -> SeriesSet:
