@@ -269,16 +269,6 @@ class Translator(Scribe):
                 raise UsageError(f"Token {word}: the vocabulary has 0 to {most - 1}. Use ids from a trace.")
         return tuple(ids)
 
-    def tokens(self, text: str, prefix: str = "") -> Sentence:
-        """text -> tokens; of a passage that is too long, those of overlapping windows, if the task has them."""
-        try:
-            return super().tokens(text, prefix)
-        except DataError:
-            windows = () if prefix else self.windows(text)
-            if not windows:
-                raise
-        return replace(windows[0], text=self.text.prepare(text), windows=windows)
-
     def stream(
         self, sentences: Iterable[Sentence], search: Search, first: Search | None = None, n_best: int | None = None
     ) -> Iterator[Translation]:
@@ -348,7 +338,7 @@ class Translator(Scribe):
     def _pairs(self, pairs: Iterable[tuple[str, str]]) -> Iterator[tuple[Sentence, Sentence]]:
         for number, (source, target) in enumerate(pairs, start=1):
             try:
-                given = super().tokens(source)
+                given = self.sentence(source)
                 yield given, self.target_tokens(target, given)
             except DataError as error:
                 raise DataError(f"Pair {number:,}: {error}") from None
