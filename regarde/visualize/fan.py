@@ -145,9 +145,9 @@ def _looks(found: Forecast, past: int, top: float, x: Callable[[float], float]) 
         cells = "".join(f"M{s} {t}h1v1h-1z" for t, s in np.argwhere(shades == shade).tolist())
         parts += [f'<path class="w{shade}" d="{cells}"/>'] if cells else []
     frame = f'width="{past}" height="{len(shades)}" fill="none" class="frame" vector-effect="non-scaling-stroke"'
-    said = ("what each step looked at:", f"the first on top, 0 to {peak:.2g}")
+    caption = ("what each step looked at:", f"the first on top, 0 to {peak:.2g}")
     where = f'class="faint" font-size="11" x="{x(past) + 8:.1f}"'
-    notes = [f'<text {where} y="{top + 14 + 15 * n:.0f}">{line}</text>' for n, line in enumerate(said)]
+    notes = [f'<text {where} y="{top + 14 + 15 * n:.0f}">{line}</text>' for n, line in enumerate(caption)]
     return [*parts, f"<rect {frame}/></g>", *notes]
 
 
