@@ -269,7 +269,7 @@ def request(
         base = transfer.continued(start_from) if start_from else None
         tables = compose(data, base=base, preset=preset, recipe=recipe, common=common, settings=settings)
         where = tables["data"]
-        task = TASKS[tables["task"]["kind"] if "task" in tables else "translation"]
+        task = config.typed(TaskConfig, tables["task"], "task") if "task" in tables else TRANSLATION
         if start_from:
             notes = transfer.remarks(tables, start_from)
         elif preset is None and recipe is None and task.kind != "translation":
