@@ -114,7 +114,7 @@ class CorpusPlace:
     ) -> DiskCorpus | list[Pair]:
         """All pairs in memory; or, of large data, in the folder. `split` chooses those to hold out of these."""
         states = [FileState.of(file) for file in self.files if file.is_file()]
-        said = len(notes)
+        before = len(notes)
         beside = self.path.with_name(f".{self.path.name}.{os.getpid()}.new")
         try:
             found = held(pairs(), beside, self.most)
@@ -132,7 +132,7 @@ class CorpusPlace:
             about = {"files": [asdict(state.hashed()) for state in states], "read": time.time(), "digest": digest}
             (beside / "left_out").write_bytes(found.left_out.tobytes())
             (beside / "held").write_bytes(rows.tobytes())
-            replace_file(beside / PAIRS, json.dumps(about | {"notes": notes[said:]}).encode())
+            replace_file(beside / PAIRS, json.dumps(about | {"notes": notes[before:]}).encode())
             if not self.files:
                 self.path = self.path.with_name(f"stdin-{digest[:16]}")
             with _locked(self.path):
