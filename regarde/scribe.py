@@ -192,7 +192,7 @@ class Scribe:
         attended = self.attended(sentence, ids)
         found = Translation(
             source=sentence.text,
-            text=self.said(sentence, ids) if sentence.prompt else target.decode(ids),
+            text=self.text_of(sentence, ids) if sentence.prompt else target.decode(ids),
             score=hypothesis.score,
             source_tokens=attended.tokens,
             tokens=tuple(target.pieces(ids)),
@@ -205,14 +205,14 @@ class Scribe:
             task=self.task.kind,
             looks_back=sentence.prompt,
             prompt_tokens=len(given),
-            prompt_length=len(self.said(sentence, given)) if sentence.prompt else 0,
+            prompt_length=len(self.text_of(sentence, given)) if sentence.prompt else 0,
             p_gen=None if hypothesis.p_gen is None else tuple(hypothesis.p_gen.tolist()),
             copied=self.copied(sentence, hypothesis) if self.copying else None,
             weights=self.copying or MEAN,
         )
         return self._without_unknown(found, ids) if self.replace_unknown and sentence.ids else found
 
-    def said(self, sentence: Sentence, ids: Sequence[int]) -> str:
+    def text_of(self, sentence: Sentence, ids: Sequence[int]) -> str:
         """The text of ids; where they begin with a prompt, its unknown characters or words are as they were given."""
         unknown = self.text.target.unknown(sentence.text)[: ids.count(UNK)] if sentence.prompt else []
         return self.text.of(sentence.text).target.decode(ids, [*unknown, *[UNKNOWN] * (ids.count(UNK) - len(unknown))])

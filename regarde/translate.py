@@ -36,9 +36,9 @@ SCORED_CELLS = 1 << 18  # … or fewer, by the size of their attention, so that 
 
 
 class Serving(Protocol):
-    """An engine that accepts requests at any time. `heard` becomes readable when there are events to collect."""
+    """An engine that accepts requests at any time. `read_end` becomes readable when there are events to collect."""
 
-    heard: int
+    read_end: int
 
     def ask(
         self, sources: Sequence[Sequence[int]], search: Search, prefixes: Sequence[Prefix], *, followed: bool = False

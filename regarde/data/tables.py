@@ -280,7 +280,9 @@ def series_of_lines(lines: Iterable[str], name: str, *, frequency: str = "", sea
             series, own, names = _of_record(record, len(found) + 1)
         except (ValueError, TypeError, KeyError, AttributeError, RecursionError, OverflowError) as error:
             expected = 'an object with "target", a list of numbers, and perhaps "id", "start" and "freq"'
-            raise DataError(f"{name}, line {line:,}: expected {expected} ({_told(error)}). Correct the line.") from None
+            raise DataError(
+                f"{name}, line {line:,}: expected {expected} ({_reason(error)}). Correct the line."
+            ) from None
         if found and names != covariates:
             given = f"{name}, line {line:,}: covariates {', '.join(names) or 'none'}"
             raise DataError(f"{given}, expected {', '.join(covariates) or 'none'}, as in the first. Correct the line.")
@@ -310,5 +312,5 @@ def _of_record(record: dict[str, Any], count: int) -> tuple[Series, Frequency, t
     return series, own, tuple(map(str, extra))
 
 
-def _told(error: Exception) -> str:
+def _reason(error: Exception) -> str:
     return f"no {error}" if isinstance(error, KeyError) else " ".join(str(error).split())[:80]

@@ -88,7 +88,7 @@ class ModelReport:
     results: Mapping[str, Estimate]  # by the metric's name
     by_length: tuple[Point, ...]
     unfinished: int
-    unknown_said: int
+    with_unknown: int
     error_rate: Estimate | None  # AER, if there are gold links
     layers: tuple[float, ...]  # AER of each layer, if there are several
     gold_mass: float | None  # share of the attention on gold characters
@@ -146,7 +146,7 @@ def report(folder: Path, plan: LabPlan, testset: TestSet) -> LabReport:
     names = tuple(
         name for name in suited(testset).metrics if name != "ter"
     )  # TER takes longer than all others together
-    found = {name: evaluate(said, testset, names, bootstrap=SAMPLES) for name, said in answers.items()}
+    found = {name: evaluate(given, testset, names, bootstrap=SAMPLES) for name, given in answers.items()}
     if not alike:
         found = {
             name: replace(one, results=tuple(result for result in one.results if result.metric not in PER_TOKEN))
@@ -207,7 +207,7 @@ def _entry(
         results={one.metric.name: _estimate(one.value, one.interval) for one in found.results if one.interval},
         by_length=_by_length(measured, testset, metric),
         unfinished=measured.answers.unfinished,
-        unknown_said=measured.answers.unknown_said,
+        with_unknown=measured.answers.with_unknown,
         error_rate=_error_rate(measured.agreements),
         layers=measured.layers,
         gold_mass=measured.mass[0] if measured.mass else None,

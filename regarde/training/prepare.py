@@ -236,10 +236,10 @@ def _mixed(recipe: Recipe, train: EncodedPairs, text: Text, notes: list[str]) ->
     if start.data is None:
         remedy = "Set training.transfer.data.name, or leave out training.transfer.mix"
         raise ConfigError(f"training.transfer.mix = {start.mix:g}, and {start.run} does not say its data. {remedy}.")
-    told: list[str] = []
-    found = read(start.data, recipe.task, recipe.training.seed, told, validates=False)
-    old = _encode(found.train, text, recipe, "old", told, found.corpus)
-    notes += [f"old {note}" for note in told]
+    old_notes: list[str] = []
+    found = read(start.data, recipe.task, recipe.training.seed, old_notes, validates=False)
+    old = _encode(found.train, text, recipe, "old", old_notes, found.corpus)
+    notes += [f"old {note}" for note in old_notes]
     notes.append(f"old data: {start.mix:.0%} of the rows of each batch")
     sha256 = found.corpus.digest if found.corpus else digest_of(found.train)
     if start.data.sha256 not in ("", sha256):

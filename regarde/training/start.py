@@ -209,12 +209,12 @@ def _changed(tables: Table, common: Mapping[str, float | None], settings: Sequen
 
 def _task(data: Table, tables: Table, settings: Sequence[str]) -> tuple[TaskConfig, TaskGuess | None]:
     """The task that the settings, the model or the data set name; otherwise the one that the data suggest."""
-    said = config.override(tables, [each for each in settings if each.startswith(("task.kind=", "model.kind="))])
-    if "task" in said:
-        return config.typed(TaskConfig, said["task"], "task"), None
+    stated = config.override(tables, [each for each in settings if each.startswith(("task.kind=", "model.kind="))])
+    if "task" in stated:
+        return config.typed(TaskConfig, stated["task"], "task"), None
     generates = False
-    if "model" in said:
-        kind = said["model"].get("kind") if isinstance(said["model"], dict) else None
+    if "model" in stated:
+        kind = stated["model"].get("kind") if isinstance(stated["model"], dict) else None
         if str(kind) in OF_MODEL:
             return OF_MODEL[str(kind)], None
         generates = True
