@@ -92,12 +92,13 @@ def _tables(found: Inspection) -> Iterator[str]:
         yield "\n"
         yield from table(["attention", "entropy", "peak", "end", "change", "coverage"], rows)
     said = found.said
-    rows = [
-        ["source", f"{found.source.tokens:,}", f"{found.source.rate:.2%}"],
-        ["reference", f"{found.target.tokens:,}", f"{found.target.rate:.2%}"],
-        ["answer", f"{said.tokens:,}", f"{said.unknown / said.tokens if said.tokens else 0:.2%}"],
-    ]
+    sides = (
+        ("source", found.source.tokens, found.source.unknown),
+        ("reference", found.target.tokens, found.target.unknown),
+        ("answer", said.tokens, said.unknown),
+    )
     yield "\n"
+    rows = [[name, f"{tokens:,}", f"{unknown / tokens:.2%}"] for name, tokens, unknown in sides if tokens]
     yield from table(["tokens", "count", "unknown"], rows)
     if found.uncertain:
         yield "\n"

@@ -17,6 +17,7 @@ from regarde.errors import DataError, counted
 from regarde.streaming.endpoints import InputStream, Output
 from regarde.streaming.forms import Form, LineRequest
 from regarde.text.sentences import cut, shorten
+from regarde.text.tokenizers import UNK
 
 if TYPE_CHECKING:
     from regarde.scribe import Sentence
@@ -32,6 +33,7 @@ WARNINGS = {
     "lone_cr": "with a lone CR inside, kept as text",
     "replaced": "with bytes that are not text, replaced by U+FFFD",
     "unknown": "without any token that the model knows",
+    "unseen": "with a label or tag never seen in training, whose score means nothing",
     "split": "too long, translated in pieces",
     "truncated": "too long, only the first tokens translated",
 }  # by the name of the count
@@ -49,6 +51,7 @@ class Counts:
     replaced: int = 0  # with bytes that are not text
     lone_cr: int = 0
     unknown: int = 0  # without any token that the model knows
+    unseen: int = 0  # with a label or tag never seen in training
     malformed: int = 0  # not as the task says
 
 
@@ -161,6 +164,8 @@ class Scoring(Filter):
 
     def _translate(self, window: list[Line], out: Output, counts: Counts, done: int) -> None:
         requests = [self._read(line, counts) for line in window]
+        if self.translator.text.target.closed:
+            counts.unseen += sum(UNK in request.sentences[1].ids for request in requests if request.sentences)
         pair_of = self.translator.task.pair
         pairs = [pair for request in requests if request.sentences and (pair := pair_of(request.text))]
         found = self.translator.score(pairs)
