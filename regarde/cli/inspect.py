@@ -91,11 +91,10 @@ def _tables(found: Inspection) -> Iterator[str]:
         ]
         yield "\n"
         yield from table(["attention", "entropy", "peak", "end", "change", "coverage"], rows)
-    said = found.said
     sides = (
         ("source", found.source.tokens, found.source.unknown),
         ("reference", found.target.tokens, found.target.unknown),
-        ("answer", said.tokens, said.unknown),
+        ("answer", found.counts.tokens, found.counts.unknown),
     )
     yield "\n"
     rows = [[name, f"{tokens:,}", f"{unknown / tokens:.2%}"] for name, tokens, unknown in sides if tokens]
@@ -122,7 +121,7 @@ def _record(found: Inspection, findings: list[Diagnosis]) -> dict[str, Any]:
         "attention": attention,
         "source": _unknown(found.source),
         "reference": _unknown(found.target),
-        "answers": asdict(found.said),
+        "answers": asdict(found.counts),
         "telling": [asdict(one) for one in found.telling],
         "uncertain": [asdict(one) for one in found.uncertain],
         "findings": [asdict(finding) for finding in findings],

@@ -120,7 +120,7 @@ class Paired(Plain):
 
 
 class Json:
-    """JSON lines out; in, objects with a `source` or `text`, or `passage` and `question`, or plain text; others are kept."""
+    """JSON lines out; in, objects with `source` or `text`, or `passage` and `question`, whose other fields are kept; or text."""
 
     several_rows = False
 

@@ -210,12 +210,12 @@ def _changed(tables: Table, common: Mapping[str, float | None], settings: Sequen
 
 def _task(data: Table, tables: Table, settings: Sequence[str]) -> tuple[TaskConfig, TaskGuess | None]:
     """The task that the settings, the model or the data set name; otherwise the one that the data suggest."""
-    said = config.override(tables, [each for each in settings if each.startswith(("task.kind=", "model.kind="))])
-    if "task" in said:
-        return config.typed(TaskConfig, said["task"], "task"), None
+    stated = config.override(tables, [each for each in settings if each.startswith(("task.kind=", "model.kind="))])
+    if "task" in stated:
+        return config.typed(TaskConfig, stated["task"], "task"), None
     generates = False
-    if "model" in said:
-        kind = said["model"].get("kind") if isinstance(said["model"], dict) else None
+    if "model" in stated:
+        kind = stated["model"].get("kind") if isinstance(stated["model"], dict) else None
         if str(kind) in OF_MODEL:
             return OF_MODEL[str(kind)], None
         generates = True
@@ -225,10 +225,10 @@ def _task(data: Table, tables: Table, settings: Sequence[str]) -> tuple[TaskConf
 
 def _check_rows(name: str, task: TaskConfig) -> None:
     """Refuse an embedded data set whose rows the task cannot use: texts without a source, or numbers."""
-    if name in DATASETS and (own := TASKS[DATASETS[name].task]).kind != task.kind:
-        if own.continues or own.numbers or task.numbers:
-            given = f"{name}: data for {own.noun}, expected data for {task.noun}"
-            raise UsageError(f"{given}. Choose a preset for {own.kind}, such as {own.preset}, or other data.")
+    own = TASKS[DATASETS[name].task] if name in DATASETS else task
+    if own.kind != task.kind and (own.continues or own.numbers or task.numbers):
+        given = f"{name}: data for {own.noun}, expected data for {task.noun}"
+        raise UsageError(f"{given}. Choose a preset for {own.kind}, such as {own.preset}, or other data.")
 
 
 def _of_data(data: Table) -> tuple[TaskConfig, TaskGuess | None]:
@@ -278,7 +278,7 @@ def request(
         base = transfer.continued(start_from) if start_from else None
         tables = compose(data, base=base, preset=preset, recipe=recipe, common=common, settings=settings)
         where = tables["data"]
-        task = TASKS[tables["task"]["kind"] if "task" in tables else "translation"]
+        task = config.typed(TaskConfig, tables["task"], "task") if "task" in tables else TRANSLATION
         if start_from:
             notes = transfer.remarks(tables, start_from)
         elif preset is None and recipe is None and task.kind != "translation":
