@@ -120,7 +120,7 @@ class Paired(Plain):
 
 
 class Json:
-    """JSON lines out; in, objects with `source` or `text`, or `passage` and `question`, whose other fields are kept; or text."""
+    """JSON lines out; in, text, or objects with `source` or `text`, or `passage` and `question`; others are kept."""
 
     several_rows = False
 
