@@ -302,16 +302,17 @@ def _is_full(window: list[Line], size: int) -> bool:
     return len(window) >= WINDOW or size >= WINDOW_BYTES
 
 
-def report(counts: Counts, expected: str) -> None:
-    """Warn of the lines that need it; raise an error where answers are empty. `expected`: the form of a line."""
+def report(counts: Counts, task: TaskConfig) -> None:
+    """Warn of the lines that need it; raise an error where answers are empty."""
     for name, warning in WARNINGS.items():
         if count := getattr(counts, name):
             warn(f"warning: {counted(count, 'line')} {warning}")
     if counts.malformed:
-        raise DataError(f"{counted(counts.malformed, 'line')} with an empty answer: expected {expected}.")
+        raise DataError(f"{counted(counts.malformed, 'line')} with an empty answer: expected {task.lines}.")
     if counts.refused:
         given = f"{counted(counts.refused, 'line')} too long, with an empty answer"
-        raise DataError(f"{given}. Cut them, or choose --long split or truncate.")
+        ways = " or ".join(way for way in ("split", "truncate") if f"--long {way}" not in task.without)
+        raise DataError(f"{given}. Cut them{f', or choose --long {ways}' if ways else ''}.")
 
 
 class _ReadAhead:
