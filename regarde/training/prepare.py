@@ -499,7 +499,7 @@ def _encode(
 
 def _unseen(pairs: Sequence[Pair], valid: EncodedPairs, text: Text, notes: list[str]) -> None:
     """Count the labels and tags that only the validation rows have."""
-    if text.target.ends or text.target.points:
+    if not text.target.closed:
         return
     unseen = Counter(label for pair in pairs for label in text.target.unknown(text.prepare(pair.target)))
     if unseen:
