@@ -1,11 +1,11 @@
 """Translation in parts against processes that share nothing: lines per second, processor time, and the same bytes.
 
-    python benchmarks/parts.py RUN --lines 1000000 --ways two,local,ray,spark
+    python benchmarks/parts.py RUN --lines 1000000 --ways two,local,ray,killed,spark
 
 two     two processes, `regarde translate` on half of the lines each: what there is to reach
 local   --on local:2
-ray     --on ray, two nodes with one core each; a worker, the driver and a node are killed on the way, and the second
-        driver ends the work; its node is replaced
+ray     --on ray, two nodes with one core each
+killed  the same; a worker, the driver and a node are killed on the way, and another driver and node take their places
 spark   regarde.spark.translate, local[2]
 
 Lines are 1 to 8 letters, drawn by a fixed seed. The start of clusters is not counted, that of workers is.
@@ -67,6 +67,7 @@ class Trial:
     """Where a way finds its lines, and where it writes."""
 
     run: Path
+    options: list[str]
     source: Path
     lines: int
     home: Path
@@ -78,17 +79,17 @@ class Trial:
                 halves.append(self.home / name)
                 halves[-1].write_bytes(b"".join(itertools.islice(lines, count)))
         self.begin()
-        threads = ("--threads", 1)
-        workers = [translate(self.run, "--input", half, "--output", f"{half}.out", *threads) for half in halves]
+        common = (self.run, *self.options, "--threads", 1)
+        workers = [translate(*common, "--input", half, "--output", f"{half}.out") for half in halves]
         assert [worker.wait() for worker in workers] == [0, 0]
         return b"".join(Path(f"{half}.out").read_bytes() for half in halves)
 
     def local(self) -> bytes:
         self.begin()
-        assert translate(self.run, "--input", self.source, "--output", self.home / "out", "--on", "local:2").wait() == 0
+        assert translate(*self.command("local:2")).wait() == 0
         return parts(self.home / "out")
 
-    def ray(self) -> bytes:
+    def ray(self, *, kills: bool = False) -> bytes:
         from ray.cluster_utils import Cluster
 
         node = {"num_cpus": 1, "object_store_memory": 100 << 20}
@@ -96,23 +97,27 @@ class Trial:
         second = cluster.add_node(**node)
         os.environ["RAY_ADDRESS"] = cluster.address
         out = self.home / "out"
-        command = ("--input", self.source, "--output", out, "--on", "ray")
+        command = self.command("ray")
+        total = -(-self.source.stat().st_size // (1 << 15))  # parts, about
         self.begin()
-        driver = translate(self.run, *command)
-        total = -(-self.source.stat().st_size // (1 << 15))  # parts, at least
-        until(lambda: recorded(out) > total // 5)
-        kill_worker(second)
-        until(lambda: recorded(out) > 2 * total // 5)
-        driver.kill()
-        driver.wait()
-        driver = translate(self.run, *command)
-        until(lambda: recorded(out) > 3 * total // 5)
-        cluster.remove_node(second, allow_graceful=False)
-        cluster.add_node(**node)
+        driver = translate(*command)
+        if kills:
+            until(lambda: recorded(out) > total // 5)
+            kill_worker(second)
+            until(lambda: recorded(out) > 2 * total // 5)
+            driver.kill()
+            driver.wait()
+            driver = translate(*command)
+            until(lambda: recorded(out) > 3 * total // 5)
+            cluster.remove_node(second, allow_graceful=False)
+            cluster.add_node(**node)
         assert driver.wait() == 0
         self.end()
         cluster.shutdown()
         return parts(out)
+
+    def killed(self) -> bytes:
+        return self.ray(kills=True)
 
     def spark(self) -> bytes:
         from pyspark.sql import SparkSession
@@ -130,6 +135,9 @@ class Trial:
         self.end()
         session.stop()
         return parts(self.home / "out")
+
+    def command(self, place: str) -> tuple[object, ...]:
+        return (self.run, *self.options, "--input", self.source, "--output", self.home / "out", "--on", place)
 
     def begin(self) -> None:
         self._since, self._before = time.perf_counter(), used()
@@ -164,7 +172,8 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("run", type=Path)
     parser.add_argument("--lines", type=int, default=1_000_000)
-    parser.add_argument("--ways", default="two,local,ray,spark")
+    parser.add_argument("--options", default="", help="of regarde translate, for example '--beam 5'")
+    parser.add_argument("--ways", default="two,local,ray,killed,spark")
     given = parser.parse_args()
     os.environ["PYTHONPATH"] = ":".join(sys.path)
     print("| way | seconds | lines/s | processor time, s | SHA-256 |\n|---|---|---|---|---|")
@@ -172,7 +181,7 @@ def main() -> None:
         source = Path(home) / "in.txt"
         make(source, given.lines)
         for way in given.ways.split(","):
-            trial = Trial(given.run, source, given.lines, Path(home) / "way")
+            trial = Trial(given.run, given.options.split(), source, given.lines, Path(home) / "way")
             trial.home.mkdir()
             answers = getattr(trial, way)()
             if not hasattr(trial, "seconds"):

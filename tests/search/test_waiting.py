@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterator
 from typing import Any
 
 import pytest
@@ -117,7 +116,7 @@ def test_what_is_found_does_not_depend_on_the_steps_computed_ahead(
 def test_numbers_are_read_once_in_several_steps(
     model: Model, name: str, device: None, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """None per step: as often for 24 steps in three windows as the windows, and what ends in them, need."""
+    """Nothing at each step: another window of steps is another reading."""
 
     def reads(steps: int) -> int:
         rules = Rules(max_ratio=0.0, max_extra=steps, min_length=steps)  # none ends before
