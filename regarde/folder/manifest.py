@@ -39,8 +39,10 @@ CARD = "README.md"
 TOKENIZERS = ("source.vocab", "source.model", "target.vocab", "target.model")
 HISTORY = "history.jsonl"  # of a forecaster
 LOCK = ".lock"  # held by the process that changes a folder
-CHECKPOINTS = "checkpoints"  # a folder of a run
-BESIDE = (CHECKPOINTS, "metrics.jsonl", "train.log", "plots", "tensorboard")  # what a run keeps next to its model
+CHECKPOINTS = "checkpoints"  # a folder of a run, with a folder for each checkpoint
+CHECKPOINT = re.compile(r"step-(\d{1,12})")
+METRICS_FILE, LOG_FILE = "metrics.jsonl", "train.log"  # of a run
+BESIDE = (CHECKPOINTS, METRICS_FILE, LOG_FILE, "plots", "tensorboard")  # what a run keeps next to its model
 ADDED = ("shortlist.txt",)  # files that are added to a model later; used only if the manifest lists them
 FILES = frozenset(
     {CONFIG, WEIGHTS, CARD, *TOKENIZERS, HISTORY, OPTIMIZER, OPTIMISER, STATE, CARRIED, ORIGIN, *ADDED}
