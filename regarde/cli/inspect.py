@@ -42,7 +42,7 @@ def inspect(
     from their mean over the sentence. coverage: the share of source tokens that get attention.
 
     For a classifier with attention, the most telling words of a label are those with the most attention in texts that
-    are correctly labeled so.
+    the model correctly gives this label.
 
     Example: regarde inspect runs/dates --data dates
     """

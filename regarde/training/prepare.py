@@ -24,11 +24,11 @@ from regarde.data.corpus import ReadOptions, Report, read_parallel
 from regarde.data.datasets import DATASETS, no_such_data
 from regarde.data.encoding import LengthLimits
 from regarde.data.formats import Pair
+from regarde.data.generated import Split
 from regarde.data.kinds import first_lines
 from regarde.data.lines import File
 from regarde.data.mixing import MixedPairs
 from regarde.data.records import files_in
-from regarde.data.sampling import Split
 from regarde.data.stream import EncodedStream
 from regarde.engines.native import NativeEngine, TensorKind, Unfit
 from regarde.errors import ConfigError, DataError, UsageError, counted
