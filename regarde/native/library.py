@@ -124,7 +124,7 @@ class EngineRequest(ctypes.Structure):
 
     _fields_ = fields(
         sizes="count kind size n_best min_length max_extra context allow_unknown top_k rows threads watched pins first "
-        "power early",
+        "power early cut",
         reals="alpha beta prune max_ratio top_p temperature",
         pointers="starts ids target_starts target_ids dice dice_starts prefix_starts prefix_ids barred_starts "
         "barred_ids masked pin_places pinned",

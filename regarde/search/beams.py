@@ -86,8 +86,9 @@ class BeamSearch:
                     found[number] = []
                     continue
                 ranked = self._rank(scores, beams.scores, place)
-                ended = [c for c in ranked[: self.size] if c.word == EOS]
-                open_ = [c for c in ranked if c.word != EOS][: self.size]
+                last = self.settings.cut and step == limits[number]
+                ended = [c for c in ranked[: self.size] if last or c.word == EOS]
+                open_ = [] if last else [c for c in ranked if c.word != EOS][: self.size]
                 width = decoder.width(lengths[number], step)
                 found[number] += [self._hypothesis(c, beams, scores, state, width) for c in ended]
                 if self.prune:
@@ -121,7 +122,8 @@ class BeamSearch:
                 state = state.select(rows)
                 if len(rows) < len(scores):  # the beams of one sentence remember the same source
                     memory = memory.select(rows)
-        kept = (sorted(group, key=lambda h: (not h.finished, -h.score))[: self.n_best] for group in found)
+        behind = not self.settings.cut
+        kept = (sorted(group, key=lambda h: (behind and not h.finished, -h.score))[: self.n_best] for group in found)
         return [sorted(group, key=lambda h: -h.score) for group in kept]
 
     def _begin(self, encoding: Encoding) -> Beams:
@@ -191,9 +193,13 @@ def _continuations(
     ranked: list[Expansion], scores: Tensor, ended: list[Expansion], open_: list[Expansion], of_open: Fate
 ) -> list[Continuation]:
     """Each continuation, and what becomes of it."""
-    fates: list[Fate] = ["finished" if c in ended else of_open if c in open_ else "pruned" for c in ranked]
-    scored = zip(ranked, fates, strict=True)
-    return [Continuation(c.row, c.word, float(scores[c.row, c.word]), c.score, fate) for c, fate in scored]
+
+    def fate(c: Expansion) -> Fate:
+        if c in ended:
+            return "finished" if c.word == EOS else "cut"
+        return of_open if c in open_ else "pruned"
+
+    return [Continuation(c.row, c.word, float(scores[c.row, c.word]), c.score, fate(c)) for c in ranked]
 
 
 SEARCHES: dict[type[Any], Callable[..., list[list[Hypothesis]]]] = {
