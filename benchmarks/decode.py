@@ -39,8 +39,8 @@ from pathlib import Path
 
 import numpy as np
 from decoders import large as large_model
-from decoders.asked import EOS, Asked, Decoded, Ids, Tool
 from decoders.ours import Native, Torch
+from decoders.protocol import EOS, Decoded, Decoding, Ids, Tool
 
 import regarde
 from regarde.interop import ctranslate2, formats
@@ -78,7 +78,7 @@ TOOLS = {
     "rnnsearch": ("ONNX Runtime", "ort-env", "by_onnxruntime.py"),
     "luong": ("OpenNMT-py", "onmt-env", "by_opennmt.py"),
 }
-WORDS = {"transformer": 0, "rnnsearch": 20, "luong": 20}  # as Asked has it
+WORDS = {"transformer": 0, "rnnsearch": 20, "luong": 20}  # Decoding.words
 SENTENCES = {1: 32, 32: 256}  # that are timed, by the batch
 SLOW = {"torch": 4, "OpenNMT-py": 4}  # and these get every fourth of them
 FLOORS = {  # what we mean to reach at least: tool, beam, batch, int8
@@ -90,7 +90,7 @@ FLOORS = {  # what we mean to reach at least: tool, beam, batch, int8
     ("OpenNMT-py", 1, 1, True): 14, ("OpenNMT-py", 1, 32, True): 3.5, ("OpenNMT-py", 5, 32, True): 2.2,
 }  # fmt: skip
 
-Timed = Callable[[Sequence[Ids], Asked], Decoded]
+Timed = Callable[[Sequence[Ids], Decoding], Decoded]
 
 
 @dataclass(frozen=True)
@@ -140,23 +140,23 @@ class Test:
         return self.text.target.decode([word for word in ids if word != EOS])
 
 
-def works(words: int, only: str) -> Iterator[Asked]:
+def works(words: int, only: str) -> Iterator[Decoding]:
     for int8, batch, beam in itertools.product((False, True), (1, 32), (1, 5)):
-        asked = Asked(beam=beam, batch=batch, int8=int8, words=words)
-        if set(only.split()) <= {search_name(asked), f"batch{batch}", precision(asked)}:
-            yield asked
+        decoding = Decoding(beam=beam, batch=batch, int8=int8, words=words)
+        if set(only.split()) <= {search_name(decoding), f"batch{batch}", precision(decoding)}:
+            yield decoding
 
 
-def knows(name: str, asked: Asked) -> bool:
-    return not (name == "ONNX Runtime" and asked.beam > 1)
+def knows(name: str, decoding: Decoding) -> bool:
+    return not (name == "ONNX Runtime" and decoding.beam > 1)
 
 
-def search_name(asked: Asked) -> str:
-    return "greedy" if asked.beam == 1 else f"beam{asked.beam}"
+def search_name(decoding: Decoding) -> str:
+    return "greedy" if decoding.beam == 1 else f"beam{decoding.beam}"
 
 
-def precision(asked: Asked) -> str:
-    return "int8" if asked.int8 else "fp32"
+def precision(decoding: Decoding) -> str:
+    return "int8" if decoding.int8 else "fp32"
 
 
 def table(where: Where, models: Sequence[str], runs: int, words: int | None, only: str) -> None:
@@ -167,33 +167,37 @@ def table(where: Where, models: Sequence[str], runs: int, words: int | None, onl
         with ExitStack() as stack:
             tools = {name: stack.enter_context(tool) for name, tool in where.tool(model).items()}
             decoders: dict[str, Timed] = {"ours": Native(folder), **tools, "torch": Torch(folder)}
-            for asked in works(WORDS[model] if words is None else words, only):
-                report(model, asked, in_turns(decoders, test.sources[: SENTENCES[asked.batch]], asked, runs))
+            for decoding in works(WORDS[model] if words is None else words, only):
+                report(model, decoding, in_turns(decoders, test.sources[: SENTENCES[decoding.batch]], decoding, runs))
 
 
 def in_turns(
-    decoders: Mapping[str, Timed], sources: Sequence[Ids], asked: Asked, runs: int, slow: Mapping[str, int] = SLOW
+    decoders: Mapping[str, Timed],
+    sources: Sequence[Ids],
+    decoding: Decoding,
+    runs: int,
+    slow: Mapping[str, int] = SLOW,
 ) -> dict[str, list[Decoded]]:
-    chosen = {name: decoder for name, decoder in decoders.items() if knows(name, asked)}
+    chosen = {name: decoder for name, decoder in decoders.items() if knows(name, decoding)}
     for decoder in chosen.values():
-        decoder(sources[:: max(1, len(sources) // 8)], asked)  # what is made once does not count
+        decoder(sources[:: max(1, len(sources) // 8)], decoding)  # what is made once does not count
     found: dict[str, list[Decoded]] = {name: [] for name in chosen}
     for _ in range(runs):
         for name, decoder in chosen.items():
-            found[name].append(decoder(sources[:: slow.get(name, 1)], asked))
+            found[name].append(decoder(sources[:: slow.get(name, 1)], decoding))
     return found
 
 
-def report(model: str, asked: Asked, found: Mapping[str, list[Decoded]]) -> None:
+def report(model: str, decoding: Decoding, found: Mapping[str, list[Decoded]]) -> None:
     ours = found["ours"]
     others = {name: theirs for name, theirs in found.items() if name != "ours"}
     for name, theirs in (others or {"nobody": ours}).items():
         ratio = middle(ours, words_per_second) / middle(theirs, words_per_second)
         each = [words_per_second(a) / words_per_second(b) for a, b in zip(ours, theirs, strict=True)]
-        row(model, search_name(asked), asked.batch, precision(asked),
+        row(model, search_name(decoding), decoding.batch, precision(decoding),
             f"{middle(ours, words_per_second):,.0f}", f"{middle(ours, sentences_per_second):,.1f}", name,
             f"{middle(theirs, words_per_second):,.0f}", f"{middle(theirs, sentences_per_second):,.1f}",
-            f"{ratio:.2f}", FLOORS.get((name, asked.beam, asked.batch, asked.int8), ""),
+            f"{ratio:.2f}", FLOORS.get((name, decoding.beam, decoding.batch, decoding.int8), ""),
             ", ".join(f"{one:.2f}" for one in each))  # fmt: skip
 
 
@@ -204,15 +208,15 @@ def tasks(where: Where, runs: int, only: str) -> None:
     head("model", "batch", "precision", "ours: texts/s", "words/s", "other", "texts/s", "ratio", "floor", "of all runs",
          "same answers")  # fmt: skip
 
-    def compare(name: str, asked: Asked, decoders: Mapping[str, Timed], sources: Sequence[Ids]) -> None:
-        found = in_turns(decoders, sources, asked, runs, slow={})
+    def compare(name: str, decoding: Decoding, decoders: Mapping[str, Timed], sources: Sequence[Ids]) -> None:
+        found = in_turns(decoders, sources, decoding, runs, slow={})
         ours = found.pop("ours")
         for other, theirs in found.items():
             each = [a.seconds and b.seconds / a.seconds for a, b in zip(ours, theirs, strict=True)]
             equal = sum(a == b for a, b in zip(ours[0].ids, theirs[0].ids, strict=True))
-            floor = (10 if asked.int8 else "") if asked.words else 1
+            floor = (10 if decoding.int8 else "") if decoding.words else 1
             ratio = middle(ours, sentences_per_second) / middle(theirs, sentences_per_second)
-            row(name, asked.batch, precision(asked), f"{middle(ours, sentences_per_second):,.0f}",
+            row(name, decoding.batch, precision(decoding), f"{middle(ours, sentences_per_second):,.0f}",
                 f"{middle(ours, words_per_second):,.0f}", other, f"{middle(theirs, sentences_per_second):,.0f}",
                 f"{ratio:.2f}", floor, ", ".join(f"{one:.2f}" for one in each),
                 f"{equal} of {len(sources)}")  # fmt: skip
@@ -227,12 +231,12 @@ def large(where: Where, place: Path, runs: int, only: str) -> None:
     head("precision", "batch", "words of each", "tool", "words/s", "of ours", "of all runs", "CPU seconds so far",
          "peak MB")  # fmt: skip
 
-    def tell(asked: Asked, found: Mapping[str, list[Decoded]]) -> None:
+    def tell(decoding: Decoding, found: Mapping[str, list[Decoded]]) -> None:
         ours = found["ours"]
         for name, theirs in found.items():
             each = [words_per_second(a) / words_per_second(b) for a, b in zip(ours, theirs, strict=True)]
             ratio = middle(ours, words_per_second) / middle(theirs, words_per_second)
-            row(precision(asked), asked.batch, asked.words, name, f"{middle(theirs, words_per_second):,.0f}",
+            row(precision(decoding), decoding.batch, decoding.words, name, f"{middle(theirs, words_per_second):,.0f}",
                 f"{ratio:.2f}", ", ".join(f"{one:.2f}" for one in each), f"{theirs[-1].total:.2f}",
                 f"{theirs[-1].peak / 1000:,.0f}")  # fmt: skip
 
@@ -256,21 +260,21 @@ def same(where: Where, models: Sequence[str]) -> None:
     head("model", "search", "other", "sentences", "same words", "scores apart", "attention apart")
     for model, beam in itertools.product(models, (1, 5)):
         folder, test = where.models / model, Test.of(where, model)
-        native, asked = Native(folder), Asked(beam=beam, batch=32, int8=False)
-        ours = native.hypotheses(test.sources, asked)
-        theirs = Torch(folder).hypotheses(test.sources, asked)
+        native, decoding = Native(folder), Decoding(beam=beam, batch=32, int8=False)
+        ours = native.hypotheses(test.sources, decoding)
+        theirs = Torch(folder).hypotheses(test.sources, decoding)
         equal = [(a, b) for a, b in zip(ours, theirs, strict=True) if a.ids == b.ids]
         scores = max(float(np.abs(a.token_scores - b.token_scores).max()) for a, b in equal)
         attention = max(float(np.abs(a.heads - b.heads).max()) for a, b in equal)
-        row(model, search_name(asked), "torch", len(ours), len(equal), f"{scores:.1e}", f"{attention:.1e}")
+        row(model, search_name(decoding), "torch", len(ours), len(equal), f"{scores:.1e}", f"{attention:.1e}")
         others = {"torch": [list(one.ids) for one in theirs]}
         for name, tool in where.tool(model).items():
             with tool:
-                if name == "OpenNMT-py" or not knows(name, asked):  # weights of its own; a search it has not
+                if name == "OpenNMT-py" or not knows(name, decoding):  # weights of its own; a search it has not
                     continue
-                others[name] = tool(test.sources, asked).ids
+                others[name] = tool(test.sources, decoding).ids
             equals = sum(list(a.ids) == b for a, b in zip(ours, others[name], strict=True))
-            row(model, search_name(asked), name, len(ours), equals, "", "")
+            row(model, search_name(decoding), name, len(ours), equals, "", "")
         for name, said in others.items():
             for number, (one, ids) in enumerate(zip(ours, said, strict=True)):
                 if list(one.ids) != ids:
@@ -290,13 +294,13 @@ def quality(where: Where, models: Sequence[str]) -> None:
             tools = {name: stack.enter_context(tool) for name, tool in where.tool(model).items()}
             decoders: dict[str, Timed] = {"ours": Native(where.models / model), **tools}
             for name, decoder in decoders.items():
-                asked = [Asked(beam=beam, batch=32, int8=int8) for int8 in (False, True)]
-                if name == "OpenNMT-py" or not knows(name, asked[0]):
+                decoding = [Decoding(beam=beam, batch=32, int8=int8) for int8 in (False, True)]
+                if name == "OpenNMT-py" or not knows(name, decoding[0]):
                     continue
-                said = [[test.say(ids) for ids in decoder(test.sources, one).ids] for one in asked]
+                said = [[test.say(ids) for ids in decoder(test.sources, one).ids] for one in decoding]
                 scores = [sacrebleu.corpus_bleu(one, [test.references]).score for one in said]
                 differ = sum(a != b for a, b in zip(*said, strict=True))
-                row(model, search_name(asked[0]), name, *(f"{score:.2f}" for score in scores), differ)
+                row(model, search_name(decoding[0]), name, *(f"{score:.2f}" for score in scores), differ)
 
 
 def train(where: Where, models: Sequence[str]) -> None:

@@ -4,7 +4,7 @@
     python benchmarks/load.py URL --text FILE --clients 32 --seconds 20   # closed loop
 
 Each request is one sentence of the file with a number of its own as model-independent mark: the answer must repeat the
-sentence that was asked. What is printed is one JSON object. Times are those from when a request was due.
+sentence that was sent. What is printed is one JSON object. Times are those from when a request was due.
 """
 
 from __future__ import annotations
@@ -31,19 +31,19 @@ class Seen:
     accepted: list[float] = field(default_factory=list)  # seconds each
     refused: list[float] = field(default_factory=list)
     counts: Counter[str] = field(default_factory=Counter)
-    said: dict[str, str] = field(default_factory=dict)  # of each sentence, its translation
+    translations: dict[str, str] = field(default_factory=dict)  # of each sentence, its translation
 
-    def answered(self, asked: str, status: int, body: bytes, seconds: float) -> None:
+    def answered(self, sent: str, status: int, body: bytes, seconds: float) -> None:
         if status != 200:
             self.counts[f"refused by {status}"] += 1
             self.refused.append(seconds)
             return
         (found,) = json.loads(body)["translations"]
-        same = found["source"] == asked and self.said.setdefault(asked, found["text"]) == found["text"]
+        same = found["source"] == sent and self.translations.setdefault(sent, found["text"]) == found["text"]
         self.counts["answered" if same else "crossed"] += 1
         self.accepted.append(seconds)
 
-    def told(self, seconds: float) -> dict[str, object]:
+    def summary(self, seconds: float) -> dict[str, object]:
         return {
             "seconds": round(seconds, 3),
             "counts": dict(self.counts),
@@ -78,14 +78,14 @@ class Client:
         body = json.dumps({"text": text, **self.options}).encode()
         head = f"POST /v1/translate HTTP/1.1\r\nHost: {self.host}\r\nContent-Type: application/json\r\n"
         writer.write(f"{head}Content-Length: {len(body)}\r\n\r\n".encode() + body)
-        told = (await reader.readuntil(b"\r\n\r\n")).lower()
-        length = int(told.partition(b"content-length:")[2].partition(b"\r\n")[0])
+        head = (await reader.readuntil(b"\r\n\r\n")).lower()
+        length = int(head.partition(b"content-length:")[2].partition(b"\r\n")[0])
         answer = await reader.readexactly(length)
-        if b"connection: close" in told:
+        if b"connection: close" in head:
             writer.close()
         else:
             self.idle.append(connection)
-        return int(told[9:12]), answer
+        return int(head[9:12]), answer
 
 
 async def open_loop(client: Client, texts: Iterator[str], rate: float, seconds: float) -> None:
@@ -130,8 +130,8 @@ def main() -> None:
     options.add_argument("--beam", type=int)
     options.add_argument("--prefix", help="how each translation must begin: with a long one, any model has work")
     given = options.parse_args()
-    asked = {"beam": given.beam, "prefix": given.prefix}
-    client = Client(given.url, {name: value for name, value in asked.items() if value is not None})
+    settings = {"beam": given.beam, "prefix": given.prefix}
+    client = Client(given.url, {name: value for name, value in settings.items() if value is not None})
     texts = itertools.cycle(given.text.read_text("utf-8").splitlines())
     if given.rate:
         loop = open_loop(client, texts, given.rate, given.seconds)
@@ -139,7 +139,7 @@ def main() -> None:
         loop = closed_loop(client, texts, given.clients, given.seconds)
     began = time.perf_counter()
     asyncio.run(loop)
-    print(json.dumps(client.seen.told(time.perf_counter() - began)))
+    print(json.dumps(client.seen.summary(time.perf_counter() - began)))
 
 
 if __name__ == "__main__":

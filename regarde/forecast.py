@@ -159,8 +159,12 @@ class Forecaster:
     ) -> Iterator[Forecast]:
         """The same, as they are computed."""
         horizon = horizon or self.task.horizon
-        given = given or self.histories
-        _check(horizon, quantiles, paths)
+        _check(horizon, quantiles, paths)  # before the first is computed
+        return self._stream(given or self.histories, horizon, quantiles, paths, seed)
+
+    def _stream(
+        self, given: SeriesSet, horizon: int, quantiles: Sequence[float], paths: int, seed: int
+    ) -> Iterator[Forecast]:
         shape = replace(self.task.shape, horizon=horizon)
         rows = {name: n for n, name in enumerate(self.ids)}
         at_once = max(1, MOST_ROWS // paths)

@@ -78,14 +78,18 @@ class Scribe:
     copying: CopyWeights | None = None  # which weights copy; None of a model that copies nothing
     replace_unknown: bool = False  # each UNK by the source word with most attention (Luong et al. 2015, section 4.2)
 
-    def __post_init__(self) -> None:
-        first, count = self.search.rules.first, len(self.text.target)
-        if first is not None and first >= count:
-            given = f"search.rules.first = {first}, but the target has {count:,} tokens"
-            raise FolderError(f"{given}. Choose from 0 to {count - 1}, or leave it out.")
-
     def tokens(self, text: str, prefix: str = "") -> Sentence:
-        """text -> tokens; a sentence that is too long raises an error."""
+        """text -> tokens; of a passage that is too long, those of overlapping windows, if the task has them."""
+        try:
+            return self.sentence(text, prefix)
+        except DataError:
+            windows = () if prefix else self.windows(text)
+            if not windows:
+                raise
+        return replace(windows[0], text=self.text.prepare(text), windows=windows)
+
+    def sentence(self, text: str, prefix: str = "") -> Sentence:
+        """text -> tokens; a text that is too long raises an error."""
         if self.task.continues:
             return self._prompt(text + prefix)
         given = self.task.given(text) if self.task.lines else text
@@ -97,16 +101,13 @@ class Scribe:
     def windows(self, text: str, limit: int = sys.maxsize) -> tuple[Sentence, ...]:
         """The tokens of overlapping parts of a text that is too long, if the task has them; `limit` is of each."""
 
-        def tokens(part: str) -> Sentence:
-            return Scribe.tokens(self, part)  # a part has no windows
-
         def fits(part: str) -> bool:
             try:
-                return tokens(part).size <= limit
+                return self.sentence(part).size <= limit
             except DataError:
                 return False
 
-        return tuple(map(tokens, self.task.windows(text, fits)))
+        return tuple(map(self.sentence, self.task.windows(text, fits)))
 
     def prefix(self, text: str, source: Sentence) -> Prefix:
         """The tokens that a translation of a source must begin with; none for a blank text."""
@@ -114,7 +115,7 @@ class Scribe:
 
     def prompt(self, text: str) -> Sentence:
         """The tokens of a prompt; one of which the model knows nothing is refused."""
-        found = self.tokens(text)
+        found = self.sentence(text)
         if not self.knows(found):
             raise UsageError(f"The model knows no token of the prompt {text[:80]!r}. Use another, or none.")
         return found
@@ -191,7 +192,7 @@ class Scribe:
         attended = self.attended(sentence, ids)
         found = Translation(
             source=sentence.text,
-            text=self.said(sentence, ids) if sentence.prompt else target.decode(ids),
+            text=self.text_of(sentence, ids) if sentence.prompt else target.decode(ids),
             score=hypothesis.score,
             source_tokens=attended.tokens,
             tokens=tuple(target.pieces(ids)),
@@ -204,14 +205,14 @@ class Scribe:
             task=self.task.kind,
             looks_back=sentence.prompt,
             prompt_tokens=len(given),
-            prompt_length=len(self.said(sentence, given)) if sentence.prompt else 0,
+            prompt_length=len(self.text_of(sentence, given)) if sentence.prompt else 0,
             p_gen=None if hypothesis.p_gen is None else tuple(hypothesis.p_gen.tolist()),
             copied=self.copied(sentence, hypothesis) if self.copying else None,
             weights=self.copying or MEAN,
         )
         return self._without_unknown(found, ids) if self.replace_unknown and sentence.ids else found
 
-    def said(self, sentence: Sentence, ids: Sequence[int]) -> str:
+    def text_of(self, sentence: Sentence, ids: Sequence[int]) -> str:
         """The text of ids; where they begin with a prompt, its unknown characters or words are as they were given."""
         unknown = self.text.target.unknown(sentence.text)[: ids.count(UNK)] if sentence.prompt else []
         return self.text.of(sentence.text).target.decode(ids, [*unknown, *[UNKNOWN] * (ids.count(UNK) - len(unknown))])

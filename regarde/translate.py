@@ -36,9 +36,9 @@ SCORED_CELLS = 1 << 18  # … or fewer, by the size of their attention, so that 
 
 
 class Serving(Protocol):
-    """An engine that accepts requests at any time. `heard` becomes readable when there are events to collect."""
+    """An engine that accepts requests at any time. `read_end` becomes readable when there are events to collect."""
 
-    heard: int
+    read_end: int
 
     def ask(
         self, sources: Sequence[Sequence[int]], search: Search, prefixes: Sequence[Prefix], *, followed: bool = False
@@ -183,7 +183,7 @@ class Translator(Scribe):
         self.require_language_model("generate")
         chosen = search or Sampling(n_best=count, temperature=TEMPERATURE, rules=self.search.rules)
         if length is not None:
-            chosen = replace(chosen, rules=replace(chosen.rules, max_ratio=0.0, max_extra=length))
+            chosen = replace(chosen, rules=chosen.rules.up_to(length))
         (found,) = self.stream([self.prompt(prompt)], chosen)
         return found
 
@@ -269,16 +269,6 @@ class Translator(Scribe):
                 raise UsageError(f"Token {word}: the vocabulary has 0 to {most - 1}. Use ids from a trace.")
         return tuple(ids)
 
-    def tokens(self, text: str, prefix: str = "") -> Sentence:
-        """text -> tokens; of a passage that is too long, those of overlapping windows, if the task has them."""
-        try:
-            return super().tokens(text, prefix)
-        except DataError:
-            windows = () if prefix else self.windows(text)
-            if not windows:
-                raise
-        return replace(windows[0], text=self.text.prepare(text), windows=windows)
-
     def stream(
         self, sentences: Iterable[Sentence], search: Search, first: Search | None = None, n_best: int | None = None
     ) -> Iterator[Translation]:
@@ -348,7 +338,7 @@ class Translator(Scribe):
     def _pairs(self, pairs: Iterable[tuple[str, str]]) -> Iterator[tuple[Sentence, Sentence]]:
         for number, (source, target) in enumerate(pairs, start=1):
             try:
-                given = super().tokens(source)
+                given = self.sentence(source)
                 yield given, self.target_tokens(target, given)
             except DataError as error:
                 raise DataError(f"Pair {number:,}: {error}") from None

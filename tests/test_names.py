@@ -1,4 +1,4 @@
-"""One word, one notion: a class name is defined once in the whole package."""
+"""One word, one notion: a class name is defined once in the whole package, and names are nouns of the field."""
 
 from __future__ import annotations
 
@@ -9,6 +9,7 @@ from pathlib import Path
 import regarde
 
 PACKAGE = Path(regarde.__file__).parent
+NO_NOUNS = {"said", "told", "asked", "heard", "who", "saying"}
 
 
 def classes() -> dict[str, list[str]]:
@@ -29,3 +30,14 @@ def test_classes_of_every_room_are_seen() -> None:
     found = classes()
     assert found["NativeEngine"] == ["engines/native.py"]
     assert len(found) > 300
+
+
+def test_names_are_nouns_of_the_field() -> None:
+    found = defaultdict(list)
+    for path in sorted(PACKAGE.rglob("*.py")):
+        for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
+            given = (getattr(node, field, None) for field in ("id", "attr", "arg", "name"))
+            for name in filter(lambda each: isinstance(each, str), given):
+                if NO_NOUNS & set(name.lower().split("_")):
+                    found[name].append(path.name)
+    assert dict(found) == {}

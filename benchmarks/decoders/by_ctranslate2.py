@@ -12,7 +12,7 @@ from collections.abc import Sequence
 from pathlib import Path
 
 import ctranslate2
-from asked import Asked, Ids, serve
+from protocol import Decoding, Ids, serve
 
 NO_PENALTY = 1e-9
 
@@ -24,7 +24,7 @@ def vocabulary(folder: Path, side: str) -> list[str]:
 
 
 class Translators:
-    """One for each precision, made when it is first asked for."""
+    """One for each precision, made when it is first needed."""
 
     def __init__(self, folders: Sequence[Path]) -> None:
         self.folders = folders
@@ -32,19 +32,19 @@ class Translators:
         self.ids = {token: number for number, token in enumerate(target)}
         self.made: dict[bool, ctranslate2.Translator] = {}
 
-    def __call__(self, sources: Sequence[Ids], asked: Asked) -> list[list[int]]:
-        if asked.int8 not in self.made:
-            self.made[asked.int8] = ctranslate2.Translator(
-                str(self.folders[asked.int8]), compute_type="int8" if asked.int8 else "float32", intra_threads=1,
+    def __call__(self, sources: Sequence[Ids], decoding: Decoding) -> list[list[int]]:
+        if decoding.int8 not in self.made:
+            self.made[decoding.int8] = ctranslate2.Translator(
+                str(self.folders[decoding.int8]), compute_type="int8" if decoding.int8 else "float32", intra_threads=1,
                 inter_threads=1,
             )  # fmt: skip
-        translator = self.made[asked.int8]
+        translator = self.made[decoding.int8]
         questions = [[self.source[number] for number in source] for source in sources]
         found = []
-        for calls in [questions] if asked.batch > 1 else [[question] for question in questions]:
+        for calls in [questions] if decoding.batch > 1 else [[question] for question in questions]:
             found += translator.translate_batch(
-                calls, max_batch_size=asked.batch, beam_size=asked.beam, length_penalty=NO_PENALTY,
-                return_end_token=True, min_decoding_length=asked.words, max_decoding_length=asked.most,
+                calls, max_batch_size=decoding.batch, beam_size=decoding.beam, length_penalty=NO_PENALTY,
+                return_end_token=True, min_decoding_length=decoding.words, max_decoding_length=decoding.most,
             )  # fmt: skip
         return [[self.ids[token] for token in answer.hypotheses[0]] for answer in found]
 

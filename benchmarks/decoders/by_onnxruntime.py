@@ -18,9 +18,9 @@ from pathlib import Path
 
 import numpy as np
 import onnxruntime
-from asked import BOS, EOS, Asked, Ids, by_length, serve
 from numpy.typing import NDArray
 from onnx import ModelProto, NodeProto, TensorProto, helper, numpy_helper
+from protocol import BOS, EOS, Decoding, Ids, by_length, serve
 from safetensors.numpy import load_file
 
 Array = NDArray[np.float32]
@@ -195,29 +195,29 @@ def decoder_body(tensors: Mapping[str, Array], keys: str, states: str, hidden: s
 
 
 class Sessions:
-    """One for each precision, made when it is first asked for."""
+    """One for each precision, made when it is first needed."""
 
     def __init__(self, folder: Path) -> None:
         self.folder = folder
         self.made: dict[bool, onnxruntime.InferenceSession] = {}
 
-    def __call__(self, sources: Sequence[Ids], asked: Asked) -> list[list[int]]:
-        assert asked.beam == 1, "this graph is greedy"
-        if asked.int8 not in self.made:
+    def __call__(self, sources: Sequence[Ids], decoding: Decoding) -> list[list[int]]:
+        assert decoding.beam == 1, "this graph is greedy"
+        if decoding.int8 not in self.made:
             options = onnxruntime.SessionOptions()
             options.intra_op_num_threads = options.inter_op_num_threads = 1
-            model = built(self.folder, int8=asked.int8)
-            self.made[asked.int8] = onnxruntime.InferenceSession(model, options, providers=["CPUExecutionProvider"])
-        session = self.made[asked.int8]
-        return by_length(lambda part: run(session, part, asked), sources, asked.batch)
+            model = built(self.folder, int8=decoding.int8)
+            self.made[decoding.int8] = onnxruntime.InferenceSession(model, options, providers=["CPUExecutionProvider"])
+        session = self.made[decoding.int8]
+        return by_length(lambda part: run(session, part, decoding), sources, decoding.batch)
 
 
-def run(session: onnxruntime.InferenceSession, sources: Sequence[Ids], asked: Asked) -> list[list[int]]:
+def run(session: onnxruntime.InferenceSession, sources: Sequence[Ids], decoding: Decoding) -> list[list[int]]:
     lengths = np.array([len(source) + 1 for source in sources], dtype=np.int32)
     ids = np.zeros((len(sources), lengths.max()), dtype=np.int64)
     for row, source in zip(ids, sources, strict=True):
         row[: len(source) + 1] = [*source, EOS]
-    given = {"ids": ids, "lengths": lengths, "most": np.int64(asked.most), "forced": np.array(asked.words > 0)}
+    given = {"ids": ids, "lengths": lengths, "most": np.int64(decoding.most), "forced": np.array(decoding.words > 0)}
     (words,) = session.run(None, {name: np.asarray(value) for name, value in given.items()})
     answers = words.T.tolist()
     return [answer[: answer.index(EOS) + 1] if EOS in answer else answer for answer in answers]

@@ -13,10 +13,10 @@ from pathlib import Path
 
 import numpy as np
 import onnxruntime
-from asked import BOS, EOS, Asked, Ids, by_length, serve
 from by_onnxruntime import LOWEST, Array, Graph, padding
 from numpy.typing import NDArray
 from onnx import TensorProto, helper
+from protocol import BOS, EOS, Decoding, Ids, by_length, serve
 from safetensors.numpy import load_file
 
 CONTROLS = 4  # which are neither labels nor tags
@@ -90,7 +90,7 @@ def viterbi(P: Array, A: Array, lengths: NDArray[np.int32]) -> list[list[int]]:
 
 
 class Sessions:
-    """One for each precision, made when it is first asked for."""
+    """One for each precision, made when it is first needed."""
 
     def __init__(self, weights: Path) -> None:
         self.tensors = load_file(weights)
@@ -114,9 +114,9 @@ class Sessions:
             self.made[int8] = onnxruntime.InferenceSession(content, options, providers=["CPUExecutionProvider"])
         return self.made[int8]
 
-    def __call__(self, sources: Sequence[Ids], asked: Asked) -> list[list[int]]:
-        session = self.session(int8=asked.int8)
-        return by_length(lambda part: self.answer(session, part), sources, asked.batch)
+    def __call__(self, sources: Sequence[Ids], decoding: Decoding) -> list[list[int]]:
+        session = self.session(int8=decoding.int8)
+        return by_length(lambda part: self.answer(session, part), sources, decoding.batch)
 
     def answer(self, session: onnxruntime.InferenceSession, sources: Sequence[Ids]) -> list[list[int]]:
         words = np.array([len(source) for source in sources], dtype=np.int32)

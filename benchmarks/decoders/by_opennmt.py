@@ -17,10 +17,10 @@ from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
 
-from asked import Asked, Ids, serve
 from onmt.inference_engine import InferenceEnginePY
 from onmt.opts import translate_opts
 from onmt.utils.parse import ArgumentParser
+from protocol import Decoding, Ids, serve
 
 WORDS = 8000
 
@@ -52,25 +52,25 @@ def trained(folder: Path, place: Path) -> Path:
 
 
 class Engines:
-    """One for each search, made when it is first asked for."""
+    """One for each search, made when it is first needed."""
 
     def __init__(self, checkpoint: Path) -> None:
         self.checkpoint = checkpoint
-        self.made: dict[Asked, InferenceEnginePY] = {}
+        self.made: dict[Decoding, InferenceEnginePY] = {}
 
-    def __call__(self, sources: Sequence[Ids], asked: Asked) -> list[list[int]]:
-        assert asked.words, "its words are not ours: force their number"
-        asked = replace(asked, int8=False)  # it has no other
-        if asked not in self.made:
-            self.made[asked] = self.engine(asked)
-        _, found = self.made[asked].infer_list([" ".join(map(str, source)) for source in sources])
+    def __call__(self, sources: Sequence[Ids], decoding: Decoding) -> list[list[int]]:
+        assert decoding.words, "its words are not ours: force their number"
+        decoding = replace(decoding, int8=False)  # it has no other
+        if decoding not in self.made:
+            self.made[decoding] = self.engine(decoding)
+        _, found = self.made[decoding].infer_list([" ".join(map(str, source)) for source in sources])
         return [[int(word) if word.isdigit() else 0 for word in best.split()] for best, *_ in found]
 
-    def engine(self, asked: Asked) -> InferenceEnginePY:
+    def engine(self, decoding: Decoding) -> InferenceEnginePY:
         parser = ArgumentParser()
         translate_opts(parser)
-        numbers = {"beam_size": asked.beam, "batch_size": asked.batch, "min_length": asked.words}
-        lengths = {"max_length": asked.words, "max_length_ratio": 0, "gpu": -1}
+        numbers = {"beam_size": decoding.beam, "batch_size": decoding.batch, "min_length": decoding.words}
+        lengths = {"max_length": decoding.words, "max_length_ratio": 0, "gpu": -1}
         given = [f"-{name}={value}" for name, value in {**numbers, **lengths}.items()]
         settings = parser.parse_args(
             ["-model", str(self.checkpoint), "-src", "-", "-output", "/dev/null", "-batch_type", "sents", *given]

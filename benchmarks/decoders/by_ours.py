@@ -5,7 +5,7 @@ from __future__ import annotations
 import sys
 from collections.abc import Sequence
 
-from asked import Asked, Ids, serve
+from protocol import Decoding, Ids, serve
 from searching import search_of
 
 from regarde.engines.native import NativeEngine
@@ -13,18 +13,18 @@ from regarde.folder.loading import load
 
 
 class Engines:
-    """One for each precision, made when it is first asked for."""
+    """One for each precision, made when it is first needed."""
 
     def __init__(self, folders: Sequence[str]) -> None:
         self.folders = folders
         self.made: dict[bool, NativeEngine] = {}
 
-    def __call__(self, sources: Sequence[Ids], asked: Asked) -> list[list[int]]:
-        if asked.int8 not in self.made:
-            self.made[asked.int8] = load(self.folders[asked.int8], engine="native").engine
-        engine, search = self.made[asked.int8], search_of(asked)
-        engine.rows = asked.batch * search.width
-        calls = [sources] if asked.batch > 1 else [[source] for source in sources]
+    def __call__(self, sources: Sequence[Ids], decoding: Decoding) -> list[list[int]]:
+        if decoding.int8 not in self.made:
+            self.made[decoding.int8] = load(self.folders[decoding.int8], engine="native").engine
+        engine, search = self.made[decoding.int8], search_of(decoding)
+        engine.rows = decoding.batch * search.width
+        calls = [sources] if decoding.batch > 1 else [[source] for source in sources]
         return [list(found[0].ids) for call in calls for found in engine.decode(call, search)]
 
 

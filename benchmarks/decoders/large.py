@@ -9,7 +9,7 @@ from contextlib import ExitStack
 from pathlib import Path
 
 import torch
-from decoders.asked import Asked, Decoded, Ids, Tool
+from decoders.protocol import Decoded, Decoding, Ids, Tool
 
 from regarde import config
 from regarde.attention import MultiHeadConfig
@@ -26,7 +26,7 @@ LENGTHS = (8, 30)  # of a source, at least and at most
 WORDS = 20  # of each answer
 SENTENCES = {1: 16, 32: 64}  # by the batch
 PRECISIONS = {"fp32": False, "int8": True}
-Report = Callable[[Asked, Mapping[str, list[Decoded]]], None]
+Report = Callable[[Decoding, Mapping[str, list[Decoded]]], None]
 
 
 def made(place: Path) -> None:
@@ -75,19 +75,21 @@ def compare(place: Path, python: Path | None, runs: int, only: str, report: Repo
             decoders = {name: stack.enter_context(tool) for name, tool in tools(place, python).items()}
             if int8:
                 decoders.pop("transformers", None)
-            first = Asked(beam=1, batch=1, int8=int8, words=1)
+            first = Decoding(beam=1, batch=1, int8=int8, words=1)
             report(first, {name: [decoder(texts(1), first)] for name, decoder in decoders.items()})
             for batch, count in SENTENCES.items():
-                asked = Asked(beam=1, batch=batch, int8=int8, words=WORDS)
-                report(asked, in_turns(decoders, texts(count), asked, runs))
+                decoding = Decoding(beam=1, batch=batch, int8=int8, words=WORDS)
+                report(decoding, in_turns(decoders, texts(count), decoding, runs))
 
 
-def in_turns(decoders: Mapping[str, Tool], sources: Sequence[Ids], asked: Asked, runs: int) -> dict[str, list[Decoded]]:
+def in_turns(
+    decoders: Mapping[str, Tool], sources: Sequence[Ids], decoding: Decoding, runs: int
+) -> dict[str, list[Decoded]]:
     found: dict[str, list[Decoded]] = {name: [] for name in decoders}
     for decoder in decoders.values():
-        decoder(sources[:2], asked)
+        decoder(sources[:2], decoding)
     for _ in range(runs):
         for name, decoder in decoders.items():
             some = sources[:: 4 if name == "transformers" else 1]
-            found[name].append(decoder(some, asked))
+            found[name].append(decoder(some, decoding))
     return found

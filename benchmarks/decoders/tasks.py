@@ -9,7 +9,7 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 
 import torch
-from decoders.asked import EOS, Asked, Decoded, Ids, Tool, by_length, timed
+from decoders.protocol import EOS, Decoded, Decoding, Ids, Tool, by_length, timed
 from decoders.searching import search_of
 from safetensors.torch import save_file
 
@@ -78,15 +78,15 @@ class Native:
         tensors = {name: tensor.numpy() for name, tensor in model.state_dict().items()}
         self.engines = {False: NativeEngine(settings, tensors), True: NativeEngine(settings, in_bytes(tensors))}
 
-    def __call__(self, sources: Sequence[Ids], asked: Asked) -> Decoded:
-        engine, search = self.engines[asked.int8], search_of(asked)
-        engine.rows = asked.batch
-        calls = [sources] if asked.batch > 1 else [[source] for source in sources]
+    def __call__(self, sources: Sequence[Ids], decoding: Decoding) -> Decoded:
+        engine, search = self.engines[decoding.int8], search_of(decoding)
+        engine.rows = decoding.batch
+        calls = [sources] if decoding.batch > 1 else [[source] for source in sources]
 
-        def decode(given: Sequence[Ids], asked: Asked) -> list[list[int]]:
+        def decode(given: Sequence[Ids], decoding: Decoding) -> list[list[int]]:
             return [list(found[0].ids) for call in calls for found in engine.decode(call, search)]
 
-        return timed(decode, sources, asked)
+        return timed(decode, sources, decoding)
 
 
 class Plain:
@@ -95,8 +95,8 @@ class Plain:
     def __init__(self, model: Model) -> None:
         self.model = model
 
-    def __call__(self, sources: Sequence[Ids], asked: Asked) -> Decoded:
-        return timed(lambda given, asked: by_length(self.answer, given, asked.batch), sources, asked)
+    def __call__(self, sources: Sequence[Ids], decoding: Decoding) -> Decoded:
+        return timed(lambda given, decoding: by_length(self.answer, given, decoding.batch), sources, decoding)
 
     @torch.inference_mode()
     def answer(self, sources: Sequence[Ids]) -> list[list[int]]:
@@ -118,12 +118,14 @@ class Writing:
     def __init__(self, model: Model) -> None:
         self.engine = TorchEngine(model)
 
-    def __call__(self, sources: Sequence[Ids], asked: Asked) -> Decoded:
-        search = search_of(asked)
-        return timed(lambda given, _: [list(one[0].ids) for one in self.engine.decode(given, search)], sources, asked)
+    def __call__(self, sources: Sequence[Ids], decoding: Decoding) -> Decoded:
+        search = search_of(decoding)
+        return timed(
+            lambda given, _: [list(one[0].ids) for one in self.engine.decode(given, search)], sources, decoding
+        )
 
 
-Compare = Callable[[str, Asked, dict[str, Callable[[Sequence[Ids], Asked], Decoded]], Sequence[Ids]], None]
+Compare = Callable[[str, Decoding, dict[str, Callable[[Sequence[Ids], Decoding], Decoded]], Sequence[Ids]], None]
 
 
 def compare_all(python: Path | None, only: str, compare: Compare) -> None:
@@ -143,7 +145,7 @@ def compare_all(python: Path | None, only: str, compare: Compare) -> None:
                 decoders["ONNX Runtime"] = tool
             for int8 in (False, True):
                 for batch, count in ((1, 100), (32, 512)):
-                    compare(name, Asked(beam=1, batch=batch, int8=int8), decoders, texts(count))
+                    compare(name, Decoding(beam=1, batch=batch, int8=int8), decoders, texts(count))
             for tool in tools:
                 tool.__exit__()
     for name, (config, vocabulary) in WRITING.items():
@@ -151,4 +153,4 @@ def compare_all(python: Path | None, only: str, compare: Compare) -> None:
             model = built(config, vocabulary)
             decoders = {"ours": Native(config, vocabulary, model), "torch": Writing(model)}
             for int8 in (False, True):
-                compare(name, Asked(beam=1, batch=1, int8=int8, words=100), decoders, [[]])
+                compare(name, Decoding(beam=1, batch=1, int8=int8, words=100), decoders, [[]])

@@ -85,19 +85,20 @@ def compare(
     require([*wanted, rows_by.name])
     comparable = all(translator.text.target == opened[0].text.target for translator in opened)
     scored = bool(task.likelihoods) and (comparable or task.continues)
-    said = [
-        answers(t, testset, adjusted(t.search, beam=beam), said=not task.continues, perplexity=scored) for t in opened
+    given = [
+        answers(t, testset, adjusted(t.search, beam=beam), generate=not task.continues, perplexity=scored)
+        for t in opened
     ]
     rows = compared(
-        said, testset, wanted, bootstrap=Bootstrap(samples, seed), tokenize=tokenize, same_tokens=comparable
+        given, testset, wanted, bootstrap=Bootstrap(samples, seed), tokenize=tokenize, same_tokens=comparable
     )
-    apart = disagreements(said, testset, examples)
+    apart = disagreements(given, testset, examples)
     if as_json:
         sure = {"confidence": CONFIDENCE, "samples": samples, "seed": seed}
         found = {"metrics": [_as_json(row) for row in rows], "disagreements": [asdict(one) for one in apart]}
         write([json_line({"runs": [str(run) for run in runs], **about(testset), **sure, **found})])
         return
-    for run, answered in zip(runs, said, strict=True):
+    for run, answered in zip(runs, given, strict=True):
         for note in notes(answered, task.row):
             warn(f"{run}: {note}")
     if not comparable and task.likelihoods:
@@ -105,7 +106,7 @@ def compare(
     names = _names(runs)
     tell([f"{counted(len(testset), task.row)} of {testset.name}\n\n", *_standings(names, rows)])
     for one in apart:
-        tell(_told(names, one, rows_by, task.row))
+        tell(_lines(names, one, rows_by, task.row))
 
 
 def _names(runs: Sequence[Path]) -> list[str]:
@@ -139,7 +140,7 @@ def _signed(metric: Metric, value: float) -> str:
     return written if written.startswith("-") else f"+{written}"
 
 
-def _told(names: Sequence[str], found: Disagreement, metric: Metric, row: str) -> Iterator[str]:
+def _lines(names: Sequence[str], found: Disagreement, metric: Metric, row: str) -> Iterator[str]:
     name, first = names[found.model], names[0]
     ahead = f"{name} is ahead of {first} on {counted(found.ahead, row)} and behind on {found.behind:,}"
     yield f"\nby {metric.label}, {ahead}\n"
@@ -159,7 +160,7 @@ def _shown(
         yield f"  {'reference':<{width}}         {reference}\n"
     for model in models:
         score = metric.written(example.scores[model])
-        yield f"  {names[model]:<{width}}  {score:>6}  {example.said[model]}".rstrip() + "\n"
+        yield f"  {names[model]:<{width}}  {score:>6}  {example.answers[model]}".rstrip() + "\n"
 
 
 def _as_json(row: MetricComparison) -> dict[str, Any]:

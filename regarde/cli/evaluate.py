@@ -93,10 +93,10 @@ def evaluate(
     require(suits.metrics)
     search = adjusted(translator.search, beam=beam)
     likelihood = perplexity and bool(testset.task.likelihoods)
-    said = answers(translator, testset, search, said=bool(suits.metrics), perplexity=likelihood)
+    given = answers(translator, testset, search, generate=bool(suits.metrics), perplexity=likelihood)
     if hypotheses is not None:
-        _save(said, hypotheses)
-    found = measured(said, testset, suits.metrics, bootstrap=Bootstrap(samples, seed), tokenize=tokenize)
+        _save(given, hypotheses)
+    found = measured(given, testset, suits.metrics, bootstrap=Bootstrap(samples, seed), tokenize=tokenize)
     if as_json:
         settings = {"search": search.kind, "beam": search.width, "engine": translator.engine.name}
         sure = {"confidence": CONFIDENCE, "samples": samples, "seed": seed}
@@ -109,13 +109,13 @@ def evaluate(
                         **settings,
                         **sure,
                         **state(testset.task),
-                        **_record(said, found),
+                        **_record(given, found),
                     }
                 )
             ]
         )
         return
-    for note in notes(said, testset.task.row):
+    for note in notes(given, testset.task.row):
         warn(note)
     how = f"beam of {search.width}" if search.width > 1 else search.kind if suits.metrics else "forced decoding"
     tell([f"{counted(len(testset), testset.task.row)} of {testset.name}, {how}, {translator.engine.name} engine\n"])
@@ -201,20 +201,20 @@ def about(testset: TestSet) -> dict[str, Any]:
     }
 
 
-def notes(said: Answers, row: str) -> Iterator[str]:
+def notes(given: Answers, row: str) -> Iterator[str]:
     """What a user should know before believing the numbers; `row` is what the task calls one."""
     from regarde.evaluation.labels import never_seen
 
-    if said.unseen:
-        yield f"warning: {never_seen(said.unseen)}"
-    if said.absent:
-        yield f"{counted(said.absent, 'reference')} not in the source: a model that points cannot say them"
-    if said.unfinished:
-        yield f"warning: the length limit (search.rules) cut {counted(said.unfinished, 'answer')} short"
-    if said.unknown.any():
-        yield f"the model does not know all tokens of {counted(int(said.unknown.sum()), row)}"
-    if said.unknown_said:
-        yield f"the unknown token is in {counted(said.unknown_said, 'answer')}"
+    if given.unseen:
+        yield f"warning: {never_seen(given.unseen)}"
+    if given.absent:
+        yield f"{counted(given.absent, 'reference')} not in the source: a model that points cannot say them"
+    if given.unfinished:
+        yield f"warning: the length limit (search.rules) cut {counted(given.unfinished, 'answer')} short"
+    if given.unknown.any():
+        yield f"the model does not know all tokens of {counted(int(given.unknown.sum()), row)}"
+    if given.with_unknown:
+        yield f"the unknown token is in {counted(given.with_unknown, 'answer')}"
 
 
 def _check_tokenizer(name: str) -> None:
@@ -228,10 +228,10 @@ def _check_tokenizer(name: str) -> None:
         raise UsageError(f"--tokenize {name}: not available here ({' '.join(str(error).split())}).") from None
 
 
-def _save(said: Answers, path: Path) -> None:
+def _save(given: Answers, path: Path) -> None:
     try:
         with path.open("w", encoding="utf-8", newline="\n") as file:
-            file.writelines(f"{text}\n" for text in said.texts)
+            file.writelines(f"{text}\n" for text in given.texts)
     except OSError as error:
         raise DiskError(f"{path}: not written ({error.strerror}). Give another --hypotheses, or make room.") from None
 
@@ -265,7 +265,7 @@ def _row(result: MetricResult) -> list[str]:
     return [metric.label, metric.written(result.value), between, result.signature]
 
 
-def _record(said: Answers, found: Evaluation) -> dict[str, Any]:
+def _record(given: Answers, found: Evaluation) -> dict[str, Any]:
     values: dict[str, Any] = {}
     for result in found.results:
         sure = {"low": result.interval.low, "high": result.interval.high} if result.interval else {}
@@ -285,9 +285,9 @@ def _record(said: Answers, found: Evaluation) -> dict[str, Any]:
             ]
             for label, parts in found.parts.items()
         },
-        "unfinished": said.unfinished,
-        "unknown_said": said.unknown_said,
-        "unknown_pairs": int(said.unknown.sum()),
-        "unseen": dict(said.unseen),
-        "absent": said.absent,
+        "unfinished": given.unfinished,
+        "with_unknown": given.with_unknown,
+        "unknown_pairs": int(given.unknown.sum()),
+        "unseen": dict(given.unseen),
+        "absent": given.absent,
     }

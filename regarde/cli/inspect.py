@@ -91,11 +91,11 @@ def _tables(found: Inspection) -> Iterator[str]:
         ]
         yield "\n"
         yield from table(["attention", "entropy", "peak", "end", "change", "coverage"], rows)
-    said = found.said
+    counts = found.counts
     rows = [
         ["source", f"{found.source.tokens:,}", f"{found.source.rate:.2%}"],
         ["reference", f"{found.target.tokens:,}", f"{found.target.rate:.2%}"],
-        ["answer", f"{said.tokens:,}", f"{said.unknown / said.tokens if said.tokens else 0:.2%}"],
+        ["answer", f"{counts.tokens:,}", f"{counts.unknown / counts.tokens if counts.tokens else 0:.2%}"],
     ]
     yield "\n"
     yield from table(["tokens", "count", "unknown"], rows)
@@ -121,7 +121,7 @@ def _record(found: Inspection, findings: list[Diagnosis]) -> dict[str, Any]:
         "attention": attention,
         "source": _unknown(found.source),
         "reference": _unknown(found.target),
-        "answers": asdict(found.said),
+        "answers": asdict(found.counts),
         "telling": [asdict(one) for one in found.telling],
         "uncertain": [asdict(one) for one in found.uncertain],
         "findings": [asdict(finding) for finding in findings],

@@ -94,7 +94,7 @@ def _likelihood(translator: Translator, pairs: list[Pair]) -> str:
 
     sources, wanted = zip(*pairs, strict=True)
     testset = TestSet("", sources, tuple((text,) for text in wanted), Report(), translator.task)
-    forced = answers(translator, testset, translator.search, said=False).forced
+    forced = answers(translator, testset, translator.search, generate=False).forced
     assert forced is not None
     return PERPLEXITY.show(math.exp(forced[:, 0].sum() / forced[:, 1].sum()))
 

@@ -80,8 +80,8 @@ def search_params(
     plan = SearchPlan(tables, spaces.read(space), seed, not keep_all, device, threads)
     found = search(plan, out, trials, _Lines(trials))
     if found.best is None:
-        told = next((finding.told for finding in found.findings if finding.told), "all stopped early")
-        raise RegardeError(f"{out}: none of {counted(len(found.findings), 'trial')} is complete: {told}")
+        reason = next((finding.reason for finding in found.findings if finding.reason), "all stopped early")
+        raise RegardeError(f"{out}: none of {counted(len(found.findings), 'trial')} is complete: {reason}")
     tell(_tables(found))
     warn(f"the best recipe is in {out / 'best.toml'}. Try: regarde train --recipe {out / 'best.toml'}")
 
@@ -101,7 +101,7 @@ class _Lines:
     def progressed(self, progress: Progress) -> None: ...
 
     def ended(self, finding: EndedTrial, best: EndedTrial | None, metric: Metric) -> None:
-        shown = metric.show(finding.value) if finding.value is not None else finding.told
+        shown = metric.show(finding.value) if finding.value is not None else finding.reason
         how = {"complete": "", "pruned": ", stopped early", "failed": ", failed"}[finding.ended]
         leader = f"; the best is trial {best.number}" if best and best.number != finding.number else ""
         spent = f"{counted(finding.step, 'step')}, {finding.seconds:.0f} s"

@@ -92,9 +92,9 @@ def show(
     translation = request.answered(translator)
     tell([f"{translation.text}\n"])
     if translation.attention is None:
-        asked = [path for path in (png, svg, picture) if path]
-        if asked:
-            raise UsageError(f"{run}: a model without attention, so there is nothing to draw in {asked[0]}.")
+        files = [path for path in (png, svg, picture) if path]
+        if files:
+            raise UsageError(f"{run}: a model without attention, so there is nothing to draw in {files[0]}.")
         answer_shown = f"; {probable(translation)}" if translation.probabilities else ""
         warn(f"this model has no attention to show{answer_shown}")
         if html:
@@ -133,9 +133,7 @@ class _Request:
 
         search = adjusted(translator.search, beam=self.beam)
         length = self.length or (_CONTINUED if translator.task.continues else None)
-        return (
-            search if length is None else replace(search, rules=replace(search.rules, max_ratio=0.0, max_extra=length))
-        )
+        return search if length is None else replace(search, rules=search.rules.up_to(length))
 
     def answered(self, translator: Translator) -> Translation:
         if not translator.task.continues and (not self.text or self.text.isspace()):

@@ -12,13 +12,12 @@ from typing import Literal, get_args
 
 from regarde.config import did_you_mean
 from regarde.data import dateparts, dates, diary, hull, languages, rooms, toys, waves
-from regarde.data.dates import Example, Split
+from regarde.data.formats import Example, Pair
 from regarde.data.questions import Question
+from regarde.data.sampling import Split
 from regarde.errors import DataError, UsageError
 from regarde.text.inference import Inference
 from regarde.text.tokenizers import CharactersConfig
-
-__all__ = ["DATASETS", "SPLITS", "Dataset", "Example", "Split", "dataset", "digest", "no_such_data"]
 
 SPLITS: tuple[Split, ...] = get_args(Split)
 _BABEL = f"The dates are made with Babel {dates.BABEL}: pip install babel=={dates.BABEL}"
@@ -147,7 +146,7 @@ DATASETS: dict[str, Dataset] = {
     "dates": Dataset(
         name="dates",
         summary="written dates in 31 languages -> ISO 8601",
-        sample=Example("Dienstag, 7. März 2023", "2023-03-07"),
+        sample=Example(Pair("Dienstag, 7. März 2023", "2023-03-07")),
         sizes=dates.SIZES,
         digests={
             "train": "bbbf3fd8966ad32d96cbd4a3ad869bcf3d31bcf1238d01fbb6318c943f6f99c9",
@@ -160,7 +159,7 @@ DATASETS: dict[str, Dataset] = {
     "copy": Dataset(
         name="copy",
         summary="random letters -> the same",
-        sample=Example("regarde", "regarde"),
+        sample=Example(Pair("regarde", "regarde")),
         sizes=toys.SIZES,
         digests={
             "train": "edb26e360ebf5a1625b14eae0cc3ccbf428034ed82225022088b2db4827f872e",
@@ -172,7 +171,7 @@ DATASETS: dict[str, Dataset] = {
     "reverse": Dataset(
         name="reverse",
         summary="random letters -> the same from the end",
-        sample=Example("regarde", "edrager"),
+        sample=Example(Pair("regarde", "edrager")),
         sizes=toys.SIZES,
         digests={
             "train": "71c8c88e4d4a03fe0ca86fe0107f34a324ce7c82ab32d8bc1e9b2b2e9219209d",
@@ -184,7 +183,7 @@ DATASETS: dict[str, Dataset] = {
     "sort": Dataset(
         name="sort",
         summary="random letters -> in alphabetical order",
-        sample=Example("regarde", "adeegrr"),
+        sample=Example(Pair("regarde", "adeegrr")),
         sizes=toys.SIZES,
         digests={
             "train": "8f462c08f24c597f79e1c9fae5d5a174a87ca1817e89ca443bf02750e88ca452",
@@ -196,7 +195,7 @@ DATASETS: dict[str, Dataset] = {
     "hull": Dataset(
         name="hull",
         summary="points -> their convex hull, counter-clockwise",
-        sample=Example("0.10,0.20 0.55,0.40 0.90,0.15 0.60,0.95", "0.10,0.20 0.90,0.15 0.60,0.95"),
+        sample=Example(Pair("0.10,0.20 0.55,0.40 0.90,0.15 0.60,0.95", "0.10,0.20 0.90,0.15 0.60,0.95")),
         sizes=hull.SIZES,
         digests={
             "train": "5ef3b9aa8b267a4f8bc90cf5bd9094e3be778922d445d3e8893fe4e043ad8610",
@@ -208,7 +207,7 @@ DATASETS: dict[str, Dataset] = {
     "languages": Dataset(
         name="languages",
         summary="written dates in 31 languages -> the language",
-        sample=Example("Dienstag, 7. März 2023", "de"),
+        sample=Example(Pair("Dienstag, 7. März 2023", "de")),
         sizes=languages.SIZES,
         digests={
             "train": "7099bff6255d92a4ce8d3e01444b64fbd4dc4c8fc23cf675cd46fa45a1e31515",
@@ -222,7 +221,7 @@ DATASETS: dict[str, Dataset] = {
     "date-parts": Dataset(
         name="date-parts",
         summary="written dates in 31 languages -> the part that each character belongs to",
-        sample=Example("2023/3/7", "year year year year other month other day"),
+        sample=Example(Pair("2023/3/7", "year year year year other month other day")),
         sizes=dateparts.SIZES,
         digests={
             "train": "0ea5bac8995ecc0a7ef9f046b929f387db648bfd18602ceb4f77428489a2e8e5",
@@ -237,9 +236,11 @@ DATASETS: dict[str, Dataset] = {
         name="diary",
         summary="lines of English about today and the days around it",
         sample=Example(
-            "",
-            "Today is Tuesday, 7 March 2023. Tomorrow is Wednesday, 8 March 2023. "
-            "Three days ago it was Saturday, 4 March 2023. In a week it is Tuesday, 14 March 2023.",
+            Pair(
+                "",
+                "Today is Tuesday, 7 March 2023. Tomorrow is Wednesday, 8 March 2023. "
+                "Three days ago it was Saturday, 4 March 2023. In a week it is Tuesday, 14 March 2023.",
+            )
         ),
         sizes=diary.SIZES,
         digests={
@@ -255,7 +256,9 @@ DATASETS: dict[str, Dataset] = {
     "waves": Dataset(
         name="waves",
         summary="hourly series with days and weeks of their own -> the next two days",
-        sample=Example("", '{"id": "wave-1", "start": "2024-01-01T00:00:00", "freq": "h", "target": [93.4, 101.2, …]}'),
+        sample=Example(
+            Pair("", '{"id": "wave-1", "start": "2024-01-01T00:00:00", "freq": "h", "target": [93.4, 101.2, …]}')
+        ),
         sizes=waves.SIZES,
         digests={
             "train": "d35acb2b5237f9945e12fc84eb821b71c481109e69289689773dce969c5a2438",

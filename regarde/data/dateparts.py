@@ -13,7 +13,9 @@ import datetime
 from collections.abc import Iterator, Mapping
 from itertools import islice
 
-from regarde.data.dates import DateStyle, Example, Field, Split, pairs
+from regarde.data.dates import DateStyle, Field, pairs
+from regarde.data.formats import Example, Pair
+from regarde.data.sampling import Split
 
 SIZES: Mapping[Split, int] = {"train": 10_000, "valid": 500, "test": 1_000}
 TAGS = ("year", "month", "day", "weekday", "other")
@@ -22,7 +24,7 @@ TAGS = ("year", "month", "day", "weekday", "other")
 def examples(split: Split) -> Iterator[Example]:
     """The examples of a split, always the same; a calendar date belongs to one split, a source occurs once."""
     for style, date in islice(pairs(split, "regarde date-parts"), SIZES[split]):
-        yield Example(style.write(date).text, " ".join(tags(style, date)))
+        yield Example(Pair(style.write(date).text, " ".join(tags(style, date))))
 
 
 def tags(style: DateStyle, date: datetime.date) -> list[str]:

@@ -22,10 +22,11 @@ from dataclasses import dataclass
 from functools import cache
 from itertools import islice
 from random import Random
-from typing import Literal, NamedTuple, TypeVar
+from typing import Literal, NamedTuple
 
 from regarde.config import unknown
-from regarde.data.formats import Pair
+from regarde.data.formats import Example, Pair
+from regarde.data.sampling import Split, draw
 from regarde.errors import RegardeError, UsageError
 
 BABEL = "2.18.0"
@@ -57,9 +58,6 @@ _VALUES: Mapping[str, tuple[Field, list[datetime.date]]] = {  # a letter of a pa
     "G": ("fixed", _DAYS[:1]),
 }
 _log = logging.getLogger(__name__)
-
-Item = TypeVar("Item")
-Split = Literal["train", "valid", "test"]
 
 
 class Span(NamedTuple):
@@ -120,7 +118,7 @@ def examples(split: Split, languages: Sequence[str] = ()) -> Iterator[Example]:
     """
     for style, date in islice(pairs(split, _SEED, languages), SIZES[split]):
         text, spans = style.write(date)
-        yield Example(text, date.isoformat(), _links(spans["year"], spans["month"], spans["day"]))
+        yield Example(Pair(text, date.isoformat()), _links(spans["year"], spans["month"], spans["day"]))
 
 
 def pairs(split: Split, seed: str, languages: Sequence[str] = ()) -> Iterator[tuple[DateStyle, datetime.date]]:
@@ -289,32 +287,3 @@ def _check_babel() -> None:
         ) from None
     if babel.__version__ != BABEL:
         _log.warning("Babel %s is installed: the dates may differ from those of Babel %s.", babel.__version__, BABEL)
-
-
-class Example(NamedTuple):
-    """A source, its target, and the gold links (source character, target character) where they are known.
-
-    A line of text for a language model is a target; its source is empty.
-    """
-
-    source: str
-    target: str
-    links: tuple[tuple[int, int], ...] = ()
-
-    @property
-    def pair(self) -> Pair:
-        return Pair(self.source, self.target)
-
-    def line(self, *, links: bool) -> str:
-        """Tab-separated, without a line ending. `links` adds the links in Pharaoh format as a third column, if known.
-
-        A target without a source is the whole line.
-        """
-        pair = f"{self.source}\t{self.target}" if self.source else self.target
-        return f"{pair}\t{' '.join(f'{i}-{j}' for i, j in self.links)}" if links and self.links else pair
-
-
-def draw(rng: Random, items: Sequence[Item]) -> Item:
-    """One of `items`, uniformly."""
-    # random() is the one method Python promises to keep the same for a seed; choice() may change with a release
-    return items[int(rng.random() * len(items))]

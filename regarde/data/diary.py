@@ -23,7 +23,9 @@ import datetime
 from collections.abc import Iterator, Mapping
 from random import Random
 
-from regarde.data.dates import Example, Split, draw, style
+from regarde.data.dates import style
+from regarde.data.formats import Example, Pair
+from regarde.data.sampling import Split, draw
 
 SIZES: Mapping[Split, int] = {"train": 4_000, "valid": 200, "test": 400}
 SENTENCES: Mapping[int, str] = {  # a distance from today in days: the beginning of its sentence
@@ -56,7 +58,7 @@ def examples(split: Split) -> Iterator[Example]:
         sentences = (f"{start} {english.write(day).text}." for start, day in zip(beginnings, days, strict=True))
         if all(day.year in kept for day in days) and (line := " ".join(sentences)) not in seen:
             seen.add(line)
-            yield Example("", line)
+            yield Example(Pair("", line))
 
 
 def years(split: Split) -> frozenset[int]:

@@ -52,6 +52,32 @@ class Pair(NamedTuple):
         return 0
 
 
+class Example(NamedTuple):
+    """A pair, and the gold links (source character, target character) where they are known.
+
+    A line of text for a language model is a target; its source is empty.
+    """
+
+    pair: Pair
+    links: tuple[tuple[int, int], ...] = ()
+
+    @property
+    def source(self) -> str:
+        return self.pair.source
+
+    @property
+    def target(self) -> str:
+        return self.pair.target
+
+    def line(self, *, links: bool) -> str:
+        """Tab-separated, without a line ending. `links` adds the links in Pharaoh format as a third column, if known.
+
+        A target without a source is the whole line.
+        """
+        pair = "\t".join(self.pair) if self.source else self.target
+        return f"{pair}\t{' '.join(f'{i}-{j}' for i, j in self.links)}" if links and self.links else pair
+
+
 class LineError(Exception):
     """Why a line is not a pair, or not one side of a pair."""
 

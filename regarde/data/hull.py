@@ -12,7 +12,8 @@ from collections.abc import Iterator, Mapping
 from itertools import islice
 from random import Random
 
-from regarde.data.dates import Example, Split, draw
+from regarde.data.formats import Example, Pair
+from regarde.data.sampling import Split, draw
 
 SIZES: Mapping[Split, int] = {"train": 40_000, "valid": 500, "test": 1_000}
 POINTS = range(5, 11)
@@ -46,7 +47,7 @@ def _stream() -> Iterator[Example]:
         if _has_point_on_edge(found, points):
             continue
         seen.add(source)
-        yield Example(source, _written(found))
+        yield Example(Pair(source, _written(found)))
 
 
 def _chain(points: list[Point]) -> list[Point]:

@@ -27,7 +27,7 @@ from regarde.data.formats import BARS, Columns, LineError
 from regarde.data.lines import inner_suffix, lines_of
 from regarde.data.questions import names_of
 from regarde.data.records import cells_of_csv, rows_of
-from regarde.data.tables import looks_like_series
+from regarde.data.tables import is_table_of_series, looks_like_series
 from regarde.errors import DataError, counted
 
 TaskKind = Literal["translation", "modeling", "classification", "tagging", "questions", "forecasting"]
@@ -56,8 +56,11 @@ class TaskGuess:
 
 def first_lines(file: Path) -> list[str]:
     """The lines that a guess is based on; of a file whose rows are not lines, its pairs. None of a table of numbers."""
-    if inner_suffix(file) in (".parquet", ".arrow", ".tmx"):
+    suffix = inner_suffix(file)
+    if suffix in (".parquet", ".arrow", ".tmx"):
         try:
+            if suffix == ".parquet" and is_table_of_series(file):
+                return []
             return ["\t".join(row.pair) for row in islice(rows_of(file, None), LOOKED_AT) if row.pair]
         except DataError:  # reading the file raises it
             return []

@@ -17,7 +17,9 @@ from functools import cache
 from itertools import groupby
 from random import Random
 
-from regarde.data.dates import DateStyle, Example, Split, calendar, draw, language_of, styles
+from regarde.data.dates import DateStyle, calendar, language_of, styles
+from regarde.data.formats import Example, Pair
+from regarde.data.sampling import Split, draw
 
 SIZES: Mapping[Split, int] = {"train": 31 * 400, "valid": 31 * 20, "test": 31 * 40}
 
@@ -35,7 +37,8 @@ def examples(split: Split) -> Iterator[Example]:
                 date, style = draw(rng, dates), draw(rng, table[language])
                 source, characters = style.write(date).text, telling(style, date)
             seen.add(source)
-            yield Example(source, language, tuple((i, j) for i in characters for j in range(len(language))))
+            links = tuple((i, j) for i in characters for j in range(len(language)))
+            yield Example(Pair(source, language), links)
 
 
 def telling(style: DateStyle, date: datetime.date) -> list[int]:

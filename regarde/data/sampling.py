@@ -8,7 +8,8 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Callable, Iterable, Sequence
-from typing import overload
+from random import Random
+from typing import Literal, TypeVar, overload
 
 import numpy as np
 import numpy.typing as npt
@@ -17,6 +18,8 @@ from regarde.data.formats import Pair
 from regarde.errors import DataError
 from regarde.text.sides import normalized
 
+Split = Literal["train", "valid", "test"]
+Item = TypeVar("Item")
 Indices = npt.NDArray[np.int64]
 Draws = npt.NDArray[np.uint64]
 
@@ -222,3 +225,9 @@ def _parts(order: Indices, sources: Indices, targets: Indices, pairs: int, token
             found.append(order[start:end])
             start, longest_source, longest_target = end, source, target
     return [*found, order[start:]] if len(order) else []
+
+
+def draw(rng: Random, items: Sequence[Item]) -> Item:
+    """One of `items`, uniformly."""
+    # random() is the one method Python promises to keep the same for a seed; choice() may change with a release
+    return items[int(rng.random() * len(items))]

@@ -8,6 +8,7 @@ import math
 from collections import defaultdict
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
+from itertools import islice
 from pathlib import Path
 from typing import Any
 
@@ -33,6 +34,7 @@ SERIES = ("series", "id", "item_id", "unique_id", "series_id", "item")
 VALUE = ("value", "target")
 PROPHET = "ds", "y"  # time and value, as one family of programs names them
 LOOKED_AT = 200  # rows that a form is judged by
+ODD = 0.1  # most cells of a column of numbers, or of times, that are taken for mistakes
 LARGEST_VALUE = 1e30  # beyond it, squares and sums of single precision overflow
 Cells = list[list[str]]
 
@@ -131,6 +133,11 @@ def looks_like_series(lines: Sequence[str], suffix: str) -> str:
     return f"A table of numbers: {form.kind}." if form else ""
 
 
+def is_table_of_series(path: Path) -> bool:
+    """Whether the first rows of a Parquet file are those of time series."""
+    return form_of(_parquet(path, 1)) is not None
+
+
 def read_series(file: File, *, frequency: str = "", season: int = 0) -> SeriesSet:
     """The series of a file, its form judged by its name and first rows."""
     name = name_of(file)
@@ -148,20 +155,23 @@ def read_series(file: File, *, frequency: str = "", season: int = 0) -> SeriesSe
     return _of_table(cells_of(lines), notes, frequency, season)
 
 
-def _parquet(path: Path) -> Cells:
+def _parquet(path: Path, batches: int | None = None) -> Cells:
+    """The names of the columns and the rows of a table, or the first `batches` of LOOKED_AT rows, as text."""
     import pyarrow.parquet
 
     try:
-        table = pyarrow.parquet.read_table(path)
+        file = pyarrow.parquet.ParquetFile(path)
+        rows = pyarrow.Table.from_batches(islice(file.iter_batches(LOOKED_AT), batches), file.schema_arrow)
     except (pyarrow.ArrowException, OSError) as error:
         raise DataError(f"{path}: not read as Parquet ({str(error).splitlines()[0]}). Give a Parquet file.") from None
-    columns = [["" if cell is None else str(cell) for cell in column.to_pylist()] for column in table.columns]
-    return [list(table.column_names), *map(list, zip(*columns, strict=True))]
+    columns = [["" if cell is None else str(cell) for cell in column.to_pylist()] for column in rows.columns]
+    return [list(rows.column_names), *map(list, zip(*columns, strict=True))]
 
 
 def _of_table(rows: Cells, notes: SeriesNotes, frequency: str, season: int) -> SeriesSet:
     form = form_of(rows[:LOOKED_AT])
     if form is None:
+        _check_columns(rows[:LOOKED_AT], notes.name)
         given = f"{notes.name}: no table of time series"
         forms = "a time column and numbers, or one series a row (its name, then numbers)"
         raise DataError(f"{given}: expected {forms}. Correct it, or convert it to one of these.")
@@ -173,6 +183,17 @@ def _of_table(rows: Cells, notes: SeriesNotes, frequency: str, season: int) -> S
     names = tuple(head[i] if head else f"column {i + 1}" for i in form.covariates)
     found = [regular(one, notes) for one in read(body, form, head, notes.name)]
     return collected(found, notes, names, frequency, season)
+
+
+def _check_columns(rows: Cells, name: str) -> None:
+    """Raise the error of the only cells in a column that are no number, or no time."""
+    for i in range(max(map(len, rows), default=0)):
+        column = [(line, row[i]) for line, row in enumerate(rows, start=1) if i < len(row)][1:]
+        numbers, times = ([each for each in column if not fits(each[1])] for fits in (_is_number, is_time))
+        if 0 < len(times) < ODD * len(column):
+            _times(times[:1], name)
+        if 0 < len(numbers) < ODD * len(column):
+            _number(numbers[0][1], name, numbers[0][0])
 
 
 def _rows(body: list[tuple[int, list[str]]], form: TableForm, notes: SeriesNotes) -> list[tuple[Series, Frequency]]:
@@ -259,7 +280,9 @@ def series_of_lines(lines: Iterable[str], name: str, *, frequency: str = "", sea
             series, own, names = _of_record(record, len(found) + 1)
         except (ValueError, TypeError, KeyError, AttributeError, RecursionError, OverflowError) as error:
             expected = 'an object with "target", a list of numbers, and perhaps "id", "start" and "freq"'
-            raise DataError(f"{name}, line {line:,}: expected {expected} ({_told(error)}). Correct the line.") from None
+            raise DataError(
+                f"{name}, line {line:,}: expected {expected} ({_reason(error)}). Correct the line."
+            ) from None
         if found and names != covariates:
             given = f"{name}, line {line:,}: covariates {', '.join(names) or 'none'}"
             raise DataError(f"{given}, expected {', '.join(covariates) or 'none'}, as in the first. Correct the line.")
@@ -289,5 +312,5 @@ def _of_record(record: dict[str, Any], count: int) -> tuple[Series, Frequency, t
     return series, own, tuple(map(str, extra))
 
 
-def _told(error: Exception) -> str:
+def _reason(error: Exception) -> str:
     return f"no {error}" if isinstance(error, KeyError) else " ".join(str(error).split())[:80]

@@ -10,7 +10,8 @@ from collections.abc import Callable, Iterable, Iterator, Mapping
 from itertools import islice
 from random import Random
 
-from regarde.data.dates import Example, Split, draw
+from regarde.data.formats import Example, Pair
+from regarde.data.sampling import Split, draw
 
 SIZES: Mapping[Split, int] = {"train": 20_000, "valid": 500, "test": 1_000}
 LENGTHS = range(5, 16)
@@ -36,7 +37,7 @@ def _examples(name: str, split: Split, order: Callable[[str], Iterable[int]]) ->
     for source in _sources(name, split):
         places = list(order(source))
         links = tuple(sorted((i, j) for j, i in enumerate(places)))
-        yield Example(source, "".join(source[i] for i in places), links)
+        yield Example(Pair(source, "".join(source[i] for i in places)), links)
 
 
 def _sources(name: str, split: Split) -> Iterator[str]:

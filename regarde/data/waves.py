@@ -18,7 +18,8 @@ import math
 from collections.abc import Iterator, Mapping
 from random import Random
 
-from regarde.data.dates import Example, Split
+from regarde.data.formats import Example, Pair
+from regarde.data.sampling import Split
 
 SIZES: Mapping[Split, int] = {"train": 60, "valid": 60, "test": 60}
 HOURS: Mapping[Split, int] = {"train": 672, "valid": 720, "test": 768}
@@ -30,7 +31,7 @@ NOISE = 0.03
 def examples(split: Split) -> Iterator[Example]:
     for number in range(1, SIZES[split] + 1):
         record = {"id": f"wave-{number}", "start": START, "freq": "h", "target": _values(number)[: HOURS[split]]}
-        yield Example("", json.dumps(record))
+        yield Example(Pair("", json.dumps(record)))
 
 
 def matters(hour: int, past: range) -> list[int]:

@@ -39,18 +39,18 @@ class Completed:
 class ContinuousEngine:
     """Takes requests and returns results, in the order in which they are ready.
 
-    `heard` is a file handle that becomes readable when there are events to collect.
+    `read_end` is a file handle that becomes readable when there are events to collect.
     """
 
     def __init__(self, engine: NativeEngine, *, threads: int = 1) -> None:
         self._engine = engine
         self._numbers = itertools.count(1)
         self._requests: dict[int, PreparedRequest] = {}  # the engine reads from their arrays until it is done with them
-        self.heard, self._told = os.pipe()
-        for handle in (self.heard, self._told):
+        self.read_end, self._write_end = os.pipe()
+        for handle in (self.read_end, self._write_end):
             os.set_blocking(handle, False)
         self._handle: int | None = engine.call("continuous_new", ctypes.c_void_p)(
-            engine.pointer, *map(ctypes.c_int64, (engine.rows, threads, self._told))
+            engine.pointer, *map(ctypes.c_int64, (engine.rows, threads, self._write_end))
         )
         if not self._handle:
             raise MemoryError("no thread could be started")
@@ -71,7 +71,7 @@ class ContinuousEngine:
     def collect(self) -> Iterator[PartialHypothesis | Completed]:
         """The events that are ready."""
         try:
-            os.read(self.heard, 1 << 10)
+            os.read(self.read_end, 1 << 10)
         except BlockingIOError:
             return
         number, kind = ctypes.c_int64(), ctypes.c_int64()
@@ -95,8 +95,8 @@ class ContinuousEngine:
             self._call("continuous_free")
             self._handle = None
             self._requests.clear()
-            os.close(self.heard)
-            os.close(self._told)
+            os.close(self.read_end)
+            os.close(self._write_end)
 
     def __del__(self) -> None:
         if getattr(self, "_handle", None):

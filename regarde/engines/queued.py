@@ -65,7 +65,7 @@ _Batch = list[tuple[_QueuedRequest, int]]  # requests and the numbers of their s
 class QueuedEngine:
     """Takes requests and returns results, in the order in which they are ready.
 
-    `heard` is a file handle that becomes readable when there are events to collect.
+    `read_end` is a file handle that becomes readable when there are events to collect.
     """
 
     def __init__(self, engine: TorchEngine, *, threads: int = 1) -> None:
@@ -78,8 +78,8 @@ class QueuedEngine:
         self._batch: _Batch = []
         self._events: deque[PartialHypothesis | Completed] = deque()
         self._closed = False
-        self.heard, self._told = os.pipe()
-        for handle in (self.heard, self._told):
+        self.read_end, self._write_end = os.pipe()
+        for handle in (self.read_end, self._write_end):
             os.set_blocking(handle, False)
         self._thread = threading.Thread(target=self._work, name="torch", daemon=True)
         self._thread.start()
@@ -103,7 +103,7 @@ class QueuedEngine:
     def collect(self) -> Iterator[PartialHypothesis | Completed]:
         """The events that are ready."""
         try:
-            os.read(self.heard, 1 << 10)
+            os.read(self.read_end, 1 << 10)
         except BlockingIOError:
             return
         while event := self._next():
@@ -117,8 +117,8 @@ class QueuedEngine:
             self._closed = True
             self._changed.notify()
         self._thread.join()
-        os.close(self.heard)
-        os.close(self._told)
+        os.close(self.read_end)
+        os.close(self._write_end)
 
     def _work(self) -> None:
         torch.set_num_threads(self._threads)
@@ -202,7 +202,7 @@ class QueuedEngine:
         with self._changed:
             self._events.append(event)
             if len(self._events) == 1 and not self._closed:
-                os.write(self._told, b"!")
+                os.write(self._write_end, b"!")
 
     def _next(self) -> PartialHypothesis | Completed | None:
         with self._changed:

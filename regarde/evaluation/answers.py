@@ -34,7 +34,7 @@ class Answers:
     texts: tuple[str, ...]
     unfinished: int  # ended by the length limit
     unknown: NDArray[np.bool_]  # whether the source or the first reference has an unknown token
-    unknown_said: int  # answers with an unknown token in them
+    with_unknown: int  # answers with an unknown token in them
     forced: Rows | None  # (pairs, 3) negative log-probability, tokens and characters of the first reference, if scored
     unseen: Counter[str] = field(default_factory=Counter)  # labels and tags of references, never seen in training
     decisions: tuple[Sequence[tuple[float, bool]], ...] = ()  # of labels: how sure each is, and whether it is right
@@ -43,11 +43,11 @@ class Answers:
 
 
 def answers(
-    translator: Translator, testset: TestSet, search: Search, *, said: bool = True, perplexity: bool = True
+    translator: Translator, testset: TestSet, search: Search, *, generate: bool = True, perplexity: bool = True
 ) -> Answers:
-    """Answer the sources if the answers are compared (`said`), then score the references if their likelihood is."""
+    """Answer the sources if the answers are compared (`generate`), then score the references if their likelihood is."""
     sources = list(source_sentences(translator, testset))
-    found = collected(translator, testset, sources, translator.stream(sources, search) if said else ())
+    found = collected(translator, testset, sources, translator.stream(sources, search) if generate else ())
     if not perplexity:
         return found
     if translator.task.context:
@@ -69,7 +69,7 @@ def collected(
     given = iter(sources if translator.text.target.points else [nothing] * len(testset))
     targets = list(_tokens(lambda text: translator.target_tokens(text, next(given)), testset.first_references))
     texts: list[str] = []
-    unfinished = unknown_said = 0
+    unfinished = with_unknown = 0
     decisions: list[Sequence[tuple[float, bool]]] = []
     support: list[bool | None] = []
     gold = testset.supporting or [()] * len(testset)
@@ -79,7 +79,7 @@ def collected(
             decisions.append(decisions_of(found, accepted, several=translator.task.several))
         texts.append(normalized(found.text, "NFC"))
         unfinished += not found.finished
-        unknown_said += CONTROLS[UNK] in found.tokens
+        with_unknown += CONTROLS[UNK] in found.tokens
     target, size = translator.text.target, len(translator.text.source)
     unknown = [UNK in (*known(one.ids, size), *other.ids) for one, other in zip(sources, targets, strict=True)]
     closed = () if target.ends or target.points else (target.unknown(one.text) for one in targets if UNK in one.ids)
@@ -87,7 +87,7 @@ def collected(
     right = tuple(support) if any(one is not None for one in support) else ()
     absent = sum(UNK in one.ids for one in targets) if target.points else 0
     return Answers(
-        tuple(texts), unfinished, np.array(unknown), unknown_said, None, unseen, tuple(decisions), absent, right
+        tuple(texts), unfinished, np.array(unknown), with_unknown, None, unseen, tuple(decisions), absent, right
     )
 
 

@@ -64,7 +64,7 @@ class DisagreementExample:
     number: int  # in the test set, from 1
     source: str
     references: tuple[str, ...]
-    said: tuple[str, ...]  # by each model
+    answers: tuple[str, ...]  # by each model
     scores: tuple[float, ...]  # of each, by the metric of single rows
 
 
@@ -165,10 +165,10 @@ def _examples(
         if source in seen or len(source) > EXAMPLE_LENGTH:
             continue
         seen.add(source)
-        said = tuple(model.texts[row] if model.texts else "" for model in models)
+        answers = tuple(model.texts[row] if model.texts else "" for model in models)
         found.append(
             DisagreementExample(
-                int(row) + 1, testset.sources[row], testset.references[row], said, tuple(scores[:, row].tolist())
+                int(row) + 1, testset.sources[row], testset.references[row], answers, tuple(scores[:, row].tolist())
             )
         )
     return tuple(found)

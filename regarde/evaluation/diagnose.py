@@ -31,23 +31,23 @@ def diagnose(found: Inspection) -> list[Diagnosis]:
 
 
 def _answers(found: Inspection) -> Iterator[Diagnosis]:
-    said = found.said
-    if said.all_unknown > MANY * said.answers:
-        seen = f"{said.all_unknown:,} of {said.answers:,} answers consist of unknown tokens only"
+    counts = found.counts
+    if counts.all_unknown > MANY * counts.answers:
+        seen = f"{counts.all_unknown:,} of {counts.answers:,} answers consist of unknown tokens only"
         remedy = "Train on subwords (text.target.kind = sentencepiece) or characters, or with a larger vocabulary."
         yield Diagnosis("all_unknown", seen, remedy)
-    elif said.tokens and said.unknown > DRIFT * said.tokens:
-        seen = f"{said.unknown / said.tokens:.1%} of the tokens it writes are unknown"
-        yield Diagnosis("unknown_said", seen, "Use translate --replace-unknown, or train on subwords.")
-    if said.empty > MANY * said.answers:
-        seen = f"{said.empty:,} of {said.answers:,} answers are empty"
+    elif counts.tokens and counts.unknown > DRIFT * counts.tokens:
+        seen = f"{counts.unknown / counts.tokens:.1%} of the tokens it writes are unknown"
+        yield Diagnosis("unknown_answers", seen, "Use translate --replace-unknown, or train on subwords.")
+    if counts.empty > MANY * counts.answers:
+        seen = f"{counts.empty:,} of {counts.answers:,} answers are empty"
         yield Diagnosis("empty", seen, "Train longer, or set a minimal length: translate --min-length.")
-    if said.looping > MANY * said.answers:
-        seen = f"{said.looping:,} of {said.answers:,} answers repeat themselves"
+    if counts.looping > MANY * counts.answers:
+        seen = f"{counts.looping:,} of {counts.answers:,} answers repeat themselves"
         remedy = "Train longer; try coverage attention (model.attention.kind) or a beam with search.beta."
         yield Diagnosis("loops", seen, remedy)
-    if said.unfinished > MANY * said.answers:
-        seen = f"{said.unfinished:,} of {said.answers:,} answers were ended by the length limit"
+    if counts.unfinished > MANY * counts.answers:
+        seen = f"{counts.unfinished:,} of {counts.answers:,} answers were ended by the length limit"
         yield Diagnosis("unfinished", seen, "Train longer, or raise search.rules.max_ratio.")
 
 

@@ -147,7 +147,7 @@ def _by_class(
         rows = [(text.split(" "), reference.split(" ")) for text, reference in zip(answers.texts, wanted, strict=True)]
         pairs = [pair for row in rows for pair in zip_longest(*row, fillvalue="")]
         spans = compared_spans(answers.texts, references) if _mark_spans(testset) else [_by_place(*row) for row in rows]
-        return tuple(class_scores(spans)), confused([said for said, _ in pairs], [right for _, right in pairs])
+        return tuple(class_scores(spans)), confused([given for given, _ in pairs], [right for _, right in pairs])
     return (), None
 
 

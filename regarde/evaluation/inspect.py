@@ -87,7 +87,7 @@ class Inspection:
     habits: Habits | None
     source: Unknown
     target: Unknown
-    said: AnswerCounts
+    counts: AnswerCounts
     uncertain: tuple[Uncertain, ...]
     perplexity: float
     telling: tuple[TellingWords, ...] = ()  # of a classifier with attention
@@ -114,13 +114,13 @@ def inspect(translator: Translator, testset: TestSet, *, words: int = 10) -> Ins
     answers, telling = translator.stream(map(translator.tokens, testset.sources), translator.search), TellingSums()
     if translator.task.calibrates:
         answers = _noted(answers, testset.first_references, telling)
-    said = _said(answers)
+    counts = _counts(answers)
     return Inspection(
         pairs=len(pairs),
         habits=sums.habits(),
         source=source,
         target=target,
-        said=said,
+        counts=counts,
         uncertain=_most(surprises, words),
         perplexity=float(np.exp(total / tokens)),
         telling=telling.telling(words),
@@ -153,18 +153,18 @@ def _most(surprises: dict[str, list[float]], most: int) -> tuple[Uncertain, ...]
     return tuple(sorted(means, key=lambda one: (-one.surprise, one.word))[:most])
 
 
-def _said(translations: Iterator[Translation]) -> AnswerCounts:
+def _counts(translations: Iterator[Translation]) -> AnswerCounts:
     answers = tokens = unknown = all_unknown = empty = unfinished = looping = 0
     for found in translations:
-        said = found.tokens[: len(found.tokens) - found.finished]
-        unknowns = said.count(CONTROLS[UNK])
+        written = found.tokens[: len(found.tokens) - found.finished]
+        unknowns = written.count(CONTROLS[UNK])
         answers += 1
-        tokens += len(said)
+        tokens += len(written)
         unknown += unknowns
-        all_unknown += bool(said) and unknowns == len(said)
+        all_unknown += bool(written) and unknowns == len(written)
         empty += not found.text.strip()
         unfinished += not found.finished
-        looping += _loops(said)
+        looping += _loops(written)
     return AnswerCounts(answers, tokens, unknown, all_unknown, empty, unfinished, looping)
 
 

@@ -30,11 +30,11 @@ def exact(answer: str, accepted: str) -> float:
 
 def f1(answer: str, accepted: str) -> float:
     """The harmonic mean of precision and recall of words; a word counts as often as it occurs in both."""
-    said, wanted = plain(answer).split(), plain(accepted).split()
-    if not said or not wanted:
-        return float(said == wanted)
-    common = (Counter(said) & Counter(wanted)).total()
-    return 2 * common / (len(said) + len(wanted))
+    given, wanted = plain(answer).split(), plain(accepted).split()
+    if not given or not wanted:
+        return float(given == wanted)
+    common = (Counter(given) & Counter(wanted)).total()
+    return 2 * common / (len(given) + len(wanted))
 
 
 def best(

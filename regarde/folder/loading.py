@@ -123,6 +123,7 @@ def load_scribe(folder: Path, offset: int) -> Scribe:
         if known.task.numbers:
             raise reads_no_text(folder, known)
         text = load_text(known.text, folder, copies=settings.copies(model))
+        check_first(folder, known, len(text.target))
         copying = (place := settings.copying_place(model)) and CopyWeights(*place)
         return Scribe(text=text, search=known.search, offset=offset, task=known.task, copying=copying)
 
@@ -138,6 +139,14 @@ def read_config(folder: Path) -> tuple[Table, Precision]:
     except ConfigError as error:
         raise FolderError(f"{error} Restore it, or train again.") from None
     return tables, stored
+
+
+def check_first(folder: Path, known: ScribeConfig, count: int) -> None:
+    """Raise a FolderError if the first token of all answers is not one of the `count` in the vocabulary."""
+    first = known.search.rules.first
+    if first is not None and first >= count:
+        given = f"search.rules.first = {first}, but the target has {count:,} tokens"
+        raise FolderError(f"{folder / CONFIG}: {given}. Choose from 0 to {count - 1}, or leave it out.")
 
 
 def reads_no_text(folder: Path, known: ScribeConfig) -> UsageError:
@@ -207,6 +216,7 @@ def _read(folder: Path, files: Mapping[str, Entry]) -> _NativeModel:
     except ConfigError as error:
         raise FolderError(f"{folder / CONFIG}: {error} Train anew, or upgrade: pip install -U regarde.") from None
     sizes = {"source": len(text.source), "target": len(text.target)}
+    check_first(folder, known, sizes["target"])
     given = settings.flattened({"model": stated, "vocabulary": sizes})
     return _NativeModel(files, stored, known, text, given, offset, place and CopyWeights(*place))
 

@@ -28,7 +28,7 @@ from regarde.alignment.copied import CopyWeights
 from regarde.engines.reference import TorchEngine
 from regarde.errors import ConfigError, DiskError, FolderError, OutOfMemoryError, is_out_of_memory, unreadable
 from regarde.folder import manifest
-from regarde.folder.loading import read_config, reads_no_text
+from regarde.folder.loading import check_first, read_config, reads_no_text
 from regarde.folder.manifest import CARD, CONFIG, LARGEST_HEADER, WEIGHTS, Entry
 from regarde.folder.precision import LARGEST, SCALE, Precision, stored_kinds
 from regarde.models import AnyModelConfig, BahdanauConfig, ForecastModel, Model, Trainable
@@ -130,6 +130,7 @@ class _Texts:
         if blueprint.task.numbers:
             raise reads_no_text(folder, blueprint)
         text = load_text(blueprint.text, folder, copies=copies(blueprint.model))
+        check_first(folder, blueprint, len(text.target))
         return cls(files, blueprint, stored, text)
 
 

@@ -172,8 +172,8 @@ def _ours(
         found[part.ours] = tensor.contiguous()
     for name in sorted(theirs.keys() - used):
         if not architecture.ignored(name):
-            told = f"tensor {name[:80]} is not part of a {architecture.class_name}"
-            raise FolderError(f"{folder.path}: {told}. {RESTORE}")
+            reason = f"tensor {name[:80]} is not part of a {architecture.class_name}"
+            raise FolderError(f"{folder.path}: {reason}. {RESTORE}")
     bias = next(name for name in found if name in BIASES)
     found[bias][list(text.never)] = NEVER
     return found

@@ -68,8 +68,8 @@ def export(model: OurModel, folder: Path) -> list[str]:
             EncoderGraph(traced),
             Traced(names[:1], tensors[:1], axes[:1], {name: {} for name in names[2:]}),
         )
-        asked = Traced(names[1:], tensors[1:], axes[1:], {"log_probabilities": {}, **after})
-        _write(folder / STEP, StepGraph(traced, stages, model.blueprint.search.rules), asked)
+        traced_step = Traced(names[1:], tensors[1:], axes[1:], {"log_probabilities": {}, **after})
+        _write(folder / STEP, StepGraph(traced, stages, model.blueprint.search.rules), traced_step)
     described = json.dumps(_described(model, names), indent=2, ensure_ascii=False)
     (folder / CONFIG).write_text(f"{described}\n", encoding="utf-8")
     for name in model.tokenizers:

@@ -122,8 +122,8 @@ def adopt(folder: HubFolder, languages: Languages) -> AdoptedText:
     try:
         return READERS[name](folder, languages)
     except (ValueError, KeyError, TypeError, AttributeError) as error:
-        told = f"no {error}" if isinstance(error, KeyError) else error
-        raise FolderError(f"{folder.path}: its tokenizer is damaged: {told}. {RESTORE}") from None
+        reason = f"no {error}" if isinstance(error, KeyError) else error
+        raise FolderError(f"{folder.path}: its tokenizer is damaged: {reason}. {RESTORE}") from None
 
 
 def _class(folder: HubFolder) -> str:

@@ -68,8 +68,8 @@ def _step(step: ModelComparison, row: str) -> Iterator[str]:
     yield f"- by {step.by} ahead on {counted(step.ahead, row)}, behind on {step.behind:,}"
     for name, words in (("gained", step.words.gained), ("lost", step.words.lost)):
         if words:
-            told = ", ".join(f"{_text(w.word)} ({w.before} → {w.after} of {w.count})" for w in words)
-            yield f"- {step.words.unit} {name}: {told}"
+            counts = ", ".join(f"{_text(w.word)} ({w.before} → {w.after} of {w.count})" for w in words)
+            yield f"- {step.words.unit} {name}: {counts}"
     for which, examples in (("ahead", step.better), ("behind", step.worse)):
         for example in examples:
             yield from _example(example, step, f"{row.capitalize()} {example.number:,}, {step.second} {which}:")
@@ -83,8 +83,8 @@ def _example(example: DisagreementExample, step: ModelComparison, title: str) ->
         yield f"- source: {_text(example.source)}"
     for reference in example.references:
         yield f"- {'reference' if example.source else 'text'}: {_text(reference)}"
-    for name, said, score in zip((step.first, step.second), example.said, example.scores, strict=True):
-        yield f"- {name} ({score:.2f})" + (f": {_text(said)}" if example.source else "")
+    for name, answer, score in zip((step.first, step.second), example.answers, example.scores, strict=True):
+        yield f"- {name} ({score:.2f})" + (f": {_text(answer)}" if example.source else "")
 
 
 def _method(report: LabReport) -> Iterator[str]:

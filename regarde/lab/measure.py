@@ -97,7 +97,7 @@ class Measured:
             "texts": answers.texts,
             "unfinished": answers.unfinished,
             "unknown": answers.unknown.tolist(),
-            "unknown_said": answers.unknown_said,
+            "unknown_said": answers.with_unknown,
             "forced": answers.forced.tolist(),
             "engine": self.engine,
             "tokens": self.tokens,
@@ -119,7 +119,7 @@ class Measured:
             texts=tuple(content["texts"]),
             unfinished=content["unfinished"],
             unknown=np.array(content["unknown"], dtype=np.bool_),
-            unknown_said=content["unknown_said"],
+            with_unknown=content["unknown_said"],
             forced=np.array(content["forced"], dtype=np.float64),
         )
         agreements, mass = content["agreements"], content["mass"]
@@ -155,7 +155,7 @@ def measured(run: Path, plan: LabPlan) -> Measured:
     continues = testset.task.continues
     given = [] if continues else list(testset.sources)
     clock.answer(given[:ALONE])  # the first answer is slower
-    said, speed = clock.answer(given)
+    translations, speed = clock.answer(given)
     groups = [] if continues else by_length(testset.sources).groups
     alone = tuple(clock.one_by_one([given[row] for row in group.rows[:ALONE]]) for group in groups)
     attention = _AttentionSums(run, testset, gold_links(plan, testset), _embedded_links(plan))
@@ -167,11 +167,11 @@ def measured(run: Path, plan: LabPlan) -> Measured:
         attention.add(row, found)
         if continues:
             contexts.append(_by_context(found))
-        if labels and said[row].text == found.text:
+        if labels and translations[row].text == found.text:
             telling.add(found.text, found)
     vocabulary = next(entry for name, entry in manifest.read(run).items() if name.startswith("target."))
     return Measured(
-        answers=replace(collected(translator, testset, sources, said), forced=np.array(forced)),
+        answers=replace(collected(translator, testset, sources, translations), forced=np.array(forced)),
         engine=translator.engine.name,
         tokens=vocabulary.sha256,
         speed=Speed(len(forced), int(sum(row[1] for row in forced)), scoring.seconds) if continues else speed,

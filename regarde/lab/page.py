@@ -35,8 +35,8 @@ def page(report: LabReport, charts: Sequence[Drawn]) -> str:
 def _opening(report: LabReport) -> str:
     models = f"{len(report.entries)} models" if len(report.entries) > 1 else "1 model"
     rows = f"{counted(report.pairs, report.row)} of {_text(report.test)}"
-    told = f"{models}, {report.budget} of training each, measured on {rows}"
-    return f'<p class="faint">{told}{searched(report)}.</p>\n<p>{_text(summary(report))}</p>\n'
+    facts = f"{models}, {report.budget} of training each, measured on {rows}"
+    return f'<p class="faint">{facts}{searched(report)}.</p>\n<p>{_text(summary(report))}</p>\n'
 
 
 def _table(report: LabReport) -> str:
@@ -137,8 +137,8 @@ def _maps(heats: Sequence[Heatmap]) -> str:
 
 
 def _step(step: ModelComparison, row: str) -> str:
-    told = "".join(f"<dt>{escape(metric.label)}</dt><dd>{escape(text)}</dd>" for metric, text in differences(step))
-    told += f"<dt>{row}s, by {escape(step.by)}</dt><dd>ahead on {step.ahead:,}, behind on {step.behind:,}</dd>"
+    rows = "".join(f"<dt>{escape(metric.label)}</dt><dd>{escape(text)}</dd>" for metric, text in differences(step))
+    rows += f"<dt>{row}s, by {escape(step.by)}</dt><dd>ahead on {step.ahead:,}, behind on {step.behind:,}</dd>"
     words = "".join(_words(step.words.unit, kind, getattr(step.words, kind)) for kind in ("gained", "lost"))
     examples = "".join(
         _example(example, step, f"{row.capitalize()} {example.number:,}, {step.second} {which}")
@@ -146,7 +146,7 @@ def _step(step: ModelComparison, row: str) -> str:
         for example in several
     )
     return (
-        f"<section><h2>{_text(step.second)} after {_text(step.first)}</h2><dl>{told}</dl>{words}"
+        f"<section><h2>{_text(step.second)} after {_text(step.first)}</h2><dl>{rows}</dl>{words}"
         f'<div class="examples">{examples}</div></section>\n'
     )
 
@@ -164,22 +164,22 @@ def _words(unit: str, kind: str, words: Sequence[Word]) -> str:
 def _example(example: DisagreementExample, step: ModelComparison, title: str) -> str:
     lines = [("source", example.source)] if example.source else []
     lines += [("reference" if example.source else "text", reference) for reference in example.references]
-    said = zip((step.first, step.second), example.said, example.scores, strict=True)
+    rated = zip((step.first, step.second), example.answers, example.scores, strict=True)
     if example.source:
-        lines += [(f"{name}, {score:.0f}", text) for name, text, score in said]
+        lines += [(f"{name}, {score:.0f}", text) for name, text, score in rated]
     else:
-        lines += [(name, f"{score:.2f} {step.by}") for name, _, score in said]
-    told = "".join(f'<dt>{_text(name)}</dt><dd><bdi dir="auto">{_text(text)}</bdi></dd>' for name, text in lines)
-    return f"<div><h3>{_text(title)}</h3><dl>{told}</dl></div>"
+        lines += [(name, f"{score:.2f} {step.by}") for name, _, score in rated]
+    rows = "".join(f'<dt>{_text(name)}</dt><dd><bdi dir="auto">{_text(text)}</bdi></dd>' for name, text in lines)
+    return f"<div><h3>{_text(title)}</h3><dl>{rows}</dl></div>"
 
 
 def _method(report: LabReport) -> str:
     facts = method(report)
     facts += [(entry.name, f"{entry.title}. {entry.paper}") for entry in report.entries if entry.title]
     facts.append(("made with", ", ".join(f"{key} {value}" for key, value in report.circumstances.items())))
-    told = "".join(f"<dt>{_text(name)}</dt><dd>{_text(text)}</dd>" for name, text in facts)
+    rows = "".join(f"<dt>{_text(name)}</dt><dd>{_text(text)}</dd>" for name, text in facts)
     hint = "A word counts if it occurs in an answer and in its reference. p is that of a paired bootstrap test."
-    return f'<section><h2>How it was measured</h2><dl>{told}</dl><p class="faint">{hint}</p></section>\n'
+    return f'<section><h2>How it was measured</h2><dl>{rows}</dl><p class="faint">{hint}</p></section>\n'
 
 
 def _text(text: str) -> str:

@@ -36,10 +36,10 @@ from regarde.evaluation.metrics import (
 from regarde.evaluation.telling import TellingWords
 from regarde.evaluation.testset import TestSet
 from regarde.evaluation.words import Change, change
+from regarde.folder.manifest import METRICS_FILE
 from regarde.lab.measure import Alignment, Contexts, Measured, Speed, context_group
 from regarde.lab.plan import LabPlan
 from regarde.training.presets import presets
-from regarde.training.run import METRICS_FILE
 
 SAMPLES = Bootstrap(1000, seed=1)
 FEWER = Bootstrap(200, seed=1)  # for a group of sentences
@@ -88,7 +88,7 @@ class ModelReport:
     results: Mapping[str, Estimate]  # by the metric's name
     by_length: tuple[Point, ...]
     unfinished: int
-    unknown_said: int
+    with_unknown: int
     error_rate: Estimate | None  # AER, if there are gold links
     layers: tuple[float, ...]  # AER of each layer, if there are several
     gold_mass: float | None  # share of the attention on gold characters
@@ -146,7 +146,7 @@ def report(folder: Path, plan: LabPlan, testset: TestSet) -> LabReport:
     names = tuple(
         name for name in suited(testset).metrics if name != "ter"
     )  # TER takes longer than all others together
-    found = {name: evaluate(said, testset, names, bootstrap=SAMPLES) for name, said in answers.items()}
+    found = {name: evaluate(given, testset, names, bootstrap=SAMPLES) for name, given in answers.items()}
     if not alike:
         found = {
             name: replace(one, results=tuple(result for result in one.results if result.metric not in PER_TOKEN))
@@ -207,7 +207,7 @@ def _entry(
         results={one.metric.name: _estimate(one.value, one.interval) for one in found.results if one.interval},
         by_length=_by_length(measured, testset, metric),
         unfinished=measured.answers.unfinished,
-        unknown_said=measured.answers.unknown_said,
+        with_unknown=measured.answers.with_unknown,
         error_rate=_error_rate(measured.agreements),
         layers=measured.layers,
         gold_mass=measured.mass[0] if measured.mass else None,

@@ -108,25 +108,25 @@ class SelfAttention(nn.Module):
         joined: Tensor = self.W_o(context)
         return joined
 
-    def recall(self, queries: Tensor, said: KeysAndValues) -> Tensor:
+    def recall(self, queries: Tensor, cache: KeysAndValues) -> Tensor:
         """The last T words attend to all words so far.  (B, T, N, K) -> (B, T, D)"""
-        T, total = queries.shape[1], said.count
+        T, total = queries.shape[1], cache.count
         context = functional.scaled_dot_product_attention(
             queries.transpose(1, 2),
-            said.keys.transpose(1, 2),
-            said.values.transpose(1, 2),
+            cache.keys.transpose(1, 2),
+            cache.values.transpose(1, 2),
             attn_mask=None if T == 1 else causal_mask(T, total, queries.device),
             dropout_p=self.dropout if self.training else 0.0,
         )
         joined: Tensor = self.W_o(join(context))
         return joined
 
-    def attend(self, queries: Tensor, said: KeysAndValues) -> tuple[Tensor, Tensor]:
+    def attend(self, queries: Tensor, cache: KeysAndValues) -> tuple[Tensor, Tensor]:
         """The same as `recall`, with the weights.  (B, T, N, K) -> (B, T, D), (B, N, T, t + T)"""
-        T, total, K = queries.shape[1], said.count, queries.shape[3]
-        scores = queries.transpose(1, 2) @ said.keys.permute(0, 2, 3, 1) / math.sqrt(K)  # (B, N, T, t + T)
+        T, total, K = queries.shape[1], cache.count, queries.shape[3]
+        scores = queries.transpose(1, 2) @ cache.keys.permute(0, 2, 3, 1) / math.sqrt(K)  # (B, N, T, t + T)
         weights = scores.masked_fill(~causal_mask(T, total, queries.device), -torch.inf).softmax(dim=-1)
-        joined: Tensor = self.W_o(join(weights @ said.values.transpose(1, 2)))
+        joined: Tensor = self.W_o(join(weights @ cache.values.transpose(1, 2)))
         return joined, weights
 
 
@@ -185,7 +185,7 @@ class BlockOutput:
     """The output of a decoder block for T words."""
 
     x: Tensor  # (B, T, D)
-    said: KeysAndValues  # all t + T so far
+    cache: KeysAndValues  # all t + T so far
     weights: Tensor  # (B, N, T, S) of the attention to the source
 
 
@@ -198,26 +198,26 @@ class DecoderBlock(nn.Module):
         self.cross, self.around_cross = cross, AddAndNorm(shape)
         self.feed_forward, self.around_feed_forward = FeedForward(shape), AddAndNorm(shape)
 
-    def forward(self, x: Tensor, said: KeysAndValues, source: Memory, past: Tensor, turn: Turn) -> BlockOutput:
+    def forward(self, x: Tensor, cache: KeysAndValues, source: Memory, past: Tensor, turn: Turn) -> BlockOutput:
         """x (B, T, D), the t words before it, source from `cross.remember`, past (B, N, t, S)"""
-        x, said = self._attend(x, said, turn)
+        x, cache = self._attend(x, cache, turn)
         context, weights = self.cross(self.around_cross.enter(x), source, past)
-        return BlockOutput(self._feed(x, context), said, weights)
+        return BlockOutput(self._feed(x, context), cache, weights)
 
-    def without_weights(self, x: Tensor, said: KeysAndValues, source: Memory, past: Tensor, turn: Turn) -> Tensor:
+    def without_weights(self, x: Tensor, cache: KeysAndValues, source: Memory, past: Tensor, turn: Turn) -> Tensor:
         """Only x, which may be faster.  -> (B, T, D)"""
-        x, _ = self._attend(x, said, turn)
+        x, _ = self._attend(x, cache, turn)
         return self._feed(x, self.cross.context(self.around_cross.enter(x), source, past))
 
-    def _attend(self, x: Tensor, said: KeysAndValues, turn: Turn) -> tuple[Tensor, KeysAndValues]:
+    def _attend(self, x: Tensor, cache: KeysAndValues, turn: Turn) -> tuple[Tensor, KeysAndValues]:
         """Self-attention of each word to itself and to the words before it."""
         projected = self.attention.project(self.around_attention.enter(x), turn)
         queries, keys, values = projected.unbind(2)
         words = KeysAndValues(keys, values)
-        if not said.count:
+        if not cache.count:
             return self.around_attention.leave(x, self.attention(projected, causal=True)), words
-        said = said.then(words)
-        return self.around_attention.leave(x, self.attention.recall(queries, said)), said
+        cache = cache.then(words)
+        return self.around_attention.leave(x, self.attention.recall(queries, cache)), cache
 
     def _feed(self, x: Tensor, context: Tensor) -> Tensor:
         """Add the context of the source, then feed-forward."""
@@ -228,12 +228,12 @@ class DecoderBlock(nn.Module):
 class LanguageBlock(EncoderBlock):
     """The encoder's block with causal self-attention: each word attends to itself and to the words before it."""
 
-    def advance(self, x: Tensor, said: KeysAndValues, turn: Turn) -> BlockOutput:
+    def advance(self, x: Tensor, cache: KeysAndValues, turn: Turn) -> BlockOutput:
         """x (B, T, D) after the t words before it; the weights are those of self-attention, (B, N, T, t + T)"""
         queries, keys, values = self.attention.project(self.around_attention.enter(x), turn).unbind(2)
-        said = said.then(KeysAndValues(keys, values))
-        found, weights = self.attention.attend(queries, said)
-        return BlockOutput(self._feed(x, found), said, weights)
+        cache = cache.then(KeysAndValues(keys, values))
+        found, weights = self.attention.attend(queries, cache)
+        return BlockOutput(self._feed(x, found), cache, weights)
 
     def without_weights(self, x: Tensor, turn: Turn) -> Tensor:
         """Only x, for the first words of a text.  -> (B, T, D)"""

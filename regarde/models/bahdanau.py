@@ -49,7 +49,7 @@ class AttendBeforeDecoder(AttentionDecoder[RecurrentState], LayeredDecoder[Recur
     def __init__(self, config: BahdanauConfig, encoder: RecurrentEncoder, vocabulary: int) -> None:
         super().__init__()
         E, H, D = config.embedding, config.hidden, encoder.size
-        self.said_size, self.embedded_size = config.maxout, E
+        self.features_size, self.embedded_size = config.maxout, E
         self.embedding = Embedding(vocabulary, E, config.dropout)
         self.attention = config.attention.build(query=H, state=D)
         self.W_s = nn.Linear(encoder.last.stop - encoder.last.start, H)
@@ -71,11 +71,11 @@ class AttendBeforeDecoder(AttentionDecoder[RecurrentState], LayeredDecoder[Recur
         shown = walk.outputs  # (B, T, H)
         if self.readout_state == "previous":
             shown = torch.cat((self.cell.output(state.cell).unsqueeze(1), shown[:, :-1]), dim=1)
-        said = self.readout(shown, embedded, walk.contexts)
-        return Readout(said, embedded), RecurrentState(past=walk.past, cell=walk.final)
+        features = self.readout(shown, embedded, walk.contexts)
+        return Readout(features, embedded), RecurrentState(past=walk.past, cell=walk.final)
 
-    def output(self, said: Tensor) -> Tensor:
-        logits: Tensor = self.W_o(self.dropout(said))
+    def output(self, features: Tensor) -> Tensor:
+        logits: Tensor = self.W_o(self.dropout(features))
         return logits
 
 

@@ -133,10 +133,10 @@ class ChoDecoder(Decoder[SummaryState, Summary]):
             hidden = self.cell(from_word, memory.share, hidden)
             states.append(hidden)
         everywhere = memory.c.unsqueeze(1).expand(-1, len(states), -1)  # (B, T, H)
-        said = self.readout(torch.stack(states, dim=1), embedded, everywhere)
+        features = self.readout(torch.stack(states, dim=1), embedded, everywhere)
         B, _, _, t, S = state.past.shape
         past = state.past.new_zeros(B, 0, 0, t + len(states), S)
-        return self.G(self.dropout(said)), SummaryState(past=past, hidden=hidden)
+        return self.G(self.dropout(features)), SummaryState(past=past, hidden=hidden)
 
 
 class DeepSummaryDecoder(Decoder[DeepState, Summary]):
@@ -170,10 +170,10 @@ class DeepSummaryDecoder(Decoder[DeepState, Summary]):
         shares = bottom.share(0, embedded) + memory.share.unsqueeze(1)
         shown, final = run(bottom, shares, mask, state.cells[:, 0])
         top, cells = self.stack.climb(shown, mask, state.cells, final, everywhere)
-        said = self.readout(top, embedded, everywhere)
+        features = self.readout(top, embedded, everywhere)
         B, _, _, t, S = state.past.shape
         past = state.past.new_zeros(B, 0, 0, t + T, S)
-        return self.G(self.stack.dropout(said)), DeepState(past=past, cells=cells)
+        return self.G(self.stack.dropout(features)), DeepState(past=past, cells=cells)
 
 
 @dataclass(frozen=True)

@@ -43,7 +43,7 @@ class AttendInsideDecoder(AttentionDecoder[RecurrentState], LayeredDecoder[Recur
     def __init__(self, config: ConditionalConfig, encoder: RecurrentEncoder, vocabulary: int) -> None:
         super().__init__()
         E, H, D = config.embedding, config.hidden, encoder.size
-        self.said_size, self.embedded_size = config.maxout, E
+        self.features_size, self.embedded_size = config.maxout, E
         self.embedding = Embedding(vocabulary, E, config.dropout)
         self.attention = config.attention.build(query=H, state=D)
         self.W_s = nn.Linear(D, H)
@@ -70,11 +70,11 @@ class AttendInsideDecoder(AttentionDecoder[RecurrentState], LayeredDecoder[Recur
             past = torch.cat((past, weights.unsqueeze(1)), dim=3)
             states.append(self.second.output(cell))
             contexts.append(context)
-        said = self.readout(torch.stack(states, dim=1), embedded, torch.stack(contexts, dim=1))
-        return Readout(said, embedded), RecurrentState(past=past, cell=cell)
+        features = self.readout(torch.stack(states, dim=1), embedded, torch.stack(contexts, dim=1))
+        return Readout(features, embedded), RecurrentState(past=past, cell=cell)
 
-    def output(self, said: Tensor) -> Tensor:
-        logits: Tensor = self.W_o(self.dropout(said))
+    def output(self, features: Tensor) -> Tensor:
+        logits: Tensor = self.W_o(self.dropout(features))
         return logits
 
 

@@ -110,7 +110,7 @@ class CopyingDecoder(Decoder[CopyState, CopyMemory]):
                 raise ConfigError(f"{given}. Choose from 1 to {there}, or 0.")
         self.inner = inner
         self.w_h = nn.Linear(states, 1, bias=False)
-        self.w_s = nn.Linear(inner.said_size, 1, bias=False)
+        self.w_s = nn.Linear(inner.features_size, 1, bias=False)
         self.w_x = nn.Linear(inner.embedded_size, 1)
         self.vocabulary = vocabulary
         self.layer, self.head = where.layer - 1, where.head
@@ -174,10 +174,10 @@ class CopyingDecoder(Decoder[CopyState, CopyMemory]):
         readout, inner = self.inner.read(known(previous, self.vocabulary), state.inner, memory.inner)
         weights = self.looked(inner.past[:, :, :, state.past.shape[3] :])
         context = (weights @ memory.gates.unsqueeze(2)).squeeze(2)
-        gate = context + self.w_s(readout.said).squeeze(2) + self.w_x(readout.embedded).squeeze(2)
+        gate = context + self.w_s(readout.features).squeeze(2) + self.w_x(readout.embedded).squeeze(2)
         assert state.p_gen is not None
         p_gen = torch.cat((state.p_gen, gate.sigmoid()), dim=1)
-        found = GatedReadout(top=readout.said, weights=_exact(weights), gate=_exact(gate))
+        found = GatedReadout(top=readout.features, weights=_exact(weights), gate=_exact(gate))
         return found, CopyState(past=inner.past, p_gen=p_gen, inner=inner)
 
 

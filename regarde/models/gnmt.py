@@ -44,7 +44,7 @@ class GNMTDecoder(AttentionDecoder[DeepState], LayeredDecoder[DeepState, Memory]
         super().__init__()
         E, H, D = config.embedding, config.hidden, encoder.size
         stack = Stack.of(shape, [E, D], context=D, residual_from=config.residual_from)
-        self.said_size, self.embedded_size = H, E
+        self.features_size, self.embedded_size = H, E
         self.embedding = Embedding(vocabulary, E, config.dropout)
         self.bridge = STARTS[config.start](encoder.final_shape, (config.layers, stack.state_size))
         self.stack = stack
@@ -63,8 +63,8 @@ class GNMTDecoder(AttentionDecoder[DeepState], LayeredDecoder[DeepState, Memory]
         top, cells = self.stack.climb(walk.outputs, everywhere, state.cells, walk.final, walk.contexts)
         return Readout(top, embedded), DeepState(past=walk.past, cells=cells)
 
-    def output(self, said: Tensor) -> Tensor:
-        logits: Tensor = self.W(self.stack.dropout(said))
+    def output(self, features: Tensor) -> Tensor:
+        logits: Tensor = self.W(self.stack.dropout(features))
         return logits
 
 

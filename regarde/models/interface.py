@@ -71,7 +71,7 @@ class Likelihood(Batched):
 class Readout(Batched):
     """What a decoder has before its output layer."""
 
-    said: Tensor  # (B, T, H) what the output layer reads
+    features: Tensor  # (B, T, H) what the output layer reads
     embedded: Tensor  # (B, T, E) the words before
 
 
@@ -170,7 +170,7 @@ class Decoder(nn.Module, ABC, Generic[StateT, MemoryT]):
 class LayeredDecoder(Decoder[StateT, MemoryT]):
     """A decoder that ends in an output layer, and attends to the source: a seam for what adds to its words."""
 
-    said_size: int  # H
+    features_size: int  # H
     embedded_size: int  # E
 
     @abstractmethod
@@ -178,12 +178,12 @@ class LayeredDecoder(Decoder[StateT, MemoryT]):
         """All of `unroll` but the output layer.  (B, T) -> (B, T, H), (B, T, E)"""
 
     @abstractmethod
-    def output(self, said: Tensor) -> Tensor:
+    def output(self, features: Tensor) -> Tensor:
         """The output layer.  (B, T, H) -> logits (B, T, V)"""
 
     def unroll(self, previous: Tensor, state: StateT, memory: MemoryT) -> tuple[Tensor, StateT]:
         readout, state = self.read(previous, state, memory)
-        return self.output(readout.said), state
+        return self.output(readout.features), state
 
 
 class AttentionDecoder(Decoder[StateT, Memory]):

@@ -182,20 +182,20 @@ class TransformerLanguageDecoder(Decoder[CachedState, Nothing]):
         nothing = weight.new_zeros(B, 0, heads, len(weight) // heads)
         return CachedState(
             past=weight.new_zeros(B, len(self.blocks), heads, 0, 0),
-            said=tuple(KeysAndValues(keys=nothing, values=nothing) for _ in self.blocks),
+            caches=tuple(KeysAndValues(keys=nothing, values=nothing) for _ in self.blocks),
         )
 
     def unroll(self, previous: Tensor, state: CachedState, memory: Nothing) -> tuple[Tensor, CachedState]:
         t = state.past.shape[3]
         x, turn = self.entry(previous, t), partial(self.entry.where.turn, first=t)
-        said, weights = [], []
-        for block, words in zip(self.blocks, state.said, strict=True):
+        caches, weights = [], []
+        for block, words in zip(self.blocks, state.caches, strict=True):
             advanced = block.advance(x, words, turn)
             x = advanced.x
-            said.append(advanced.said)
+            caches.append(advanced.cache)
             weights.append(advanced.weights)
         past = widened(state.past, torch.stack(weights, dim=1))
-        return self.output(self.norm(x)), CachedState(past=past, said=tuple(said))
+        return self.output(self.norm(x)), CachedState(past=past, caches=tuple(caches))
 
     def logits(self, previous: Tensor, state: CachedState, memory: Nothing) -> Tensor:
         if state.past.shape[3]:

@@ -57,7 +57,7 @@ class AttendAfterDecoder(AttentionDecoder[FedState], LayeredDecoder[FedState, Me
         E, H, D = config.embedding, config.hidden, encoder.size
         stack = Stack.of(shape, [E, H] if config.feeding else [E], residual_from=config.residual_from)
         attention = config.attention.build(query=H, state=D)
-        self.said_size, self.embedded_size = H, E
+        self.features_size, self.embedded_size = H, E
         self.embedding = Embedding(vocabulary, E, config.dropout)
         self.bridge = STARTS[config.start](encoder.final_shape, (config.layers, stack.state_size))
         self.stack = stack
@@ -76,8 +76,8 @@ class AttendAfterDecoder(AttentionDecoder[FedState], LayeredDecoder[FedState, Me
         attentional, state = self.feed(embedded, state, memory) if self.feeding else self.sweep(embedded, state, memory)
         return Readout(attentional, embedded), state
 
-    def output(self, said: Tensor) -> Tensor:
-        logits: Tensor = self.W_s(self.stack.dropout(said))
+    def output(self, features: Tensor) -> Tensor:
+        logits: Tensor = self.W_s(self.stack.dropout(features))
         return logits
 
     def feed(self, embedded: Tensor, state: FedState, memory: Memory) -> tuple[Tensor, FedState]:
@@ -95,22 +95,22 @@ class AttendAfterDecoder(AttentionDecoder[FedState], LayeredDecoder[FedState, Me
             past = torch.cat((state.past, found.weights[:, None, None]), dim=3)
             return found.attentional, FedState(past=past, cells=found.finals, feed=found.attentional[:, -1])
         past, cells, fed, noise = state.past, state.cells, state.feed, self.stack.noise(embedded)
-        said = []
+        attentional = []
         for share in shares.unbind(1):
             top, cells = self.stack.step(share + bottom.share(1, fed), cells, noise)
             fed, weights = self.attend(top.unsqueeze(1), memory, past)
             fed = fed.squeeze(1)
             past = torch.cat((past, weights.unsqueeze(1)), dim=3)
-            said.append(fed)
-        return torch.stack(said, dim=1), FedState(past=past, cells=cells, feed=fed)
+            attentional.append(fed)
+        return torch.stack(attentional, dim=1), FedState(past=past, cells=cells, feed=fed)
 
     def sweep(self, embedded: Tensor, state: FedState, memory: Memory) -> tuple[Tensor, FedState]:
         """Without input feeding: the stack over all words at once, then attention."""
         everywhere = torch.ones(embedded.shape[:2], dtype=torch.bool, device=embedded.device)
         top, cells = self.stack(embedded, everywhere, state.cells)
-        said, weights = self.attend(top, memory, state.past)
+        attentional, weights = self.attend(top, memory, state.past)
         past = torch.cat((state.past, weights.unsqueeze(1)), dim=3)
-        return said, FedState(past=past, cells=cells, feed=state.feed)
+        return attentional, FedState(past=past, cells=cells, feed=state.feed)
 
     def attend(self, top: Tensor, memory: Memory, past: Tensor) -> tuple[Tensor, Tensor]:
         """h_t -> a_t -> c_t -> h~_t.  (B, T, H) -> h~ (B, T, H), weights (B, N, T, S)"""

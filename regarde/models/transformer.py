@@ -49,7 +49,7 @@ Embed = Callable[[Tensor], Tensor]
 class CachedState(State):
     """The words so far as keys and values of each layer, and the attention so far."""
 
-    said: tuple[KeysAndValues, ...]  # L of them
+    caches: tuple[KeysAndValues, ...]  # L of them
 
 
 @dataclass(frozen=True, eq=False)
@@ -118,7 +118,7 @@ class TransformerDecoder(LayeredDecoder[CachedState, SourceMemory]):
         self.blocks = cast(Sequence[DecoderBlock], nn.ModuleList(blocks))  # a ModuleList has no element type
         self.norm = norm
         self.vocabulary = vocabulary
-        self.said_size = self.embedded_size = size
+        self.features_size = self.embedded_size = size
 
     def remember(self, encoding: Encoding) -> SourceMemory:
         states, mask = encoding.states, encoding.source.mask
@@ -130,23 +130,23 @@ class TransformerDecoder(LayeredDecoder[CachedState, SourceMemory]):
         nothing = encoding.states.new_zeros(B, 0, first.attention.heads, D // first.attention.heads)
         return CachedState(
             past=encoding.states.new_zeros(B, len(self.blocks), first.cross.heads, 0, S),
-            said=tuple(KeysAndValues(keys=nothing, values=nothing) for _ in self.blocks),
+            caches=tuple(KeysAndValues(keys=nothing, values=nothing) for _ in self.blocks),
         )
 
     def read(self, previous: Tensor, state: CachedState, memory: SourceMemory) -> tuple[Readout, CachedState]:
         x, turn = self._enter(previous, state)
         embedded = x
-        said, weights = [], []
+        caches, weights = [], []
         for block, words, source, past in self._layers(state, memory):
             output = block(x, words, source, past, turn)
             x = output.x
-            said.append(output.said)
+            caches.append(output.cache)
             weights.append(output.weights)
         past = torch.cat((state.past, torch.stack(weights, dim=1)), dim=3)  # (B, L, N, t + T, S)
-        return Readout(self.norm(x), embedded), CachedState(past=past, said=tuple(said))
+        return Readout(self.norm(x), embedded), CachedState(past=past, caches=tuple(caches))
 
-    def output(self, said: Tensor) -> Tensor:
-        return self.vocabulary(said)
+    def output(self, features: Tensor) -> Tensor:
+        return self.vocabulary(features)
 
     def logits(self, previous: Tensor, state: CachedState, memory: SourceMemory) -> Tensor:
         x, turn = self._enter(previous, state)
@@ -163,7 +163,7 @@ class TransformerDecoder(LayeredDecoder[CachedState, SourceMemory]):
         self, state: CachedState, memory: SourceMemory
     ) -> Iterator[tuple[DecoderBlock, KeysAndValues, Memory, Tensor]]:
         """Each block with its words, source and past."""
-        return zip(self.blocks, state.said, memory.layers, state.past.unbind(1), strict=True)
+        return zip(self.blocks, state.caches, memory.layers, state.past.unbind(1), strict=True)
 
 
 def tied(embedding: Embedding, x: Tensor) -> Tensor:

@@ -47,11 +47,11 @@ def _together(
     texts, answers = [""] * len(searches), dict[int, Translation]()
     current = 0
     while current < len(searches):
-        select.select([queue.heard], [], [])
+        select.select([queue.read_end], [], [])
         for event in queue.collect():
             place = numbers[event.number]
             if isinstance(event, PartialHypothesis):
-                texts[place] = translator.said(prompt, event.ids)
+                texts[place] = translator.text_of(prompt, event.ids)
             elif event.problem:
                 raise event.problem
             else:

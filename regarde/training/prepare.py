@@ -21,13 +21,14 @@ from regarde.config import Table, stated
 from regarde.data.batch import Batch, EncodedPairs, Rows
 from regarde.data.cleaning import Cleaning, hashes_of, repeated
 from regarde.data.corpus import ReadOptions, Report, read_parallel
-from regarde.data.datasets import DATASETS, Split, no_such_data
+from regarde.data.datasets import DATASETS, no_such_data
 from regarde.data.encoding import LengthLimits
 from regarde.data.formats import Pair
 from regarde.data.kinds import first_lines
 from regarde.data.lines import File
 from regarde.data.mixing import MixedPairs
 from regarde.data.records import files_in
+from regarde.data.sampling import Split
 from regarde.data.stream import EncodedStream
 from regarde.engines.native import NativeEngine, TensorKind, Unfit
 from regarde.errors import ConfigError, DataError, UsageError, counted
@@ -235,10 +236,10 @@ def _mixed(recipe: Recipe, train: EncodedPairs, text: Text, notes: list[str]) ->
     if start.data is None:
         remedy = "Set training.transfer.data.name, or leave out training.transfer.mix"
         raise ConfigError(f"training.transfer.mix = {start.mix:g}, and {start.run} does not say its data. {remedy}.")
-    told: list[str] = []
-    found = read(start.data, recipe.task, recipe.training.seed, told, validates=False)
-    old = _encode(found.train, text, recipe, "old", told, found.corpus)
-    notes += [f"old {note}" for note in told]
+    old_notes: list[str] = []
+    found = read(start.data, recipe.task, recipe.training.seed, old_notes, validates=False)
+    old = _encode(found.train, text, recipe, "old", old_notes, found.corpus)
+    notes += [f"old {note}" for note in old_notes]
     notes.append(f"old data: {start.mix:.0%} of the rows of each batch")
     sha256 = found.corpus.digest if found.corpus else digest_of(found.train)
     if start.data.sha256 not in ("", sha256):

@@ -209,12 +209,12 @@ def _changed(tables: Table, common: Mapping[str, float | None], settings: Sequen
 
 def _task(data: Table, tables: Table, settings: Sequence[str]) -> tuple[TaskConfig, TaskGuess | None]:
     """The task that the settings, the model or the data set name; otherwise the one that the data suggest."""
-    said = config.override(tables, [each for each in settings if each.startswith(("task.kind=", "model.kind="))])
-    if "task" in said:
-        return config.typed(TaskConfig, said["task"], "task"), None
+    stated = config.override(tables, [each for each in settings if each.startswith(("task.kind=", "model.kind="))])
+    if "task" in stated:
+        return config.typed(TaskConfig, stated["task"], "task"), None
     generates = False
-    if "model" in said:
-        kind = said["model"].get("kind") if isinstance(said["model"], dict) else None
+    if "model" in stated:
+        kind = stated["model"].get("kind") if isinstance(stated["model"], dict) else None
         if str(kind) in OF_MODEL:
             return OF_MODEL[str(kind)], None
         generates = True
@@ -269,7 +269,7 @@ def request(
         base = transfer.continued(start_from) if start_from else None
         tables = compose(data, base=base, preset=preset, recipe=recipe, common=common, settings=settings)
         where = tables["data"]
-        task = TASKS[tables["task"]["kind"] if "task" in tables else "translation"]
+        task = config.typed(TaskConfig, tables["task"], "task") if "task" in tables else TRANSLATION
         if start_from:
             notes = transfer.remarks(tables, start_from)
         elif preset is None and recipe is None and task.kind != "translation":

@@ -40,7 +40,7 @@ class EndedTrial:
     seconds: float
     values: Mapping[str, Value]
     validations: Mapping[int, float] = field(default_factory=dict)  # by step
-    told: str = ""  # why it failed
+    reason: str = ""  # why it failed
 
 
 def library() -> Any:
@@ -76,7 +76,12 @@ class History:
             params=dict(finding.values),
             distributions=self.space.distributions(),
             intermediate_values=dict(finding.validations),
-            user_attrs={"value": finding.value, "step": finding.step, "seconds": finding.seconds, "told": finding.told},
+            user_attrs={
+                "value": finding.value,
+                "step": finding.step,
+                "seconds": finding.seconds,
+                "told": finding.reason,
+            },
         )
         try:
             self._study.add_trial(trial)
@@ -113,21 +118,21 @@ class History:
         return {key: float(share) for key, share in found.items()}
 
     def _finding(self, trial: FrozenTrial) -> EndedTrial:
-        told = trial.user_attrs
+        kept = trial.user_attrs
         if (
             trial.params.keys() != self.space.parameters.keys()
-            or not {"value", "step", "seconds", "told"} <= told.keys()
+            or not {"value", "step", "seconds", "told"} <= kept.keys()
         ):
             raise FolderError(f"{self.path}: trial {trial.number + 1} is not as it was written. Give another --out.")
         return EndedTrial(
             number=trial.number + 1,
             ended=_ENDED[trial.state.name],
-            value=told["value"],
-            step=told["step"],
-            seconds=told["seconds"],
+            value=kept["value"],
+            step=kept["step"],
+            seconds=kept["seconds"],
             values=trial.params,
             validations=trial.intermediate_values,
-            told=told["told"],
+            reason=kept["told"],
         )
 
     def _opened(self) -> Study:
@@ -146,8 +151,8 @@ class History:
         except OSError:
             raise
         except Exception as error:  # SQLite, SQLAlchemy and Optuna each raise their own for a damaged file
-            told = " ".join(str(error).split())[:80]
-            raise FolderError(f"{self.path}: no trials can be read from it ({told}). Give another --out.") from None
+            reason = " ".join(str(error).split())[:80]
+            raise FolderError(f"{self.path}: no trials can be read from it ({reason}). Give another --out.") from None
 
     def _storage(self, path: Path) -> RDBStorage:
         storage: RDBStorage = self._optuna.storages.RDBStorage(f"sqlite:///{path.absolute()}")

@@ -20,10 +20,10 @@ from regarde import config
 from regarde.config import Table
 from regarde.errors import ConfigError, DataError, DiskError, RegardeError, Stopped, UsageError
 from regarde.evaluation.metrics import JUDGING, Metric
-from regarde.folder.manifest import CHECKPOINTS, LOCK, alone, remove_folder, replace_file
+from regarde.folder.manifest import CHECKPOINTS, LOCK, LOG_FILE, METRICS_FILE, alone, remove_folder, replace_file
 from regarde.training.prepare import prepare
 from regarde.training.resume import differences
-from regarde.training.run import LOG_FILE, METRICS_FILE, Progress, Validation, refuse_existing
+from regarde.training.run import Progress, Validation, refuse_existing
 from regarde.training.start import TrainingRequest, ready
 from regarde.tuning.history import Ended, EndedTrial, History, ProposedTrial, best, library
 from regarde.tuning.space import Space
@@ -123,14 +123,14 @@ class _Search:
     def _settings(self) -> Table:
         """The settings in the folder, compared with the given ones; written first if the folder is new."""
         path = self.folder / SETTINGS
-        asked = {"seed": self.plan.seed, "prune": self.plan.prune, "recipe": self.plan.tables}
-        asked["space"] = self.plan.space.table()
+        expected = {"seed": self.plan.seed, "prune": self.plan.prune, "recipe": self.plan.tables}
+        expected["space"] = self.plan.space.table()
         if path.exists():
             settings = config.read(path)
-            kept = {key: settings.get(key) for key in asked}
-            for found in differences(kept, asked):
-                told = f"{found.key} is {found.given}, but this search was started with {found.expected}"
-                raise UsageError(f"{self.folder}: {told}. Give the same settings, or another --out.")
+            kept = {key: settings.get(key) for key in expected}
+            for found in differences(kept, expected):
+                reason = f"{found.key} is {found.given}, but this search was started with {found.expected}"
+                raise UsageError(f"{self.folder}: {reason}. Give the same settings, or another --out.")
             if settings.get("metric") in JUDGING and isinstance(settings.get("sha256"), str):
                 return settings
             raise ConfigError(f"{path}: not as it was written. Give another --out.")
@@ -139,7 +139,7 @@ class _Search:
             if note.startswith("warning: "):
                 self.watcher.noted(note)
         recipe = prepared.recipe
-        settings = {"metric": recipe.training.metric, "sha256": recipe.data.sha256, **asked}
+        settings = {"metric": recipe.training.metric, "sha256": recipe.data.sha256, **expected}
         replace_file(path, config.as_text(settings).encode())
         return settings
 
@@ -147,7 +147,7 @@ class _Search:
         """Run a trial, or resume it, to its end."""
         watched = _Watched(candidate, self.watcher, self.plan.prune)
         path = self._run(candidate.number)
-        told = ""
+        reason = ""
         ended: Ended = "complete"
         try:
             watched.recall(path, self.metric)
@@ -155,12 +155,12 @@ class _Search:
         except _HopelessError:
             ended = "pruned"
         except Stopped as stopped:
-            told = f"stopped in trial {candidate.number}, and saved. The same command resumes"
-            raise Stopped(f"{told}.", stopped.exit_code - 128) from None
+            reason = f"stopped in trial {candidate.number}, and saved. The same command resumes"
+            raise Stopped(f"{reason}.", stopped.exit_code - 128) from None
         except (DataError, DiskError):
             raise
         except RegardeError as error:  # an invalid combination, or a loss that is not finite
-            told, ended = str(error), "failed"
+            reason, ended = str(error), "failed"
         step = watched.best(self.metric)
         return EndedTrial(
             number=candidate.number,
@@ -170,7 +170,7 @@ class _Search:
             seconds=round(watched.seconds, 1),
             values=candidate.values,
             validations=watched.validations,
-            told=told,
+            reason=reason,
         )
 
     def _train(self, candidate: ProposedTrial, path: Path, watched: _Watched) -> None:
@@ -178,8 +178,8 @@ class _Search:
         request = TrainingRequest(tables, path, resume=True, device=self.plan.device, threads=self.plan.threads)
         with ready(request) as job:
             if job.trainer.recipe.data.sha256 != self.sha256:
-                told = f"{self.folder}: the training pairs have changed"
-                raise DataError(f"{told}. Give the same data, or another --out.")
+                reason = f"{self.folder}: the training pairs have changed"
+                raise DataError(f"{reason}. Give the same data, or another --out.")
             job.train(watched)
 
     def _run(self, number: int) -> Path:
@@ -205,9 +205,9 @@ class _Search:
         """Write the reports and the best recipe."""
         found = SearchResult(self.folder, self.metric, self.history.findings(), self.history.importance())
         keys = list(self.plan.space.parameters)
-        head = ["trial", "ended", self.metric.name, "step", "seconds", *keys, "told"]
+        head = ["trial", "ended", self.metric.name, "step", "seconds", *keys, "reason"]
         rows: list[list[object]] = [
-            [f.number, f.ended, f.value, f.step, f.seconds, *(f.values[key] for key in keys), f.told]
+            [f.number, f.ended, f.value, f.step, f.seconds, *(f.values[key] for key in keys), f.reason]
             for f in found.findings
         ]
         lines = ["\t".join(head) + "\n", *("\t".join(_cell(value) for value in row) + "\n" for row in rows)]
@@ -221,9 +221,9 @@ class _Search:
         }
         replace_file(self.folder / "report.json", f"{json.dumps(record, indent=1, ensure_ascii=False)}\n".encode())
         if found.best and found.best.value is not None:
-            told = f"# {self.metric.show(found.best.value)}: trial {found.best.number} of {len(found.findings)}\n"
+            comment = f"# {self.metric.show(found.best.value)}: trial {found.best.number} of {len(found.findings)}\n"
             recipe = config.as_text(self.plan.space.laid(found.best.values, self.plan.tables))
-            replace_file(self.folder / "best.toml", f"{told}{recipe}".encode())
+            replace_file(self.folder / "best.toml", f"{comment}{recipe}".encode())
         return found
 
 

@@ -1,13 +1,14 @@
 """A fan chart: the past of a series, the median of its forecast, and bands between quantiles around it.
 
-As text for a terminal, as SVG without other packages, and as PNG or PDF with matplotlib. If the model has attention, an
-SVG has a map below the curve of the past: a row for each step of the forecast, the darker the more it looked there.
+As text for a terminal, as SVG without other packages, and as PNG or PDF with matplotlib. If the model has attention, a
+map is below the curve of the past: a row for each step of the forecast, the darker the more it looked there.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import numpy as np
 from numpy.typing import NDArray
@@ -17,6 +18,9 @@ from regarde.forecast import Forecast
 from regarde.visualize.heatmap import Heatmap
 from regarde.visualize.style import LIGHT
 from regarde.visualize.svg import clean, opening
+
+if TYPE_CHECKING:
+    from regarde.visualize.picture import Canvas
 
 Numbers = NDArray[np.float64]
 MOST = 12  # series in one picture
@@ -124,8 +128,7 @@ def _fan(found: Forecast, top: float) -> str:
     parts.append(f'<polyline points="{line(past, 0)}" fill="none" stroke="{_GRAY}" stroke-width="1.2"/>')
     parts.append(f'<polyline points="{line(found.median, len(past))}" fill="none" stroke="{color}" stroke-width="2"/>')
     parts += _looks(found, len(past), top + _HEIGHT - 12, x)
-    ends = [(0, found.past_times[len(found.past_times) - len(past)] if len(past) else ""), (steps - 1, found.times[-1])]
-    for (step, label), anchor in zip(ends, ("start", "end"), strict=True):
+    for (step, label), anchor in zip(zip((0, steps - 1), _ends(found), strict=True), ("start", "end"), strict=True):
         where = f'x="{x(step):.1f}" y="{top + _HEIGHT + 8 + _below(found):.0f}" text-anchor="{anchor}"'
         parts.append(f'<text class="faint" font-size="11" {where}>{clean(label)}</text>')
     return "".join(parts)
@@ -145,10 +148,19 @@ def _looks(found: Forecast, past: int, top: float, x: Callable[[float], float]) 
         cells = "".join(f"M{s} {t}h1v1h-1z" for t, s in np.argwhere(shades == shade).tolist())
         parts += [f'<path class="w{shade}" d="{cells}"/>'] if cells else []
     frame = f'width="{past}" height="{len(shades)}" fill="none" class="frame" vector-effect="non-scaling-stroke"'
-    said = ("what each step looked at:", f"the first on top, 0 to {peak:.2g}")
     where = f'class="faint" font-size="11" x="{x(past) + 8:.1f}"'
-    notes = [f'<text {where} y="{top + 14 + 15 * n:.0f}">{line}</text>' for n, line in enumerate(said)]
+    notes = [f'<text {where} y="{top + 14 + 15 * n:.0f}">{line}</text>' for n, line in enumerate(_notes(peak))]
     return [*parts, f"<rect {frame}/></g>", *notes]
+
+
+def _notes(peak: float) -> tuple[str, str]:
+    """What the map shows, in two lines beside it."""
+    return "what each step looked at:", f"the first on top, 0 to {peak:.2g}"
+
+
+def _ends(found: Forecast) -> tuple[str, str]:
+    """The first and the last time that is drawn."""
+    return [*found.past_times[-len(shown_past(found)) :], *found.times][0], found.times[-1]
 
 
 def save_fans(several: Sequence[Forecast], path: Path) -> list[str]:
@@ -170,20 +182,47 @@ def save_fans(several: Sequence[Forecast], path: Path) -> list[str]:
 def _drawn(several: Sequence[Forecast], path: Path) -> list[str]:
     from regarde.visualize.picture import Canvas
 
-    tall = 2.2
-    canvas = Canvas.empty(LIGHT, 7.5, tall * len(several))
+    canvas = Canvas.empty(LIGHT, 1.0, 1.0)  # so that shares of the figure are inches
     for n, one in enumerate(several):
-        bottom = 1 - (n + 1) / len(several)
-        axes = canvas.figure.add_axes((0.1, bottom + 0.18 / len(several), 0.88, 0.66 / len(several)))
-        past = shown_past(one)
-        future = np.arange(len(past), len(past) + len(one.mean))
-        for under, over in bands(one):
-            axes.fill_between(future, one.quantiles[under], one.quantiles[over], color=LIGHT.lines[0], alpha=0.25, lw=0)
-        axes.plot(np.arange(len(past)), past, color=LIGHT.faint, lw=0.8)
-        axes.plot(future, one.median, color=LIGHT.lines[0], lw=1.4)
-        axes.spines[["top", "right"]].set_visible(False)
-        axes.tick_params(labelsize=7)
-        canvas.write(one.series, 0.1, tall * (len(several) - n) - 0.2, size=9)
+        draw(canvas, one, -n * (2.2 + _below(one) / 100))
     picture = canvas.picture()
     picture.save(path)
     return list(picture.missing)
+
+
+def draw(canvas: Canvas, found: Forecast, top: float) -> None:
+    """One fan on a canvas whose shares are inches, downwards from `top`."""
+    past, left, wide, tall, below = shown_past(found), 0.65, 6.6, 1.5, _below(found) / 100
+    steps = len(past) + len(found.mean)
+    axes = canvas.figure.add_axes((left, top - 0.3 - tall, wide, tall))
+    future = np.arange(len(past), steps)
+    for under, over in bands(found):
+        axes.fill_between(future, found.quantiles[under], found.quantiles[over], color=LIGHT.lines[0], alpha=0.25, lw=0)
+    axes.plot(np.arange(len(past)), past, color=_GRAY, lw=0.8)
+    axes.plot(future, found.median, color=LIGHT.lines[0], lw=1.4)
+    axes.set(xlim=(-0.5, steps - 0.5), xticks=[])
+    axes.spines[["top", "right", "bottom"]].set_visible(False)
+    axes.tick_params(labelsize=7)
+    foot = top - 0.35 - tall - below
+    if below:
+        _drawn_looks(canvas, found.attention[:, -len(past) :], (left, foot, wide * len(past) / steps, below))
+    first, last = _ends(found)
+    canvas.write(first, left, foot - 0.18, size=7, color=LIGHT.faint)
+    canvas.write(last, left + wide, foot - 0.18, size=7, color=LIGHT.faint, ha="right")
+    canvas.write(found.series, 0.0, top - 0.15, size=9)
+
+
+def _drawn_looks(canvas: Canvas, weights: Numbers, place: tuple[float, float, float, float]) -> None:
+    """The map of `_looks` at left, foot, width and height in inches."""
+    from matplotlib.colors import ListedColormap
+
+    left, foot, wide, tall = place
+    peak = float(weights.max()) or 1.0
+    axes = canvas.figure.add_axes(place)
+    axes.imshow(
+        weights, ListedColormap(LIGHT.shades(_SHADES)), vmin=0, vmax=peak, aspect="auto", interpolation="nearest"
+    )
+    axes.set(xticks=[], yticks=[])
+    axes.spines[:].set(color=LIGHT.faint, linewidth=0.6)
+    for n, line in enumerate(_notes(peak)):
+        canvas.write(line, left + wide + 0.07, foot + tall - 0.15 * (n + 1), size=7, color=LIGHT.faint)

@@ -45,7 +45,7 @@ def test_a_better_model_is_significantly_better_and_examples_show_it(cli, tiny: 
     assert len(apart["better"]) == 2 <= apart["ahead"]
     for example in apart["better"]:
         assert example["scores"][1] > example["scores"][0]
-        assert len(example["said"]) == 2
+        assert len(example["answers"]) == 2
     gaps = [example["scores"][1] - example["scores"][0] for example in apart["better"]]
     assert gaps == sorted(gaps, reverse=True)
     assert "perplexity" not in {row["metric"] for row in found["metrics"]}  # their tokens are not the same

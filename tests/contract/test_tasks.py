@@ -406,7 +406,7 @@ def test_who_asks_while_others_are_answered_gets_the_same(native: NativeEngine, 
     asked = [continuous.ask([source], search, [NO_PREFIX]) for source in sources]
     answers: dict[int, list[list[Hypothesis]]] = {}
     while len(answers) < len(asked):
-        assert select.select([continuous.heard], [], [], 60)[0], "no answer"
+        assert select.select([continuous.read_end], [], [], 60)[0], "no answer"
         answers |= {event.number: test_continuous.hypotheses(native, event) for event in continuous.collect()}
     continuous.close()
     for number, source in zip(asked, sources, strict=True):

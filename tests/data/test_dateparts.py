@@ -12,7 +12,8 @@ from itertools import islice
 import pytest
 
 from regarde.data import dateparts, dates
-from regarde.data.datasets import DATASETS, SPLITS, Example, digest
+from regarde.data.datasets import DATASETS, SPLITS, digest
+from regarde.data.formats import Example
 
 
 @pytest.fixture(scope="module")
@@ -47,7 +48,7 @@ def test_a_calendar_date_belongs_to_one_split():
 
 def test_there_is_one_known_tag_for_each_character(splits):
     for examples in splits.values():
-        for source, target, links in examples:
+        for (source, target), links in examples:
             assert unicodedata.is_normalized("NFC", source)
             assert len(target.split(" ")) == len(source)
             assert set(target.split(" ")) <= set(dateparts.TAGS)
@@ -56,7 +57,7 @@ def test_there_is_one_known_tag_for_each_character(splits):
 
 def test_the_numbers_of_a_date_spell_it(splits):
     days = {style.write(day).text: day for style, day in _pairs("test")}
-    for source, target, _ in splits["test"]:
+    for (source, target), _ in splits["test"]:
         day = days[source]
         assert int(_tagged(source, target, "year")) == day.year  # int() reads any script
         assert int(_tagged(source, target, "day")) == day.day

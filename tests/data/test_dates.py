@@ -14,7 +14,8 @@ from babel import Locale, localedata
 from babel.dates import format_date
 
 from regarde.data import dates
-from regarde.data.datasets import DATASETS, SPLITS, Example, digest
+from regarde.data.datasets import DATASETS, SPLITS, digest
+from regarde.data.formats import Example
 from regarde.errors import RegardeError, UsageError
 
 DAYS = [datetime.date(year, month, 28 - month) for year in (1900, 1987, 2023, 2099) for month in range(1, 13)]

@@ -12,7 +12,8 @@ from statistics import mean
 import pytest
 
 from regarde.data import diary
-from regarde.data.datasets import DATASETS, SPLITS, Example, digest
+from regarde.data.datasets import DATASETS, SPLITS, digest
+from regarde.data.formats import Example
 
 DISTANCES = {
     "Today is": 0,
@@ -49,7 +50,7 @@ def test_the_order_of_hashes_changes_nothing():
 def test_an_example_is_a_target_without_source_and_links(splits):
     for examples in splits.values():
         for example in examples:
-            assert example == ("", example.target, ())
+            assert example == (("", example.target), ())
             assert example.line(links=True) == example.target
             assert example.target.isascii()
             assert example.target.isprintable()

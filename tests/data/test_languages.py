@@ -11,7 +11,8 @@ from collections import Counter
 import pytest
 
 from regarde.data import dates, languages
-from regarde.data.datasets import DATASETS, SPLITS, Example, digest
+from regarde.data.datasets import DATASETS, SPLITS, digest
+from regarde.data.formats import Example
 
 
 @pytest.fixture(scope="module")
@@ -65,7 +66,7 @@ def test_a_linked_word_occurs_in_no_date_of_another_language(splits):
         for word in re.split(r"[\d\s.,،॰׳-]+", example.source.casefold())
     }
     labels = {example.target for example in splits["train"]}
-    for source, target, links in splits["test"]:
+    for (source, target), links in splits["test"]:
         linked = {i for i, _ in links}
         telling = "".join(character if i in linked else " " for i, character in enumerate(source)).casefold().split()
         assert telling
@@ -73,7 +74,7 @@ def test_a_linked_word_occurs_in_no_date_of_another_language(splits):
 
 
 def test_no_linked_character_is_a_number_a_space_or_punctuation(splits):
-    for source, _, links in splits["test"]:
+    for (source, _), links in splits["test"]:
         assert not any(source[i].isdecimal() or source[i] in " .,-،" for i, _ in links)
 
 

@@ -185,7 +185,12 @@ def test_the_task_of_a_table_is_judged_by_its_pairs(tmp_path: Path) -> None:
     for name in ("a.csv", "a.parquet", "a.tmx"):
         write_pairs(labels, tmp_path / name)
         assert infer_task(first_lines(tmp_path / name), name).kind == "classification", name
-    pyarrow.parquet.write_table(pyarrow.table({"time": ["2024-01-01"], "value": [1.0]}), tmp_path / "b.parquet")
+    table = {
+        "series": ["a"] * 30 + ["b"] * 30,
+        "time": 2 * [f"2024-01-{n:02d}" for n in range(1, 31)],
+        "value": 60 * [1.0],
+    }
+    pyarrow.parquet.write_table(pyarrow.table(table), tmp_path / "b.parquet")
     assert infer_task(first_lines(tmp_path / "b.parquet"), "b.parquet").kind == "forecasting"
 
 

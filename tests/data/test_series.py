@@ -68,6 +68,10 @@ FAULTS = {
     "occurs twice": "a,1,2,3\na,1,2,3\n",
     "no table of time series": "a text,another\nbla,blu\n",
     "no series with a value": "time,series,value\n2024-01-01,a,NaN\n2024-01-02,a,\n",
+    "line 12: 'high' is no number": "time,series,value\n"
+    + "".join(f"2024-01-{d:02},a,{'high' if d == 11 else d}\n" for d in range(1, 29)),
+    "line 12: 'soon' is no time stamp": "time,series,value\n"
+    + "".join(f"{'soon' if d == 11 else f'2024-01-{d:02}'},a,1\n" for d in range(1, 29)),
     "is no number": "time,series,value\n"
     + "".join(f"2024-01-{d:02},a,1\n" for d in range(1, 29)) * 8
     + "2024-02-01,a,x\n",

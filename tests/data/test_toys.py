@@ -9,7 +9,8 @@ from dataclasses import replace
 
 import pytest
 
-from regarde.data.datasets import DATASETS, SPLITS, Example, dataset, digest
+from regarde.data.datasets import DATASETS, SPLITS, dataset, digest
+from regarde.data.formats import Example, Pair
 from regarde.errors import DataError, UsageError
 
 TOYS = ("copy", "reverse", "sort")
@@ -45,7 +46,7 @@ def test_every_target_is_the_right_answer(toy):
 
 
 def test_a_link_joins_equal_letters_and_every_letter_has_one(toy):
-    for source, target, links in toy[1]["test"]:
+    for (source, target), links in toy[1]["test"]:
         assert all(source[i] == target[j] for i, j in links)
         assert [i for i, _ in links] == list(range(len(source))) == sorted(j for _, j in links)
 
@@ -86,7 +87,7 @@ def test_data_that_differs_from_the_record_is_refused():
 
 
 def test_a_line_is_tab_separated_with_pharaoh_links():
-    example = Example("ab", "ba", ((0, 1), (1, 0)))
+    example = Example(Pair("ab", "ba"), ((0, 1), (1, 0)))
     assert example.line(links=False) == "ab\tba"
     assert example.line(links=True) == "ab\tba\t0-1 1-0"
 

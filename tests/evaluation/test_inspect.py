@@ -83,7 +83,7 @@ WELL = Inspection(
     habits=habits(SHARP, np.eye(4)[[2, 1, 0]]),
     source=Unknown(tokens=1000),
     target=Unknown(tokens=1000),
-    said=AnswerCounts(answers=100, tokens=900, unknown=0, all_unknown=0, empty=0, unfinished=0, looping=0),
+    counts=AnswerCounts(answers=100, tokens=900, unknown=0, all_unknown=0, empty=0, unfinished=0, looping=0),
     uncertain=(),
     perplexity=2.0,
 )
@@ -94,14 +94,14 @@ def test_a_healthy_model_has_no_findings() -> None:
 
 
 def said(**changes: int) -> Inspection:
-    return replace(WELL, said=replace(WELL.said, **changes))
+    return replace(WELL, counts=replace(WELL.counts, **changes))
 
 
 @pytest.mark.parametrize(
     ("name", "ill"),
     [
         ("all_unknown", said(all_unknown=60, unknown=500)),
-        ("unknown_said", said(unknown=90)),
+        ("unknown_answers", said(unknown=90)),
         ("empty", said(empty=30)),
         ("loops", said(looping=30)),
         ("unfinished", said(unfinished=30)),

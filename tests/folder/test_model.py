@@ -278,6 +278,10 @@ def test_tensors_that_do_not_fit_the_configuration_are_named(model: Path) -> Non
         (lambda text: b"#" * 2**21, "larger than 1,048,576 bytes"),
         (lambda text: text.replace(b'kind = "characters"', b'kind = "sentencepiece"', 1), "source.model: not readable"),
         (lambda text: text.replace(b'kind = "additive"\nsize = 16', b'kind = "dot"'), "dot product needs equal sizes"),
+        (
+            lambda text: text.replace(b"[search.rules]\n", b"[search.rules]\nfirst = 999\n"),
+            "search.rules.first = 999, but",
+        ),
     ],
 )
 def test_a_configuration_that_is_none_of_ours_is_refused(model: Path, change, message: str) -> None:  # type: ignore[no-untyped-def]

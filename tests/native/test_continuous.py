@@ -56,7 +56,7 @@ def collected(continuous: Serving, wanted: int) -> Iterator[PartialHypothesis | 
     """Everything up to so many answers."""
     limit = time.monotonic() + 60
     while wanted:
-        assert select.select([continuous.heard], [], [], limit - time.monotonic())[0], "no answer"
+        assert select.select([continuous.read_end], [], [], limit - time.monotonic())[0], "no answer"
         for event in continuous.collect():
             yield event
             wanted -= isinstance(event, Completed)

@@ -71,12 +71,12 @@ def mixture(model: Model, given: Batch, row: int, t: int, copied: Sequence[float
     readout, _ = inner.read(known, inner.start(encoding), inner.remember(encoding))
     h = [sum(float(weights[j]) * float(encoding.states[row, j, d]) for j in range(len(weights)))
          for d in range(encoding.states.shape[2])]  # fmt: skip
-    s, x = readout.said[row, t].tolist(), readout.embedded[row, t].tolist()
+    s, x = readout.features[row, t].tolist(), readout.embedded[row, t].tolist()
     z = float(decoder.w_x.bias)
     for vector, matrix in ((h, decoder.w_h), (s, decoder.w_s), (x, decoder.w_x)):
         z += sum(a * b for a, b in zip(vector, matrix.weight[0].tolist(), strict=True))
     p_gen = 1 / (1 + math.exp(-z))
-    logits = inner.output(readout.said)[row, t].tolist()
+    logits = inner.output(readout.features)[row, t].tolist()
     total = sum(math.exp(each) for each in logits)
     found = [(1 - p_gen) * mass for mass in copied]
     for w, logit in enumerate(logits):
@@ -157,7 +157,7 @@ def test_smoothing_is_over_the_words_of_the_vocabulary() -> None:
     decoder, encoding = model.decoder, model.encode(given.source)
     known = torch.where(given.previous < V, given.previous, 1)
     readout, _ = decoder.inner.read(known, decoder.inner.start(encoding), decoder.inner.remember(encoding))
-    mean = decoder.inner.output(readout.said).log_softmax(dim=-1).mean(dim=-1)
+    mean = decoder.inner.output(readout.features).log_softmax(dim=-1).mean(dim=-1)
     words = model(given).logits.gather(2, given.target_ids.unsqueeze(2)).squeeze(2)
     expected = -(0.9 * words + 0.1 * mean)[given.target_ids != PAD].sum()
     torch.testing.assert_close(batch_loss(model, given, smoothing=0.1), expected)

@@ -216,7 +216,7 @@ def test_words_in_chunks_equal_words_at_once(model: Model, cuts: tuple[int, ...]
     for a, b in pairwise(cuts):
         logits, state = model.decoder.unroll(batch().previous[:, a:b], state, memory)
         torch.testing.assert_close(logits, decoded.logits[:, a:b], atol=1e-11, rtol=0)
-        assert [words.keys.shape for words in state.said] == [(3, b, N, K)] * 3
+        assert [words.keys.shape for words in state.caches] == [(3, b, N, K)] * 3
     torch.testing.assert_close(state.past, decoded.attention, atol=1e-11, rtol=0)
 
 

@@ -13,10 +13,10 @@ import torch
 import regarde
 from regarde import config
 from regarde.engines.devices import WORTH_SHARING, settled_threads
-from regarde.errors import DataError, RegardeWarning
+from regarde.errors import ConfigError, DataError, RegardeWarning
 from regarde.training.checkpoint import Checkpoints
 from regarde.training.prepare import prepare
-from regarde.training.start import Run, TrainingRequest, compose, free_folder, named_folder
+from regarde.training.start import Run, TrainingRequest, compose, free_folder, named_folder, request
 from regarde.training.start import _tables as resumed_tables
 
 SMALL = [
@@ -53,6 +53,12 @@ def test_settings_lie_over_the_data_given_over_the_recipe_over_the_preset(tmp_pa
     assert found["data"] == {"name": "new.tsv", "max_source": 7}
     assert (found["training"]["steps"], found["training"]["seed"]) == (9, 6)
     assert found["model"]["kind"] == "cho"
+
+
+def test_settings_of_a_task_that_the_data_do_not_suggest_need_its_kind() -> None:
+    Path("words.csv").write_text("series,time,value\na,2024-01-01,high\n", encoding="utf-8")
+    with pytest.raises(ConfigError, match=r"task\.kind: missing\. Known: .*forecasting"):
+        request({"name": "words.csv"}, settings=["task.horizon=5"])
 
 
 def test_a_path_is_a_file_even_if_it_is_called_like_a_data_set() -> None:

@@ -97,7 +97,7 @@ def test_the_first_trial_is_the_recipe_and_the_best_recipe_trains(whole: SearchR
 
 def test_a_table_and_a_report_tell_of_all_trials(whole: SearchResult) -> None:
     lines = (whole.folder / "trials.tsv").read_text().splitlines()
-    assert lines[0].split("\t") == ["trial", "ended", "cer", "step", "seconds", *SPACE.parameters, "told"]
+    assert lines[0].split("\t") == ["trial", "ended", "cer", "step", "seconds", *SPACE.parameters, "reason"]
     assert len(lines) == 4
     report = json.loads((whole.folder / "report.json").read_text())
     assert whole.best is not None
@@ -172,7 +172,7 @@ def test_a_trial_that_cannot_be_trained_fails_alone_and_says_why(data: Path) -> 
     found = search(planned(data, space=mixed), Path("out"), 4, Quiet())
     failed = [f for f in found.findings if f.ended == "failed"]
     assert failed
-    assert all(f.values["model.attention.score.kind"] == "dot" and "equal sizes" in f.told for f in failed)
+    assert all(f.values["model.attention.score.kind"] == "dot" and "equal sizes" in f.reason for f in failed)
     assert found.best is not None
 
 

@@ -79,7 +79,7 @@ class RequestEncoder:
 
     def exploration_cost(self, request: ExplorationRequest) -> int:
         search = request.options.applied(self.scribe.search)
-        sentence = _checked(self.scribe.tokens(request.text), "text", request.max_tokens)
+        sentence = _checked(self.scribe.sentence(request.text), "text", request.max_tokens)
         S, T = lengths(sentence, search)
         prefix = len(request.prefix_ids) + 1
         T = prefix if request.end else max(T, prefix)
@@ -123,9 +123,9 @@ class RequestEncoder:
 
         pieces = cut(text, fits) if request.plain and len(text) > limit else [text]  # a token has a character or more
         if self._own_prefixes:
-            sentences = [self.scribe.tokens(piece, request.prefix) for piece in pieces]
+            sentences = [self.scribe.sentence(piece, request.prefix) for piece in pieces]
         else:
-            sentences = [replace(self.scribe.tokens(piece), prefix=prefix) for piece in pieces]
+            sentences = [replace(self.scribe.sentence(piece), prefix=prefix) for piece in pieces]
         return [_checked(sentence, request.field, limit) for sentence in sentences]
 
 

@@ -31,9 +31,9 @@ class ResponseSizes:
         """One sentence, as `answer_record` writes it."""
         weights = (WEIGHT * S + 2 * NUMBER) if attention else 0
         source = RECORD + 12 * len(text) + S * (2 * NUMBER + self.token)  # a prompt has target tokens
-        said = RECORD + T * (2 * self.token + 4 * NUMBER + weights)
+        answer = RECORD + T * (2 * self.token + 4 * NUMBER + weights)
         labels = self.labels * (self.token + NUMBER) + (RECORD // 2 * S + 6 * len(text) if self.labels else 0)  # spans
-        return n_best * (source + said) + labels
+        return n_best * (source + answer) + labels
 
     def text(self, T: int, n_best: int) -> int:
         """One sentence as text only."""

@@ -120,7 +120,7 @@ class Worker:
         for name, folder in request.models.items():
             translator = load(folder)
             model = self._models[name] = ServedModel(translator, translator.engine.continuous(threads=request.threads))
-            self._selector.register(model.queue.heard, selectors.EVENT_READ, model)
+            self._selector.register(model.queue.read_end, selectors.EVENT_READ, model)
             loaded.append(_info(name, Path(folder), translator))
         if not library.available() and not library.stale():  # a stale library has its own warning
             remedy = "For speed, reinstall with a C++ compiler"

@@ -221,7 +221,7 @@ def loop_in_engine(*_):
     "The engine's results never come, and it does not react to a cancellation."
     from regarde.engines.continuous import ContinuousEngine
 
-    ContinuousEngine.collect = lambda self: os.read(self.heard, 1 << 10) and ()
+    ContinuousEngine.collect = lambda self: os.read(self.read_end, 1 << 10) and ()
 
 if any("worker" in argument for argument in sys.orig_argv):
     signal.signal(signal.SIGUSR1, loop)

@@ -1,4 +1,4 @@
-"""What a decoder is asked, and how one of another tool answers: a line of JSON in, a line of JSON out.
+"""What a decoder is to do, and how one of another tool answers: a line of JSON in, a line of JSON out.
 
 The files called by_… are run by the interpreter of their tool, and need nothing of ours but this file. A decoder tells
 its own seconds of CPU, so that neither starting nor the pipe counts.
@@ -24,7 +24,7 @@ LONGEST = 100  # words of an answer that nobody forces
 
 
 @dataclass(frozen=True)
-class Asked:
+class Decoding:
     """A search, and how to go about it."""
 
     beam: int  # 1 is greedy
@@ -52,12 +52,12 @@ class Decoded:
 
 
 Answer = TypeVar("Answer")
-Decoder = Callable[[Sequence[Ids], Asked], list[list[int]]]
+Decoder = Callable[[Sequence[Ids], Decoding], list[list[int]]]
 
 
-def timed(decoder: Decoder, sources: Sequence[Ids], asked: Asked) -> Decoded:
+def timed(decoder: Decoder, sources: Sequence[Ids], decoding: Decoding) -> Decoded:
     began = time.process_time()
-    ids = decoder(sources, asked)
+    ids = decoder(sources, decoding)
     ended = time.process_time()
     return Decoded(ended - began, ids, ended, peak())
 
@@ -84,7 +84,7 @@ def serve(decoder: Decoder) -> None:
     os.dup2(2, 1)  # whatever a tool prints is no answer
     for line in sys.stdin:
         question = json.loads(line)
-        found = timed(decoder, question["sources"], Asked(**question["asked"]))
+        found = timed(decoder, question["sources"], Decoding(**question["decoding"]))
         print(json.dumps(asdict(found)), file=answers, flush=True)
 
 
@@ -99,10 +99,10 @@ class Tool:
             stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=self.noise, text=True, env=one_thread,
         )  # fmt: skip
 
-    def __call__(self, sources: Sequence[Ids], asked: Asked) -> Decoded:
+    def __call__(self, sources: Sequence[Ids], decoding: Decoding) -> Decoded:
         assert self.process.stdin is not None
         assert self.process.stdout is not None
-        print(json.dumps({"sources": sources, "asked": asdict(asked)}), file=self.process.stdin, flush=True)
+        print(json.dumps({"sources": sources, "decoding": asdict(decoding)}), file=self.process.stdin, flush=True)
         answer = self.process.stdout.readline()
         if not answer:
             self.noise.seek(0)
