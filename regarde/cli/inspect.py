@@ -42,7 +42,7 @@ def inspect(
     from their mean over the sentence. coverage: the share of source tokens that get attention.
 
     For a classifier with attention, the most telling words of a label are those with the most attention in texts that
-    are correctly labeled so.
+    the model correctly gives this label.
 
     Example: regarde inspect runs/dates --data dates
     """
@@ -91,13 +91,13 @@ def _tables(found: Inspection) -> Iterator[str]:
         ]
         yield "\n"
         yield from table(["attention", "entropy", "peak", "end", "change", "coverage"], rows)
-    counts = found.counts
-    rows = [
-        ["source", f"{found.source.tokens:,}", f"{found.source.rate:.2%}"],
-        ["reference", f"{found.target.tokens:,}", f"{found.target.rate:.2%}"],
-        ["answer", f"{counts.tokens:,}", f"{counts.unknown / counts.tokens if counts.tokens else 0:.2%}"],
-    ]
+    sides = (
+        ("source", found.source.tokens, found.source.unknown),
+        ("reference", found.target.tokens, found.target.unknown),
+        ("answer", found.counts.tokens, found.counts.unknown),
+    )
     yield "\n"
+    rows = [[name, f"{tokens:,}", f"{unknown / tokens:.2%}"] for name, tokens, unknown in sides if tokens]
     yield from table(["tokens", "count", "unknown"], rows)
     if found.uncertain:
         yield "\n"

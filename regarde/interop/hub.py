@@ -110,7 +110,7 @@ def _checked(path: Path) -> Table:
             value = found.get(name)
             if value is not None and type(value) is not kind:
                 raise FolderError(f"{path}: {name} = {json.dumps(value)[:80]}, expected {expected}. {RESTORE}")
-            if kind is int and abs(value or 0) > MOST_TOKENS:
+            if isinstance(value, int) and abs(value) > MOST_TOKENS:
                 raise FolderError(f"{path}: {name} = {value}, expected at most {MOST_TOKENS:,}. {RESTORE}")
     return found
 

@@ -150,7 +150,7 @@ class Beam(Checked, SearchSettings):
     beta: Annotated[float, Bound(0.0, 100.0)] = 0.0  # Weight of the coverage penalty (Wu et al. 2016); 0: none.
     penalty: Literal["wu", "power"] = "wu"  # Length penalty of T tokens: ((5 + T) / 6)^alpha or T^alpha.
     early: bool = True  # Stop when as many are finished as are kept, without a look at whether others would be better.
-    cut: bool = False  # Rank hypotheses that the length limit cuts off with those that ended, not behind them.
+    cut: bool = False  # Rank hypotheses that the length limit truncates together with finished ones, not behind them.
     # Drop hypotheses whose log-probability is this far below the best; 0: none.
     prune: Annotated[float, Bound(0.0, 1000.0)] = 0.0
     rules: Rules = field(default_factory=Rules)
