@@ -6,7 +6,7 @@ BUILT := pyproject.toml setup.py regarde/native/library.py $(wildcard regarde/na
 
 SUITE := --numprocesses 2 --dist worksteal -m "not slow"
 
-.PHONY: demo test test-plain test-browser test-interop slow lint studio browser wheels clean
+.PHONY: demo test test-plain test-browser test-interop test-cluster slow lint studio browser wheels clean
 
 demo: $(VENV)/demo
 	$(BIN)/regarde demo
@@ -31,6 +31,10 @@ test-browser: browser
 # What leaves for other runtimes and comes from them, beside these runtimes.
 test-interop: $(VENV)/interop
 	$(BIN)/pytest $(SUITE) tests/interop
+
+# Translation on Ray and Spark, which it installs; Spark needs Java.
+test-cluster: $(VENV)/cluster
+	$(BIN)/pytest -m "not slow" tests/streaming
 
 slow: $(VENV)/slow
 	$(BIN)/pytest -m slow
@@ -75,6 +79,10 @@ $(VENV)/browser: $(BUILT) | $(BIN)/python
 
 $(VENV)/interop: $(BUILT) | $(BIN)/python
 	$(BIN)/python -m pip install --quiet --disable-pip-version-check --editable '.[test,interop]'
+	@touch $@ $(VENV)/test $(VENV)/demo
+
+$(VENV)/cluster: $(BUILT) | $(BIN)/python
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check --editable '.[test,ray,spark]'
 	@touch $@ $(VENV)/test $(VENV)/demo
 
 $(VENV)/slow: $(BUILT) | $(BIN)/python

@@ -149,6 +149,8 @@ EXTRAS = {
     "onnx": "onnx",
     "onnxscript": "onnx",
     "ctranslate2": "ctranslate2",
+    "ray": "ray",
+    "pyspark": "spark",
 }
 
 

@@ -183,7 +183,7 @@ class Translator(Scribe):
         self.require_language_model("generate")
         chosen = search or Sampling(n_best=count, temperature=TEMPERATURE, rules=self.search.rules)
         if length is not None:
-            chosen = replace(chosen, rules=replace(chosen.rules, max_ratio=0.0, max_extra=length))
+            chosen = replace(chosen, rules=chosen.rules.up_to(length))
         (found,) = self.stream([self.prompt(prompt)], chosen)
         return found
 

@@ -39,6 +39,7 @@ ORDER = [
     "serving",
     "lab",
     "streaming",
+    "spark",
     "display",
     "cli",
 ]

@@ -113,7 +113,7 @@ def _searches(
 
     rules = model.search.rules
     if length is not None:
-        rules = replace(rules, max_ratio=0.0, max_extra=length)
+        rules = rules.up_to(length)
     if beam is not None:
         return [replace(adjusted(model.search, beam=beam, n_best=count, alpha=alpha, prune=prune), rules=rules)]
     first = Sampling(

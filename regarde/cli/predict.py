@@ -3,19 +3,14 @@
 import math
 import sys
 from contextlib import ExitStack, closing
-from dataclasses import replace
 from pathlib import Path
 from signal import Signals
-from typing import TYPE_CHECKING, Annotated, Literal
+from typing import Annotated, Literal
 
 from regarde.cli import completion
 from regarde.cli.options import argument, flag, option
-from regarde.engines.devices import CORES, MOST_THREADS, choose, settle_threads
-from regarde.errors import DataError, FolderError, UsageError, counted, warn
-
-if TYPE_CHECKING:
-    from regarde.search import Search
-    from regarde.streaming.forms import Form
+from regarde.engines.devices import MOST_THREADS
+from regarde.errors import FolderError, UsageError, counted
 
 
 def predict(
@@ -78,6 +73,10 @@ def predict(
     output: Annotated[Path | None, option("FILE", "Write to a new FILE instead of standard output.")] = None,
     resume: Annotated[bool, flag("--resume", "Continue the --output of an interrupted run.")] = False,
     skip_lines: Annotated[int, option("N", "Skip the first N lines of the input.", least=0, most=10**15)] = 0,
+    on: Annotated[
+        str,
+        option("WHERE", "Use many processes, and make --output a folder: local, local:N, ray or ray://HOST:PORT."),
+    ] = "",
 ) -> None:
     """Answer each line of standard input on standard output: translate, classify, tag or continue it, for any task.
 
@@ -95,6 +94,10 @@ def predict(
     with the same bytes as an uninterrupted run. Exit codes: 130 and 143 after Ctrl-C and SIGTERM, which stop between
     two lines; 5 if the disk is full, with whole lines kept; 0 if the reader of a pipe, such as head, closes it.
 
+    With --on, processes of this machine (local), or of a Ray cluster (ray), answer the input in parts, and the folder
+    --output gets a file for each: together, the bytes of the answers without --on. The same command continues when
+    it was killed. --input may be a pattern in quotes.
+
     With --n-best, N lines out for each line in, or fewer with a small vocabulary or --prune. The first is the
     translation without --n-best; translations that the length limit truncated come last. An empty or refused line gets
     one row with rank 1, score 0.0000 and no text.
@@ -106,35 +109,50 @@ def predict(
     if stated and not sample:
         option = next(iter(stated)).replace("_", "-")
         raise UsageError(f"--{option} is a setting of sampling. Add --sample, or leave it out.")
-    tuned = (beam, alpha, beta, prune) != (None, None, None, None)
-    if sample and tuned:
+    if sample and (beam, alpha, beta, prune) != (None, None, None, None):
         raise UsageError("--beam, --alpha, --beta and --prune exclude --sample. Leave out one or the other.")
     numbers = {"alpha": alpha, "beta": beta, "prune": prune, "top-p": top_p, "temperature": temperature}
     for option, value in numbers.items():
         if value is not None and math.isnan(value):  # which lies in no range, but a range of options accepts it
             raise UsageError(f"--{option}: nan is not a number.")
-    chosen_options = {
-        "--replace-unknown": replace_unknown,
-        "--shortlist": shortlist,
-        "--min-length": min_length is not None,
-        "--beta": beta is not None,
-        "--long split": long == "split",
-        "--long truncate": long == "truncate",
-    }
     if resume and output is None:
         raise UsageError("--resume continues a file. Name it with --output, or use --skip-lines.")
 
     _check_folders(runs)
 
     from regarde.streaming.endpoints import SignalExit, open_input, to_file, to_standard_output
-    from regarde.streaming.forms import Json, Plain, Ranked
+    from regarde.streaming.filter import FilterConfig, report
 
-    form: Form = Json() if as_json else Ranked() if n_best > 1 else Plain()
+    config = FilterConfig(
+        runs=tuple(map(str, runs)),
+        as_json=as_json,
+        n_best=n_best,
+        beam=beam,
+        alpha=alpha,
+        beta=beta,
+        prune=prune,
+        min_length=min_length,
+        sampling=stated if sample else None,
+        replace_unknown=replace_unknown,
+        shortlist=shortlist,
+        device=device,
+        engine=engine,
+        threads=threads,
+        long=long,
+    )
+    if on:
+        from regarde.cli.places import translate_on
+
+        if file is None or output is None or resume or skip_lines:
+            given = "--on reads --input FILE and writes to --output DIR, and goes on where it stopped"
+            raise UsageError(f"{given}. Give both; leave out --resume and --skip-lines.")
+        translate_on(on, config, file, output)
+        return
     source = open_input(file)
     if output is None:
         out = to_standard_output()
     else:
-        out = to_file(output, form, resume=resume, skipped=skip_lines, source=source.status)
+        out = to_file(output, config.form, resume=resume, skipped=skip_lines, source=source.status)
 
     with closing(out), ExitStack() as display:
 
@@ -145,47 +163,15 @@ def predict(
             return f"stopped by {number.name} after {counted(out.answered, 'line')}. Continue with --resume."
 
         with SignalExit(out.whole, interrupted):
-            from regarde.config import parse
-            from regarde.folder.loading import load_ensemble
-            from regarde.search import Sampling, adjusted
-            from regarde.streaming.filter import WARNINGS, Filter
-
-            device = device if device == "cpu" else choose(device)
-            loaded = load_ensemble(runs, device=device, engine=engine, threads=threads or CORES, shortlist=shortlist)
-            for name in loaded.task.without:
-                if chosen_options.get(name):
-                    raise UsageError(f"{name} has no meaning for {loaded.task.noun}. Leave it out.")
-            if loaded.engine.name == "torch":
-                settle_threads(threads, loaded.model.parameter_count())
-            own = loaded.search
-            if min_length is not None:
-                own = replace(own, rules=replace(own.rules, min_length=min_length))
-            search: Search = own
-            first: Search | None = None
-            if sample:
-                search = replace(parse(Sampling, stated | {"n_best": n_best}), rules=own.rules)
-            elif tuned or as_json or max(n_best, own.n_best) > 1:
-                first = adjusted(own, beam=beam, alpha=alpha, beta=beta, prune=prune)
-                search = adjusted(own, beam=beam, n_best=n_best, alpha=alpha, beta=beta, prune=prune)
-                if (as_json or n_best > 1) and (informed := loaded.informed(search)) != search:
-                    search, first = informed, None
+            answering = config.build()
             progress = None
             lines_shown = source.stream.isatty() or (output is None and sys.stdout.isatty())
             if sys.stderr is not None and sys.stderr.isatty() and not lines_shown:
                 from regarde.display.progress import TranslationDisplay
 
                 progress = display.enter_context(TranslationDisplay(source.size)).progressed
-            translator = replace(loaded, replace_unknown=replace_unknown)
-            answering = Filter(translator, search, form, long, first, n_best)
             counts = answering.run(source, out, skip=skip_lines, progress=progress)
-    for name, warning in WARNINGS.items():
-        if count := getattr(counts, name):
-            warn(f"warning: {counted(count, 'line')} {warning}")
-    if counts.malformed:
-        raise DataError(f"{counted(counts.malformed, 'line')} with an empty answer: expected {loaded.task.lines}.")
-    if counts.refused:
-        given = f"{counted(counts.refused, 'line')} too long, with an empty answer"
-        raise DataError(f"{given}. Cut them, or choose --long split or truncate.")
+    report(counts, answering.translator.task.lines)
 
 
 def _check_folders(runs: list[Path]) -> None:

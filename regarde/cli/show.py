@@ -133,9 +133,7 @@ class _Request:
 
         search = adjusted(translator.search, beam=self.beam)
         length = self.length or (_CONTINUED if translator.task.continues else None)
-        return (
-            search if length is None else replace(search, rules=replace(search.rules, max_ratio=0.0, max_extra=length))
-        )
+        return search if length is None else replace(search, rules=search.rules.up_to(length))
 
     def answered(self, translator: Translator) -> Translation:
         if not translator.task.continues and (not self.text or self.text.isspace()):

@@ -3,41 +3,32 @@
     {"job": "train", …}     learn a tokenizer from one side of the pairs, and save it
     {"job": "encode", …}    the tokens of consecutive pairs
 
-A message is a line of JSON, followed by the arrays that it names. Jobs are dealt out in turn, and their results taken
+Messages are those of pipes.py. Jobs are dealt out in turn, and their results taken
 in the same order, so what comes out does not depend on the number of processes.
 """
 
 from __future__ import annotations
 
-import json
 import os
 import signal
 import sys
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import suppress
-from dataclasses import dataclass
 from pathlib import Path
-from typing import IO, Any, Self
+from typing import Any, Self
 
 import numpy as np
 from numpy.typing import NDArray
 
 from regarde import config, process
 from regarde.data.encoding import EncodedBlock, LengthLimits, id_type
+from regarde.data.pipes import JobResult, as_values, raise_in, receive, send, stream_of
 from regarde.data.stored import StoredPairs
-from regarde.errors import DataError, DiskError, RegardeError, UsageError
+from regarde.errors import RegardeError
 from regarde.text.sides import Text, TextConfig, load_text
 
 AHEAD = 2  # jobs that wait for each process
 Job = Mapping[str, Any]
-
-
-@dataclass(frozen=True)
-class JobResult:
-    """What a process answers: values, and arrays by their names."""
-
-    values: Mapping[str, Any]
-    arrays: Mapping[str, NDArray[Any]]
 
 
 class Workers:
@@ -54,7 +45,7 @@ class Workers:
                 for _ in range(count)
             ]
             for each in self._processes:
-                _write(_stream(each.stdin), {"left_out": "rows"}, {"left_out": left_out})
+                send(stream_of(each.stdin), {"left_out": "rows"}, {"left_out": left_out})
 
     def __enter__(self) -> Self:
         return self
@@ -64,7 +55,7 @@ class Workers:
             each.kill()
             for stream in (each.stdin, each.stdout):
                 with suppress(OSError):
-                    _stream(stream).close()
+                    stream_of(stream).close()
             each.wait()
 
     def results(self, jobs: Iterable[Job]) -> Iterator[JobResult]:
@@ -86,23 +77,17 @@ class Workers:
 
     def _give(self, number: int, job: Job) -> None:
         with suppress(BrokenPipeError):  # noticed where its result is missing
-            _write(_stream(self._processes[number].stdin), job, {})
+            send(stream_of(self._processes[number].stdin), job, {})
 
     def _take(self, number: int) -> JobResult:
         each = self._processes[number]
-        result = _read(_stream(each.stdout))
+        result = receive(stream_of(each.stdout))
         if result is None:
             code = each.wait()
             given = f"a process that tokenizes has ended ({f'signal {-code}' if code < 0 else f'exit code {code}'})"
             raise RegardeError(f"{given}. Repeat the command: it goes on where it stopped.")
-        if "error" in result.values:
-            raise _ERRORS[result.values["kind"]](result.values["error"])
+        raise_in(result.values)
         return result
-
-
-_ERRORS: dict[str, type[RegardeError]] = {
-    each.__name__: each for each in (DataError, DiskError, UsageError, RegardeError)
-}
 
 
 class _Share:
@@ -150,50 +135,21 @@ _JOBS: dict[str, Callable[[_Share, Job], JobResult]] = {
 }
 
 
-def _write(stream: IO[bytes], values: Mapping[str, Any], arrays: Mapping[str, NDArray[Any]]) -> None:
-    shapes = {name: [array.dtype.str, len(array)] for name, array in arrays.items()}
-    stream.write(json.dumps({"values": dict(values), "arrays": shapes}).encode() + b"\n")
-    for array in arrays.values():
-        stream.write(array.tobytes())
-    stream.flush()
-
-
-def _read(stream: IO[bytes]) -> JobResult | None:
-    """The next message; None if the other side has ended."""
-    line = stream.readline()
-    if not line.endswith(b"\n"):
-        return None
-    message = json.loads(line)
-    arrays = {}
-    for name, (dtype, count) in message["arrays"].items():
-        raw = stream.read(np.dtype(dtype).itemsize * count)
-        if len(raw) < np.dtype(dtype).itemsize * count:
-            return None
-        arrays[name] = np.frombuffer(raw, np.dtype(dtype))
-    return JobResult(message["values"], arrays)
-
-
-def _stream(stream: IO[bytes] | None) -> IO[bytes]:
-    assert stream is not None, "started with pipes"
-    return stream
-
-
 def main() -> None:
     """One of the processes: jobs on standard input, results on standard output, until the input ends."""
     signal.signal(signal.SIGINT, signal.SIG_IGN)  # the process that started this one ends it
     jobs, results = sys.stdin.buffer, sys.stdout.buffer
-    first = _read(jobs)
+    first = receive(jobs)
     if first is None:
         return
     share = _Share(StoredPairs(Path(sys.argv[1]), first.arrays["left_out"]))
-    while message := _read(jobs):
+    while message := receive(jobs):
         try:
             result = share.done(message.values)
         except RegardeError as error:
-            kind = next(each.__name__ for each in type(error).__mro__ if each.__name__ in _ERRORS)
-            result = JobResult({"error": str(error), "kind": kind}, {})
+            result = JobResult(as_values(error), {})
         with suppress(BrokenPipeError):
-            _write(results, result.values, result.arrays)
+            send(results, result.values, result.arrays)
 
 
 if __name__ == "__main__":

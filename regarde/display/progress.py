@@ -93,6 +93,18 @@ class AlignmentDisplay(Display):
         self.bar.update(self.task, completed=share)
 
 
+class PartsDisplay(Display):
+    """Parts that are whole, and lines/s; on standard error."""
+
+    def __init__(self, count: int) -> None:
+        bar = BarColumn(bar_width=24)
+        super().__init__(bar, TaskProgressColumn(), STATE, TimeRemainingColumn(compact=True), transient=True)
+        self.task = self.bar.add_task("translating", total=count, state="")
+
+    def progressed(self, done: int, speed: str) -> None:
+        self.bar.update(self.task, completed=done, state=f"{counted(done, 'part')}  {speed}")
+
+
 class Steady(io.TextIOBase):
     """A stream that ignores errors, such as those of a closed terminal."""
 

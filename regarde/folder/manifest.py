@@ -39,8 +39,10 @@ CARD = "README.md"
 TOKENIZERS = ("source.vocab", "source.model", "target.vocab", "target.model")
 HISTORY = "history.jsonl"  # of a forecaster
 LOCK = ".lock"  # held by the process that changes a folder
-CHECKPOINTS = "checkpoints"  # a folder of a run
-BESIDE = (CHECKPOINTS, "metrics.jsonl", "train.log", "plots", "tensorboard")  # what a run keeps next to its model
+CHECKPOINTS = "checkpoints"  # a folder of a run, with a folder for each checkpoint
+CHECKPOINT = re.compile(r"step-(\d{1,12})")
+METRICS_FILE, LOG_FILE = "metrics.jsonl", "train.log"  # of a run
+BESIDE = (CHECKPOINTS, METRICS_FILE, LOG_FILE, "plots", "tensorboard")  # what a run keeps next to its model
 ADDED = ("shortlist.txt",)  # files that are added to a model later; used only if the manifest lists them
 FILES = frozenset(
     {CONFIG, WEIGHTS, CARD, *TOKENIZERS, HISTORY, OPTIMIZER, OPTIMISER, STATE, CARRIED, ORIGIN, *ADDED}
@@ -270,6 +272,16 @@ def check_files(folder: Path) -> None:
         check_file(folder / name, entry)
 
 
+def content_of(path: Path) -> Content | None:
+    """Size and hash of a file, if there is one."""
+    return _content(path) if path.is_file() else None
+
+
+def write(folder: Path, files: Mapping[str, Content]) -> None:
+    """Write the manifest of a folder that is no model, whose files are written."""
+    replace_file(folder / MANIFEST, _text(files))
+
+
 def replace_files(folder: Path, source: Path) -> None:
     """Move the files of `source`, a folder on the same disk, into `folder`, and list them in its manifest."""
     new = {item.name: _content(item) for item in sorted(source.iterdir())}
@@ -329,24 +341,24 @@ def remove_folder(path: Path) -> None:
     _remove(beside)
 
 
-def locked(path: Path) -> int:
-    """A handle that locks the folder until it is closed or this process ends."""
+def locked(path: Path, doing: str = "is training here") -> int:
+    """A handle that locks the folder until it is closed or this process ends. `doing`: what the owner is doing."""
     handle = os.open(path / LOCK, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o644)
     try:
         fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
     except BlockingIOError:
         owner = os.read(handle, 20).decode(errors="replace").strip()
         os.close(handle)
-        raise UsageError(f"{path}: process {owner or 'unknown'} is training here. Wait for it, or stop it.") from None
+        raise UsageError(f"{path}: process {owner or 'unknown'} {doing}. Wait for it, or stop it.") from None
     os.ftruncate(handle, 0)
     os.write(handle, f"{os.getpid()}\n".encode())
     return handle
 
 
 @contextlib.contextmanager
-def alone(folder: Path) -> Iterator[None]:
-    """Inside, no other process trains in this folder."""
-    handle = locked(folder)
+def alone(folder: Path, doing: str = "is training here") -> Iterator[None]:
+    """Inside, no other process has this folder."""
+    handle = locked(folder, doing)
     try:
         yield
     finally:

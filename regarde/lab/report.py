@@ -36,10 +36,10 @@ from regarde.evaluation.metrics import (
 from regarde.evaluation.telling import TellingWords
 from regarde.evaluation.testset import TestSet
 from regarde.evaluation.words import Change, change
+from regarde.folder.manifest import METRICS_FILE
 from regarde.lab.measure import Alignment, Contexts, Measured, Speed, context_group
 from regarde.lab.plan import LabPlan
 from regarde.training.presets import presets
-from regarde.training.run import METRICS_FILE
 
 SAMPLES = Bootstrap(1000, seed=1)
 FEWER = Bootstrap(200, seed=1)  # for a group of sentences

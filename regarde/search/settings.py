@@ -59,6 +59,10 @@ class Rules(Checked):
     # Tokens of a text, prompt included, that a language model can read; inferred where it counts positions.
     context: Annotated[int, Bound(2, 10**6)] = 10**6
 
+    def up_to(self, length: int) -> Rules:
+        """The same rules for answers of at most so many tokens, whatever the source."""
+        return replace(self, max_ratio=0.0, max_extra=length)
+
     def limit(self, source_length: int, prefix: Prefix) -> int:
         """Steps that a hypothesis may take, EOS included on both sides; a prefix leaves room for one more word."""
         steps = int(np.float32(source_length) * np.float32(self.max_ratio)) + self.max_extra

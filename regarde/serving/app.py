@@ -104,12 +104,13 @@ def create(
     service: Service, content: StudioContent | None = None, forecasters: Mapping[str, Forecaster] | None = None
 ) -> Starlette:
     """The application, with or without the studio."""
+    described = forecasts.described(forecasters or {})
     routes = [
-        *api.routes(service, forecasts.described(forecasters or {})),
+        *api.routes(service, described),
         *forecasts.routes(service, forecasters or {}),
         *libretranslate.routes(service),
         *health.routes(service),
-        *pages.routes(service, home=content is None),  # the studio has a start page of its own
+        *pages.routes(service, described, home=content is None),  # the studio has a start page of its own
         *(studio.routes(service, content) if content else []),
     ]
     request_filter = Middleware(

@@ -7,20 +7,24 @@ at most two windows of lines are held, and nothing of a line over the limit.
 from __future__ import annotations
 
 import threading
-from collections.abc import Callable, Iterator
-from dataclasses import dataclass, field
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from dataclasses import dataclass, field, replace
 from itertools import islice
-from typing import TYPE_CHECKING, Literal
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Literal, Protocol
 
 from regarde.data.lines import LINE_LIMIT, Line, decode_line, read_lines, repair
-from regarde.errors import DataError, counted
+from regarde.engines.devices import CORES, choose, settle_threads
+from regarde.errors import DataError, UsageError, counted, warn
 from regarde.streaming.endpoints import InputStream, Output
-from regarde.streaming.forms import Form, LineRequest
+from regarde.streaming.forms import Form, Json, LineRequest, Plain, Ranked
 from regarde.text.sentences import cut, shorten
 
 if TYPE_CHECKING:
+    from regarde.folder.loading import EngineName
     from regarde.scribe import Sentence
     from regarde.search import Search
+    from regarde.tasks import TaskConfig
     from regarde.translate import Translator
     from regarde.translation import Translation
 
@@ -51,6 +55,97 @@ class Counts:
     unknown: int = 0  # without any token that the model knows
     malformed: int = 0  # not as the task says
 
+    def __add__(self, other: Counts) -> Counts:
+        return Counts(**{name: count + getattr(other, name) for name, count in vars(self).items()})
+
+
+class AnswerOutput(Protocol):
+    """Where answers go (endpoints.Output)."""
+
+    def write(self, text: str) -> None: ...
+
+    def end(self, text: str) -> None: ...
+
+    def flush(self) -> None: ...
+
+
+@dataclass(frozen=True, kw_only=True)
+class FilterConfig:
+    """All that decides the answers to some lines: models, search, form."""
+
+    runs: tuple[str, ...]
+    as_json: bool = False
+    n_best: int = 1
+    beam: int | None = None
+    alpha: float | None = None
+    beta: float | None = None
+    prune: float | None = None
+    min_length: int | None = None
+    sampling: Mapping[str, float] | None = None  # settings of sampling; None: search
+    replace_unknown: bool = False
+    shortlist: bool = False
+    device: str = "cpu"
+    engine: EngineName = "auto"
+    threads: int = 0
+    long: Long = "refuse"
+
+    @classmethod
+    def of(cls, table: Mapping[str, Any]) -> FilterConfig:
+        """From its fields, as JSON has them."""
+        return cls(**{**table, "runs": tuple(table["runs"])})
+
+    @property
+    def form(self) -> Form:
+        return Json() if self.as_json else Ranked() if self.n_best > 1 else Plain()
+
+    def build(self) -> Filter:
+        """The filter, its models loaded."""
+        from regarde.config import parse
+        from regarde.folder.loading import load_ensemble
+        from regarde.search import Sampling, adjusted
+
+        device = self.device if self.device == "cpu" else choose(self.device)
+        loaded = load_ensemble(
+            [Path(run) for run in self.runs],
+            device=device,
+            engine=self.engine,
+            threads=self.threads or CORES,
+            shortlist=self.shortlist,
+        )
+        self._check(loaded.task)
+        if loaded.engine.name == "torch":
+            settle_threads(self.threads, loaded.model.parameter_count())
+        own = loaded.search
+        if self.min_length is not None:
+            own = replace(own, rules=replace(own.rules, min_length=self.min_length))
+        search: Search = own
+        first: Search | None = None
+        tuned = (self.beam, self.alpha, self.beta, self.prune) != (None, None, None, None)
+        if self.sampling is not None:
+            search = replace(parse(Sampling, {**self.sampling, "n_best": self.n_best}), rules=own.rules)
+        elif tuned or self.as_json or max(self.n_best, own.n_best) > 1:
+            first = adjusted(own, beam=self.beam, alpha=self.alpha, beta=self.beta, prune=self.prune)
+            search = adjusted(
+                own, beam=self.beam, n_best=self.n_best, alpha=self.alpha, beta=self.beta, prune=self.prune
+            )
+            if (self.as_json or self.n_best > 1) and (informed := loaded.informed(search)) != search:
+                search, first = informed, None
+        translator = replace(loaded, replace_unknown=self.replace_unknown)
+        return Filter(translator, search, self.form, self.long, first, self.n_best)
+
+    def _check(self, task: TaskConfig) -> None:
+        chosen = {
+            "--replace-unknown": self.replace_unknown,
+            "--shortlist": self.shortlist,
+            "--min-length": self.min_length is not None,
+            "--beta": self.beta is not None,
+            "--long split": self.long == "split",
+            "--long truncate": self.long == "truncate",
+        }
+        for name in task.without:
+            if chosen.get(name):
+                raise UsageError(f"{name} has no meaning for {task.noun}. Leave it out.")
+
 
 @dataclass(frozen=True)
 class Filter:
@@ -72,8 +167,7 @@ class Filter:
         computes the same as an uninterrupted one, bit for bit, even if an engine's numbers depend on the batch.
         """
         counts, last, done = Counts(), 0, skip + out.answered
-        limit = LONGEST if self.long == "refuse" else LINE_LIMIT
-        lines = read_lines(source.stream, limit, name=source.name)
+        lines = read_lines(source.stream, longest_line(self.long), name=source.name)
         for window in _ReadAhead(lines, whole_windows=source.size is not None).windows():
             last = window[-1].number
             self._translate([line for line in window if line.number > skip], out, counts, done)
@@ -85,7 +179,18 @@ class Filter:
         out.finish()
         return counts
 
-    def _translate(self, window: list[Line], out: Output, counts: Counts, done: int) -> None:
+    def answer(self, lines: Iterable[Line], out: AnswerOutput) -> Counts:
+        """Answer lines, such as a part of a file that begins with one of its windows."""
+        counts = Counts()
+        for window in windows(lines):
+            self._translate(window, out, counts, 0)
+        return counts
+
+    def refuses(self, line: Line) -> bool:
+        """Whether the answer to a line is empty because it is not read."""
+        return self._read(line, Counts()).fate == "refused"
+
+    def _translate(self, window: list[Line], out: AnswerOutput, counts: Counts, done: int) -> None:
         """Read, decode, write. Lines up to `done` are decoded with the others, and not written again."""
         requests: list[LineRequest] = []
         sentences: list[Sentence] = []
@@ -159,7 +264,7 @@ class Scoring(Filter):
     def _given(self, text: str) -> str | None:
         return text  # `pair` reads it
 
-    def _translate(self, window: list[Line], out: Output, counts: Counts, done: int) -> None:
+    def _translate(self, window: list[Line], out: AnswerOutput, counts: Counts, done: int) -> None:
         requests = [self._read(line, counts) for line in window]
         pair_of = self.translator.task.pair
         pairs = [pair for request in requests if request.sentences and (pair := pair_of(request.text))]
@@ -167,6 +272,41 @@ class Scoring(Filter):
         for request in requests:
             out.end(self.scored(request, next(found) if request.sentences else None) + request.ending)
         out.flush()
+
+
+def longest_line(long: Long) -> int:
+    """Bytes of the longest line that is read."""
+    return LONGEST if long == "refuse" else LINE_LIMIT
+
+
+def windows(lines: Iterable[Line]) -> Iterator[list[Line]]:
+    """The windows into which a regular file is divided."""
+    window: list[Line] = []
+    size = 0
+    for line in lines:
+        window.append(line)
+        size += len(line.raw)
+        if _is_full(window, size):
+            yield window
+            window, size = [], 0
+    if window:
+        yield window
+
+
+def _is_full(window: list[Line], size: int) -> bool:
+    return len(window) >= WINDOW or size >= WINDOW_BYTES
+
+
+def report(counts: Counts, expected: str) -> None:
+    """Warn of the lines that need it; raise an error where answers are empty. `expected`: the form of a line."""
+    for name, warning in WARNINGS.items():
+        if count := getattr(counts, name):
+            warn(f"warning: {counted(count, 'line')} {warning}")
+    if counts.malformed:
+        raise DataError(f"{counted(counts.malformed, 'line')} with an empty answer: expected {expected}.")
+    if counts.refused:
+        given = f"{counted(counts.refused, 'line')} too long, with an empty answer"
+        raise DataError(f"{given}. Cut them, or choose --long split or truncate.")
 
 
 class _ReadAhead:
@@ -197,7 +337,7 @@ class _ReadAhead:
 
     @property
     def _full(self) -> bool:
-        return len(self._lines) >= WINDOW or self._size >= WINDOW_BYTES
+        return _is_full(self._lines, self._size)
 
     def _read(self, lines: Iterator[Line]) -> None:
         error: BaseException | None = None

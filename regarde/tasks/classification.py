@@ -69,7 +69,7 @@ class ClassificationTask(Task):
         if self.several or search.kind == "sampling":
             return search
         size = min(labels, MOST)
-        rules = replace(search.rules, max_ratio=0.0, max_extra=2)  # a label and EOS; this also bounds answers in memory
+        rules = search.rules.up_to(2)  # a label and EOS; this also bounds answers in memory
         return Beam(size=size, n_best=size, alpha=0.0, rules=rules)
 
     def probe(self, labels: int) -> Sequence[int]:

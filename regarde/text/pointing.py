@@ -1,6 +1,8 @@
 """Targets that are positions of their source: target id `len(CONTROLS) + j` is position j.
 
-    positions   a target is one position for each of its tokens: the first position of an equal token not used before
+    positions   a target is one position for each of its tokens. Of the positions of an equal token that are not used
+                before, it is the first or, with `nearest`, the nearest to the position before; of the possible
+                beginnings, the one from which the way is shortest
     spans       a target is two positions of a passage: its first and its last token. If the passage contains it several
                 times, the occurrence nearest to `start`, a character of the source, is used
 
@@ -10,9 +12,9 @@ or a span that does not occur in the source is UNK, and no model can learn it.
 
 from __future__ import annotations
 
-import itertools
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
+from itertools import count, pairwise
 from pathlib import Path
 from typing import Literal
 
@@ -41,8 +43,9 @@ class PositionsTokenizer(Tokenizer):
 
     points = True
 
-    def __init__(self, *, spans: bool) -> None:
+    def __init__(self, *, spans: bool, nearest: bool = False) -> None:
         self.spans = spans
+        self.nearest = nearest
         self.ends = not spans
 
     def encode(self, text: str) -> list[int]:
@@ -62,8 +65,8 @@ class PositionsTokenizer(Tokenizer):
         return [CONTROLS[i] if i < len(CONTROLS) else str(i - len(CONTROLS)) for i in ids]
 
     def words(self, ids: Sequence[int], unknown: Sequence[str] | None = None) -> list[int]:
-        count = itertools.count()
-        return [NO_WORD if i in SILENT else next(count) for i in ids]
+        counted = count()
+        return [NO_WORD if i in SILENT else next(counted) for i in ids]
 
     def __len__(self) -> int:
         return len(CONTROLS)
@@ -74,10 +77,12 @@ class PositionsTokenizer(Tokenizer):
         return path
 
     def __eq__(self, other: object) -> bool:
-        return self.spans == other.spans if isinstance(other, PositionsTokenizer) else NotImplemented
+        if not isinstance(other, PositionsTokenizer):
+            return NotImplemented
+        return (self.spans, self.nearest) == (other.spans, other.nearest)
 
     def __hash__(self) -> int:
-        return hash(self.spans)
+        return hash((self.spans, self.nearest))
 
 
 @dataclass(frozen=True)
@@ -87,12 +92,14 @@ class PositionsConfig(Checked):
     kind: Literal["positions"] = "positions"
     size: VocabularySize = 5  # not used: the source determines the number of positions
     spans: bool = False  # A target is the first and the last position of a span of the passage.
+    # Of equal tokens, point to the one nearest to the position before; if not, to the first that was not used.
+    nearest: bool = False
 
     def train(self, texts: Iterable[str]) -> Tokenizer:
-        return PositionsTokenizer(spans=self.spans)
+        return PositionsTokenizer(spans=self.spans, nearest=self.nearest)
 
     def load(self, path_stem: Path) -> Tokenizer:
-        return PositionsTokenizer(spans=self.spans)
+        return PositionsTokenizer(spans=self.spans, nearest=self.nearest)
 
     def filename(self, stem: str) -> str:
         return f"{stem}.vocab"
@@ -101,9 +108,10 @@ class PositionsConfig(Checked):
 class Pointing:
     """The positions of sources that are split by a tokenizer."""
 
-    def __init__(self, source: Tokenizer, *, spans: bool) -> None:
+    def __init__(self, source: Tokenizer, target: PositionsTokenizer) -> None:
         self.source = source
-        self.spans = spans
+        self.spans = target.spans
+        self.nearest = target.nearest
 
     def source_ids(self, text: str) -> list[int]:
         """The ids of a source."""
@@ -118,10 +126,15 @@ class Pointing:
         if self.spans:
             near = len(self._symbols(source[:start])) if start else 0
             return self._span([_bare(one) for one in given], [_bare(one) for one in wanted], near)
-        left: dict[str, list[int]] = {}
-        for place in reversed(range(len(given))):
-            left.setdefault(given[place], []).append(place)
-        return [FIRST + left[symbol].pop() if left.get(symbol) else UNK for symbol in wanted]
+        if not self.nearest:
+            return _way(given, wanted, lambda places, _: places[0])
+        first = wanted[0] if wanted else ""
+        begins = [place for place, symbol in enumerate(given) if symbol == first] or [0]
+        ways = [
+            _way(given, wanted, lambda places, before: min(places, key=lambda place: abs(place - before)), begin)
+            for begin in begins
+        ]
+        return min(ways, key=lambda way: sum(abs(b - a) for a, b in pairwise(way)))
 
     def text(self, ids: Sequence[int], source: str) -> str:
         """The text at these positions of the source."""
@@ -154,6 +167,25 @@ class Pointing:
         starts = (place for place in range(len(given) - n + 1) if given[place : place + n] == wanted)
         place = min(starts, key=lambda place: abs(place - near), default=None) if n else None
         return [UNK, UNK] if place is None else [FIRST + place, FIRST + place + n - 1]
+
+
+def _way(
+    given: Sequence[str], wanted: Sequence[str], choose: Callable[[Sequence[int], int], int], begin: int = 0
+) -> list[int]:
+    """A position for each wanted symbol, chosen among those not used before, and near the one before."""
+    left: dict[str, list[int]] = {}
+    for place, symbol in enumerate(given):
+        left.setdefault(symbol, []).append(place)
+    way = []
+    before = begin
+    for symbol in wanted:
+        if places := left.get(symbol):
+            before = choose(places, before)
+            places.remove(before)
+            way.append(FIRST + before)
+        else:
+            way.append(UNK)
+    return way
 
 
 def _bare(symbol: str) -> str:

@@ -7,7 +7,7 @@ import unicodedata
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Literal, NamedTuple, Protocol
+from typing import Literal, NamedTuple, Protocol, cast
 
 from regarde import config as configs
 from regarde.errors import ConfigError, DataError, FolderError, unreadable
@@ -15,7 +15,7 @@ from regarde.text.bytepairs import BytePairsConfig
 from regarde.text.extended import ExtendedVocabulary, known
 from regarde.text.labels import LabelsConfig, TagsConfig
 from regarde.text.pieces import PiecesConfig
-from regarde.text.pointing import Pointing, PositionsConfig
+from regarde.text.pointing import Pointing, PositionsConfig, PositionsTokenizer
 from regarde.text.sentencepieces import SentencepieceConfig
 from regarde.text.spelled import SpelledConfig
 from regarde.text.tokenizers import UNK, UNKNOWN, CharactersConfig, FieldsConfig, Tokenizer, WordsConfig, printable
@@ -200,7 +200,7 @@ class Text:
 
     @functools.cached_property
     def pointing(self) -> Pointing:
-        return Pointing(self.source, spans=not self.target.ends)
+        return Pointing(self.source, cast(PositionsTokenizer, self.target))
 
     @functools.cached_property
     def extended(self) -> ExtendedVocabulary:

@@ -14,7 +14,6 @@ config.toml, the step here.
 from __future__ import annotations
 
 import json
-import re
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -32,14 +31,24 @@ from regarde.data.batch import collate_source
 from regarde.errors import ConfigError, DiskError, FolderError, RegardeError, unreadable
 from regarde.folder import manifest
 from regarde.folder import model as folder
-from regarde.folder.manifest import BULKY, CARRIED, CHECKPOINTS, CONFIG, OPTIMISER, OPTIMIZER, ORIGIN, STATE, Entry
+from regarde.folder.manifest import (
+    BULKY,
+    CARRIED,
+    CHECKPOINT,
+    CHECKPOINTS,
+    CONFIG,
+    OPTIMISER,
+    OPTIMIZER,
+    ORIGIN,
+    STATE,
+    Entry,
+)
 from regarde.folder.model import Kept
 from regarde.models.interface import Model, State, Trainable
 from regarde.text import Text
 from regarde.training.distributed import World
 
 Circumstances = Mapping[str, str | int]
-_STEP = re.compile(r"step-(\d{1,12})")
 _MOST = 4  # tensors of the size of a parameter that an optimizer keeps for it
 
 
@@ -161,7 +170,7 @@ class Checkpoint:
 
 def remedy(run: Path) -> str:
     """Advice for a full disk: a run can be resumed if it has a checkpoint."""
-    if any(_STEP.fullmatch(path.name) for path in (run / CHECKPOINTS).glob("*")):
+    if any(CHECKPOINT.fullmatch(path.name) for path in (run / CHECKPOINTS).glob("*")):
         return "Free some space, then continue with --resume: the earlier checkpoints are complete."
     return f"Nothing was saved yet. Free some space, remove {run} and train again, or give another --out."
 
@@ -215,7 +224,7 @@ class Checkpoints:
 
     def _paths(self) -> list[Path]:
         """Newest first."""
-        found = {int(match[1]): path for path in self.path.iterdir() if (match := _STEP.fullmatch(path.name))}
+        found = {int(match[1]): path for path in self.path.iterdir() if (match := CHECKPOINT.fullmatch(path.name))}
         return [found[step] for step in sorted(found, reverse=True)]
 
 

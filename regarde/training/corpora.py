@@ -31,6 +31,7 @@ from regarde import config
 from regarde.data.batch import EncodedPairs
 from regarde.data.cleaning import hashes_of, repeated
 from regarde.data.encoding import LengthLimits, Sequences, id_type, mapped
+from regarde.data.filestates import FileState
 from regarde.data.formats import Pair
 from regarde.data.stored import Numbers, StoredPairs, full, held
 from regarde.data.workers import Workers
@@ -42,7 +43,6 @@ IN_MEMORY = 2**25  # characters of all texts; a smaller corpus is not written to
 FORMAT = 1  # of these folders; others are written anew
 PART = 2**19  # pairs that are tokenized between two records of progress
 SHARE = 2**13  # pairs that a process tokenizes at a time
-SETTLED = 2.0  # seconds after which a change of a file has another time than the one before
 ARRAYS = {  # of tokens, with the sizes of their items where they do not depend on the tokenizers
     "source.ids": 0,
     "source.starts": 8,
@@ -51,38 +51,6 @@ ARRAYS = {  # of tokens, with the sizes of their items where they do not depend 
     "numbers": 8,
 }
 PAIRS, TOKENS, PROGRESS, LEARNED = "pairs.json", "tokens.json", "progress.json", "learned.json"
-
-
-@dataclass(frozen=True)
-class FileState:
-    """A file of the data as it was when it was read."""
-
-    path: str
-    size: int
-    modified: int  # nanoseconds
-    changed: int  # of its inode; no program sets it back
-    inode: int
-    sha256: str = ""
-
-    @classmethod
-    def of(cls, path: Path) -> FileState:
-        try:
-            found = path.stat()
-        except OSError as error:
-            raise DataError(f"{path}: not readable ({error.strerror}). Give the path of a corpus.") from None
-        return cls(str(path.resolve()), found.st_size, found.st_mtime_ns, found.st_ctime_ns, found.st_ino)
-
-    def hashed(self) -> FileState:
-        with Path(self.path).open("rb") as file:
-            return FileState(**asdict(self) | {"sha256": hashlib.file_digest(file, "sha256").hexdigest()})
-
-    def still(self, read: float) -> bool:
-        """Whether the file has the same content, by its times if these are certain, or by its SHA-256."""
-        now = FileState.of(Path(self.path))
-        same = asdict(now) | {"sha256": self.sha256} == asdict(self)
-        if same and read - self.changed / 1e9 > SETTLED:
-            return True
-        return now.size == self.size and now.hashed().sha256 == self.sha256
 
 
 @dataclass(frozen=True)

@@ -17,10 +17,10 @@ from pathlib import Path
 from regarde import config
 from regarde.config import Table
 from regarde.errors import DataError, FolderError, UsageError
-from regarde.folder.manifest import CHECKPOINTS, LOCK
+from regarde.folder.manifest import CHECKPOINTS, LOCK, LOG_FILE, METRICS_FILE
 from regarde.training.checkpoint import Checkpoint, Circumstances
 from regarde.training.recipe import Recipe, parse
-from regarde.training.run import DATA, LOG_FILE, METRICS_FILE, RunFolder, refuse_existing
+from regarde.training.run import DATA, RunFolder, refuse_existing
 
 # the pairs are compared by their SHA-256, not by file names
 _HARMLESS = {

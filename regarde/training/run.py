@@ -27,7 +27,7 @@ from regarde.errors import DiskError, UsageError, counted
 from regarde.evaluation.metrics import JUDGING, Metric
 from regarde.folder import model as folder
 from regarde.folder.calibrate import NOT_CALIBRATED
-from regarde.folder.manifest import CHECKPOINTS, LOCK, locked
+from regarde.folder.manifest import CHECKPOINTS, LOCK, LOG_FILE, METRICS_FILE, locked
 from regarde.models.interface import Trainable
 from regarde.native import library
 from regarde.training.checkpoint import Checkpoints, Circumstances, Snapshot, TrainingState, is_whole, remedy
@@ -35,8 +35,6 @@ from regarde.training.prepared import Prepared
 from regarde.training.recipe import length
 
 Record = dict[str, float | int | str]
-METRICS_FILE = "metrics.jsonl"
-LOG_FILE = "train.log"
 DATA = {"data_sha256": "training", "valid_sha256": "validation"}  # the keys of `circumstances` for the data
 
 

@@ -20,10 +20,10 @@ from regarde import config
 from regarde.config import Table
 from regarde.errors import ConfigError, DataError, DiskError, RegardeError, Stopped, UsageError
 from regarde.evaluation.metrics import JUDGING, Metric
-from regarde.folder.manifest import CHECKPOINTS, LOCK, alone, remove_folder, replace_file
+from regarde.folder.manifest import CHECKPOINTS, LOCK, LOG_FILE, METRICS_FILE, alone, remove_folder, replace_file
 from regarde.training.prepare import prepare
 from regarde.training.resume import differences
-from regarde.training.run import LOG_FILE, METRICS_FILE, Progress, Validation, refuse_existing
+from regarde.training.run import Progress, Validation, refuse_existing
 from regarde.training.start import TrainingRequest, ready
 from regarde.tuning.history import Ended, EndedTrial, History, ProposedTrial, best, library
 from regarde.tuning.space import Space

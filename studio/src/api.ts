@@ -107,7 +107,7 @@ export async function models(): Promise<Model[]> {
   return [...found.models, ...(found.forecasters ?? [])];
 }
 
-/** A series, and how much of what is to come is asked for. */
+/** A series, and how much of what is to come is wanted. */
 export interface ForecastRequest {
   model: string;
   series?: string;
@@ -126,16 +126,16 @@ export interface Forecast {
   attention: number[][]; // (T, S), or (T, 0) without attention
 }
 
-export const forecast = async (asked: ForecastRequest, signal?: AbortSignal): Promise<Forecast> =>
-  (await post<{ forecasts: Forecast[] }>("v1/forecast", asked, signal)).forecasts[0];
+export const forecast = async (request: ForecastRequest, signal?: AbortSignal): Promise<Forecast> =>
+  (await post<{ forecasts: Forecast[] }>("v1/forecast", request, signal)).forecasts[0];
 
 interface Answer<T> {
   predictions: T[];
 }
 
 /** An answer, with attention or with the whole trace. */
-export const predict = async (asked: PredictRequest, signal?: AbortSignal): Promise<Prediction> =>
-  (await post<Answer<Prediction>>("v1/predict", { ...asked, attention: true }, signal)).predictions[0];
+export const predict = async (request: PredictRequest, signal?: AbortSignal): Promise<Prediction> =>
+  (await post<Answer<Prediction>>("v1/predict", { ...request, attention: true }, signal)).predictions[0];
 
 /** The answers to several texts at once. */
 export const predictAll = async (model: string, text: string[], signal?: AbortSignal): Promise<Prediction[]> =>
@@ -143,23 +143,23 @@ export const predictAll = async (model: string, text: string[], signal?: AbortSi
 
 export type Traced = Prediction & { trace: Trace };
 
-export const predictAndTrace = async (asked: PredictRequest, signal?: AbortSignal): Promise<Traced> =>
-  (await post<Answer<Traced>>("v1/predict", { ...asked, trace: true }, signal)).predictions[0];
+export const predictAndTrace = async (request: PredictRequest, signal?: AbortSignal): Promise<Traced> =>
+  (await post<Answer<Traced>>("v1/predict", { ...request, trace: true }, signal)).predictions[0];
 
-export async function trace(asked: PredictRequest, signal?: AbortSignal): Promise<Trace> {
-  const { trace, prompt_tokens } = await predictAndTrace(asked, signal);
+export async function trace(request: PredictRequest, signal?: AbortSignal): Promise<Trace> {
+  const { trace, prompt_tokens } = await predictAndTrace(request, signal);
   return { ...trace, prompt_tokens };
 }
 
-/** What is said so far. */
+/** The text so far. */
 export interface Part {
   text: string;
   tokens: string[];
 }
 
-/** An answer, told as it is made: `so` hears every part, the whole comes last. */
-export async function followed(asked: PredictRequest, signal: AbortSignal, so: (part: Part) => void): Promise<Prediction> {
-  const body = JSON.stringify({ ...asked, attention: true, stream: true });
+/** An answer as it is made: `so` gets every part, and the whole is returned. */
+export async function followed(request: PredictRequest, signal: AbortSignal, so: (part: Part) => void): Promise<Prediction> {
+  const body = JSON.stringify({ ...request, attention: true, stream: true });
   const headers = { "Content-Type": "application/json" };
   const response = await reach("v1/predict", { method: "POST", headers, body, signal });
   if (!response.ok || !response.body) return answer(response);

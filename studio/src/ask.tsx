@@ -32,12 +32,13 @@ const LONG = 120; // letters from which a sentence is set smaller
 
 export function Sentence(): JSX.Element {
   const area = useRef<HTMLTextAreaElement>(null);
+  const shown = task.value.parts ? text.value.replace(/\t/g, "\n") : text.value;
   useEffect(() => {
     const box = area.current;
     if (!box) return;
     box.style.height = "auto"; // as high as what is written in it
     box.style.height = `${box.scrollHeight}px`;
-  }, [text.value]);
+  }, [shown]);
   return (
     <textarea
       ref={area}
@@ -48,7 +49,7 @@ export function Sentence(): JSX.Element {
       autocomplete="off"
       aria-label={task.value.label}
       placeholder={task.value.placeholder}
-      value={task.value.parts ? text.value.replace(/\t/g, "\n") : text.value}
+      value={shown}
       onInput={(event) => set({ text: joined(event.currentTarget.value), step: null, rank: null, "beam.rank": null })}
     />
   );

@@ -14,9 +14,9 @@ function kept(): Scheme {
   }
 }
 
-const asked = matchMedia("(prefers-color-scheme: dark)");
-const system = signal(asked.matches);
-asked.addEventListener("change", () => (system.value = asked.matches));
+const preferred = matchMedia("(prefers-color-scheme: dark)");
+const system = signal(preferred.matches);
+preferred.addEventListener("change", () => (system.value = preferred.matches));
 
 export const scheme = signal<Scheme>(kept());
 export const dark = computed(() => (scheme.value === "auto" ? system.value : scheme.value === "dark"));

@@ -49,7 +49,7 @@ export function csv(columns: string[], rows: string[], values: number[][]): stri
   return lines.map((line) => line.map(quoted).join(",")).join("\r\n") + "\r\n";
 }
 
-/** Pharaoh's i-j, source-target from 0: for each target the source it looked at most; what nobody said has none. */
+/** Pharaoh's i-j, source-target from 0: for each target the source it looked at most; a token that was not generated has none. */
 export function pharaoh(values: number[][], sources: number, targets: number): string {
   const links = values.slice(0, targets).map((row, t) => {
     const best = Math.max(...row);

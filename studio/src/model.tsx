@@ -11,7 +11,7 @@ export type Phase = "states" | "state" | "scores" | "softmax" | "context" | "wor
 export interface Plan {
   place: Place;
   paper: string;
-  saying: string; // the place, in words
+  words: string; // the place, in words
   phases: Phase[];
   score: string; // its kind
   mechanism: string;
@@ -85,12 +85,12 @@ function unlisted({ settings, layers }: Model): [Place, string, string] {
 export function plan(model: Model): Plan {
   const { settings } = model;
   const pooled = settings.kind === "classifier" && model.layers === 0;
-  const [place, paper, saying] = pooled ? POOLED : (PLACES[settings.kind] ?? unlisted(model));
+  const [place, paper, words] = pooled ? POOLED : (PLACES[settings.kind] ?? unlisted(model));
   const attention = table(settings.attention);
   return {
     place,
     paper,
-    saying,
+    words,
     phases: PHASES[place],
     score: String(table(attention.score).kind ?? ""),
     mechanism: String(attention.kind ?? ""),

@@ -76,11 +76,11 @@ const PAUSE = 220; // ms after the last key before the request
 
 /** Send a request whenever the question changes, after a pause. If it fails, the answer is null: no old answer stays. */
 export function follow<Q, A>(
-  asked: () => Q | null,
+  question: () => Q | null,
   ask: (question: Q, signal: AbortSignal) => Promise<A>,
   give: (answer: A | null) => void,
 ): () => void {
-  const key = computed(() => JSON.stringify(asked())); // an equal question is not asked again
+  const key = computed(() => JSON.stringify(question())); // an equal question is not sent again
   return effect(() => {
     const question: Q | null = JSON.parse(key.value);
     if (question === null) {
@@ -121,9 +121,9 @@ async function one<Q, A>(
 /** The request of the address; null without a model or a text. */
 export function question(): api.PredictRequest | null {
   if (!model.value || !given.value) return null;
-  const asked = { model: model.value.name, text: text.value };
-  if (task.value.search === "beam") return { ...asked, beam: beam.value, n_best: Math.min(beam.value, 5) };
-  return task.value.search === "sampling" ? { ...asked, ...sampling.value } : asked;
+  const request = { model: model.value.name, text: text.value };
+  if (task.value.search === "beam") return { ...request, beam: beam.value, n_best: Math.min(beam.value, 5) };
+  return task.value.search === "sampling" ? { ...request, ...sampling.value } : request;
 }
 
 export async function start(): Promise<void> {

@@ -1,4 +1,4 @@
-// What differs between tasks, in one table: what is asked for, what an answer is called, and which views there are.
+// What differs between tasks, in one table: the input, what an answer is called, and which views there are.
 import type { View } from "./address";
 
 export type Search = "beam" | "sampling" | "none";

@@ -49,7 +49,7 @@ export interface Trace {
   source_words?: number[];
   search: Record<string, unknown>;
   offset: number;
-  looks_back?: boolean; // attention is over BOS and the tokens said before: row t has t + 1 weights
+  looks_back?: boolean; // attention is over BOS and the tokens before: row t has t + 1 weights
   prompt_tokens?: number; // tokens at the beginning that were given
   states?: number[][] | null; // (S, D) the encoder's; none of several models at once
   steps: { branches: Branch[]; continuations: Continuation[] }[];
@@ -93,7 +93,7 @@ const unended = (one: Hypothesis): Hypothesis => ({
 export interface Moment {
   branch: Branch;
   id: number;
-  token: string; // what was said
+  token: string; // what was generated
   logProbability: number;
   copied?: number | null; // the source token that it is a copy of; null: of none; undefined: nothing is copied
 }
@@ -128,7 +128,7 @@ export function attention(trace: Trace, moments: Moment[], part: Part, explained
   const none = (trace.looks_back ? moments : trace.source_tokens).map(() => 0);
   const rows = moments.map(({ branch }) => padded(taken(branch.weights, part), none));
   if (!explained || !trace.offset) return rows;
-  // nothing explains the last ones, as nothing was said after them
+  // nothing explains the last ones, as no token follows them
   return rows.map((_, t) => rows[t + trace.offset] ?? none);
 }
 

@@ -75,7 +75,7 @@ def test_a_forced_token_stands_beside_what_the_model_says_by_itself(look: Look) 
     page = watched.page
     alone = tokens(page, "Unchanged")
     assert tokens(page, "Changed") == alone
-    page.locator(".words li:not(.said) button:enabled").first.click()
+    page.locator(".words li:not(.chosen) button:enabled").first.click()
     then = changed(page, "Changed", alone)
     assert then[0] == alone[0]
     assert then[1] != alone[1]
@@ -131,7 +131,7 @@ def test_a_model_without_attention_can_still_be_forced(look: Look) -> None:
     page = look("#whatif?text=012&model=plain").page
     alone = tokens(page, "Unchanged")
     assert page.get_by_role("slider", name="Weight on 0").count() == 0
-    page.locator(".words li:not(.said) button:enabled").first.click()
+    page.locator(".words li:not(.chosen) button:enabled").first.click()
     assert changed(page, "Changed", alone)[0] != alone[0]
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator
 from pathlib import Path
+from urllib.parse import quote
 
 import numpy as np
 import pytest
@@ -69,3 +70,11 @@ def test_a_step_says_what_was_copied_and_from_where(look: Look, base: str, runs:
     origin.wait_for()
     assert f"Copied from source token {place + 1}" in origin.inner_text()
     assert "vocabulary" in origin.inner_text()
+
+
+def test_a_link_to_a_question_shows_the_whole_question(look: Look, base: str) -> None:
+    page = look(f"#step?model=ask&text={quote(TEXT)}", base=base).page
+    page.locator(".stage").wait_for()
+    box = page.get_by_role("textbox", name="Passage")
+    assert box.input_value() == f"{PASSAGE}\n{QUESTION}"
+    assert box.evaluate("box => box.scrollHeight - box.clientHeight") <= 1

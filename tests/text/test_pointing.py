@@ -30,6 +30,16 @@ def test_each_token_is_the_first_equal_one_that_is_not_used() -> None:
     assert found.target_pieces([*at(2), EOS], "bazab") == ["z", "</s>"]  # z is unknown to the vocabulary
 
 
+@pytest.mark.parametrize("source", ["abcab", "xaay", "xyaa", "aaxy", "abca", "abcacb"])
+def test_the_nearest_of_equal_tokens_makes_a_string_backwards_the_positions_backwards(source: str) -> None:
+    config = TextConfig(source=CharactersConfig(), target=PositionsConfig(nearest=True))
+    found = config.train([("abcxy", "x")])
+    places = range(len(source))
+    assert found.target_ids(source, source) == at(*places)
+    assert found.target_ids(source[::-1], source) == at(*reversed(places))
+    assert found.target_ids("az", "bab") == [*at(1), UNK]
+
+
 def test_a_token_that_the_source_lacks_is_unknown() -> None:
     assert text(CharactersConfig(), ["ab"]).target_ids("bab", "ab") == [*at(1, 0), UNK]
 

@@ -14,6 +14,7 @@ from pathlib import Path
 import pytest
 
 from regarde.data import encoding, sampling, stored, workers
+from regarde.data.filestates import FileState
 from regarde.data.formats import Pair
 from regarde.errors import DataError, DiskError, RegardeError
 from regarde.training import corpora, prepare
@@ -310,9 +311,9 @@ def test_the_order_of_a_large_corpus_is_made_a_pool_at_a_time(data: Path, monkey
 
 
 def test_times_are_trusted_only_after_a_while(data: Path) -> None:
-    state = corpora.FileState.of(data).hashed()
+    state = FileState.of(data).hashed()
     data.write_text(data.read_text().replace("Katzen 3", "Hunden 3"))
-    same = corpora.FileState.of(data)
-    forged = corpora.FileState(**vars(same) | {"sha256": state.sha256})
+    same = FileState.of(data)
+    forged = FileState(**vars(same) | {"sha256": state.sha256})
     assert not forged.still(read=time.time())  # it may have changed after it was read, within a tick of the clock
     assert forged.still(read=time.time() + 60)

@@ -37,6 +37,20 @@ class ModelInfo:
     formulas: Mapping[str, str]
 
 
+@dataclass(frozen=True)
+class ForecasterInfo:
+    """What GET /v1/models says about a forecaster."""
+
+    name: str
+    task: str
+    series: int  # that it knows
+    ids: Sequence[str]  # the first of them
+    frequency: str
+    season: int
+    horizon: int  # values that it was trained to forecast
+    history: int  # values that it reads
+
+
 def catalog(arguments: Iterable[str]) -> Mapping[str, Path]:
     """RUN or NAME=RUN -> the folder of each name. The first model is the default."""
     folders: dict[str, Path] = {}

@@ -45,7 +45,7 @@ class SearchOptions:
             found = replace(Sampling(n_best=self.n_best, rules=search.rules), **settings)
         if self.length is None:
             return found
-        return replace(found, rules=replace(found.rules, min_length=0, max_ratio=0.0, max_extra=self.length))
+        return replace(found, rules=replace(found.rules.up_to(self.length), min_length=0))
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -15,6 +15,7 @@ from starlette.routing import BaseRoute, Route
 
 from regarde.serving.http.body import read_json
 from regarde.serving.http.limits import UNPROCESSABLE, Limits, RequestError
+from regarde.serving.models.catalog import ForecasterInfo
 from regarde.serving.models.messages import Message, MessageKind
 from regarde.serving.models.requests import PredictionRequest, SearchOptions, TraceRequest
 from regarde.serving.models.service import Service
@@ -101,11 +102,11 @@ def predict_fields(limits: Limits) -> Mapping[str, Field]:
     }
 
 
-def routes(service: Service, forecasters: Sequence[Mapping[str, Any]] = ()) -> list[BaseRoute]:
+def routes(service: Service, forecasters: Sequence[ForecasterInfo] = ()) -> list[BaseRoute]:
     translate_known, predict_known = translate_fields(service.limits), predict_fields(service.limits)
 
     async def models(client: Request) -> Response:
-        listed = {"forecasters": list(forecasters)} if forecasters else {}
+        listed = {"forecasters": [asdict(each) for each in forecasters]} if forecasters else {}
         return json_response({"models": [asdict(model) for model in service.worker.models], **listed})
 
     async def translate(client: Request) -> Response:

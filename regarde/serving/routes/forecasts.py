@@ -20,6 +20,7 @@ from regarde.errors import DataError, RegardeError, UsageError
 from regarde.forecast import QUANTILES, Forecaster
 from regarde.serving.http.body import read_json
 from regarde.serving.http.limits import UNPROCESSABLE, Limits, RequestError
+from regarde.serving.models.catalog import ForecasterInfo
 from regarde.serving.models.service import NOT_FOUND, UNAVAILABLE, Service
 from regarde.serving.routes import fields
 from regarde.serving.routes.fields import Boolean, Field, Integer, Numbers, String, Strings
@@ -102,18 +103,18 @@ def _found(model: Forecaster, body: ForecastBody) -> list[dict[str, Any]]:
     return [one.as_json(attention=body.attention) for one in found]
 
 
-def described(forecasters: Mapping[str, Forecaster]) -> list[dict[str, Any]]:
+def described(forecasters: Mapping[str, Forecaster]) -> list[ForecasterInfo]:
     """What GET /v1/models says of them."""
     return [
-        {
-            "name": name,
-            "task": model.task.kind,
-            "series": len(model.histories),
-            "ids": model.ids[:MOST_SERIES],
-            "frequency": model.task.frequency,
-            "season": model.task.season,
-            "horizon": model.task.horizon,
-            "history": model.task.history,
-        }
+        ForecasterInfo(
+            name=name,
+            task=model.task.kind,
+            series=len(model.histories),
+            ids=model.ids[:MOST_SERIES],
+            frequency=model.task.frequency,
+            season=model.task.season,
+            horizon=model.task.horizon,
+            history=model.task.history,
+        )
         for name, model in forecasters.items()
     ]

@@ -5,7 +5,7 @@ from __future__ import annotations
 import html
 import json
 import shlex
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from typing import Any
 
 from starlette.requests import Request
@@ -13,7 +13,7 @@ from starlette.responses import HTMLResponse, Response
 from starlette.routing import BaseRoute, Route
 
 import regarde
-from regarde.serving.models.catalog import ModelInfo
+from regarde.serving.models.catalog import ForecasterInfo, ModelInfo
 from regarde.serving.models.service import Service
 from regarde.serving.routes import languages
 from regarde.serving.routes.openapi import document
@@ -47,14 +47,14 @@ EXAMPLES: dict[str, tuple[str, dict[str, Any]]] = {
 }  # by task
 
 
-def routes(service: Service, *, home: bool) -> list[BaseRoute]:
+def routes(service: Service, forecasters: Sequence[ForecasterInfo], *, home: bool) -> list[BaseRoute]:
     """`home`: with the page `/`."""
     described = document(service.limits)
     docs_page = _page("Regarde: the API", _docs(described))
 
     async def home_page(client: Request) -> Response:
-        keys = bool(service.policy.keys.hashes)
-        return HTMLResponse(_page("Regarde", _home(str(client.base_url), service.worker.models, keys=keys)))
+        keys, url = bool(service.policy.keys.hashes), str(client.base_url)
+        return HTMLResponse(_page("Regarde", _home(url, service.worker.models, forecasters, keys=keys)))
 
     async def openapi(client: Request) -> Response:
         return json_response(described)
@@ -76,21 +76,27 @@ def _page(title: str, content: Iterator[str]) -> str:
     return f"{start}<body><main><h1>{title}</h1>{''.join(content)}</main></body></html>"
 
 
-def _home(url: str, models: tuple[ModelInfo, ...], *, keys: bool) -> Iterator[str]:
+def _home(url: str, models: Sequence[ModelInfo], forecasters: Sequence[ForecasterInfo], *, keys: bool) -> Iterator[str]:
     yield f"<p>This server runs models with attention. Its version is Regarde {html.escape(regarde.__version__)}.</p>"
     yield "<h2>Models</h2>"
     if keys:  # the names of models are for clients with a key
         yield "<p>Requests need a key. With one, <code>GET /v1/models</code> lists the models.</p>"
-    else:
+    if models and not keys:
         yield "<table><tr><th>name</th><th>task</th><th>kind</th><th>from</th><th>to</th></tr>"
         for model in models:
             codes = languages.source(model), languages.target(model)
             cells = (model.name, model.task, model.kind, *map(languages.name, codes))
             yield f"<tr>{''.join(f'<td>{html.escape(cell)}</td>' for cell in cells)}</tr>"
         yield "</table><p>The first model is the default. Details: <a href='v1/models'>/v1/models</a></p>"
+    if forecasters and not keys:
+        yield "<table><tr><th>forecaster</th><th>series</th><th>frequency</th><th>values ahead</th></tr>"
+        for each in forecasters:
+            cells = (each.name, f"{each.series:,}", each.frequency, f"{each.horizon:,}")
+            yield f"<tr>{''.join(f'<td>{html.escape(cell)}</td>' for cell in cells)}</tr>"
+        yield "</table>"
     yield "<h2>Examples</h2>"
     header = " -H 'authorization: Bearer KEY'" if keys else ""
-    for about, path, body in _examples(models, keys=keys):
+    for about, path, body in _examples(models, forecasters, keys=keys):
         command = (
             f"curl {url}{path}{header} -H 'content-type: application/json' \\\n  -d {shlex.quote(json.dumps(body))}"
         )
@@ -101,7 +107,9 @@ def _home(url: str, models: tuple[ModelInfo, ...], *, keys: bool) -> Iterator[st
     yield "</table>"
 
 
-def _examples(models: tuple[ModelInfo, ...], *, keys: bool) -> Iterator[tuple[str, str, dict[str, Any]]]:
+def _examples(
+    models: Sequence[ModelInfo], forecasters: Sequence[ForecasterInfo], *, keys: bool
+) -> Iterator[tuple[str, str, dict[str, Any]]]:
     """What each example does, its path and its body: one for each task that is served."""
     first = {model.task: model for model in reversed(models)}
     for task, (about, body) in EXAMPLES.items():
@@ -111,6 +119,8 @@ def _examples(models: tuple[ModelInfo, ...], *, keys: bool) -> Iterator[tuple[st
     if TRANSLATION.kind in first:
         body = {"q": "TEXT", "source": "auto", "target": languages.target(first[TRANSLATION.kind])}
         yield "Translate as LibreTranslate does:", "translate", body
+    if forecasters:
+        yield "Forecast the series that a model knows:", "v1/forecast", {"paths": 100, "quantiles": [0.1, 0.5, 0.9]}
 
 
 def _docs(described: dict[str, Any]) -> Iterator[str]:

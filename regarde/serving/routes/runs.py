@@ -6,7 +6,6 @@ No file is kept open and nothing is locked. What is incomplete, or removed befor
 from __future__ import annotations
 
 import json
-import re
 import time
 from collections.abc import Mapping
 from functools import lru_cache
@@ -15,7 +14,7 @@ from typing import Any
 
 from regarde.errors import DataError, RegardeError
 from regarde.folder.loading import load
-from regarde.folder.manifest import CONFIG, MANIFEST
+from regarde.folder.manifest import CHECKPOINT, CHECKPOINTS, CONFIG, MANIFEST, METRICS_FILE
 from regarde.serving.http.limits import Limits
 from regarde.serving.models.encoding import lengths
 from regarde.serving.models.messages import as_large_json
@@ -23,15 +22,12 @@ from regarde.serving.models.requests import answer_record
 from regarde.serving.models.sizes import ResponseSizes, check_size, longest_token
 from regarde.translate import Translator
 
-METRICS = "metrics.jsonl"
-CHECKPOINTS = "checkpoints"
-_STEP = re.compile(r"step-(\d{1,12})")
 _MAX_BYTES = 4 << 20  # of metrics in one response
 _MAX_VALUE = 1e300
 
 
 def is_run(folder: Path) -> bool:
-    return has_model(folder) or (folder / METRICS).is_file()
+    return has_model(folder) or (folder / METRICS_FILE).is_file()
 
 
 def has_model(folder: Path) -> bool:
@@ -41,7 +37,7 @@ def has_model(folder: Path) -> bool:
 
 def describe(name: str, folder: Path) -> dict[str, Any]:
     """A summary of a run."""
-    metrics = folder / METRICS
+    metrics = folder / METRICS_FILE
     try:
         written = metrics.stat()
     except OSError:
@@ -61,7 +57,7 @@ def steps(folder: Path) -> list[int]:
         names = [path.name for path in (folder / CHECKPOINTS).iterdir() if (path / MANIFEST).is_file()]
     except OSError:
         return []
-    return sorted(int(found[1]) for name in names if (found := _STEP.fullmatch(name)))
+    return sorted(int(found[1]) for name in names if (found := CHECKPOINT.fullmatch(name)))
 
 
 def read_figures(folder: Path, start: int) -> dict[str, Any]:
@@ -70,7 +66,7 @@ def read_figures(folder: Path, start: int) -> dict[str, Any]:
     A file that has become shorter was truncated by a resumed run, and is read from its beginning. A line that is not a
     record of numbers with a step, or is too long, is left out and counted as `unread`.
     """
-    path = folder / METRICS
+    path = folder / METRICS_FILE
     if not path.is_file():  # opening a pipe would block until something is written to it
         return {"rows": [], "unread": 0, "start": 0, "next": 0}
     try:

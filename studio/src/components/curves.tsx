@@ -37,7 +37,7 @@ export function Curves({ title, unit, curves, logarithmic = false, narrow = fals
   const x = (step: number) => LEFT + ((step - first) / (last - first || 1)) * (W - LEFT - right);
   const y = (value: number) => H - BOTTOM - ((rise(value) - low) / (high - low)) * (H - TOP - BOTTOM);
   const marks = rise === Math.log10 ? decades(low, high) : ticks(low, high);
-  const told = at.value === null ? null : nearest(curves, at.value);
+  const point = at.value === null ? null : nearest(curves, at.value);
   const all = [...new Set(steps)].sort((a, b) => a - b);
   const follow = (event: PointerEvent) => {
     const box = (event.currentTarget as Element).getBoundingClientRect();
@@ -55,7 +55,7 @@ export function Curves({ title, unit, curves, logarithmic = false, narrow = fals
     <section class="curves" aria-label={title}>
       <h2>{title}</h2>
       <p class="readout small" role="status">
-        {told ? `Step ${told.step.toLocaleString("en")}: ${told.values.map(([name, value]) => `${name} ${figure(value)}`).join(", ")}` : ""}
+        {point ? `Step ${point.step.toLocaleString("en")}: ${point.values.map(([name, value]) => `${name} ${figure(value)}`).join(", ")}` : ""}
       </p>
       <svg
         viewBox={`0 0 ${W} ${H}`}
@@ -97,7 +97,7 @@ export function Curves({ title, unit, curves, logarithmic = false, narrow = fals
             {curves[i].name}
           </text>
         ))}
-        {told ? <line class="here" x1={x(told.step)} x2={x(told.step)} y1={TOP} y2={H - BOTTOM} /> : null}
+        {point ? <line class="here" x1={x(point.step)} x2={x(point.step)} y1={TOP} y2={H - BOTTOM} /> : null}
       </svg>
       <Numbers
         caption={`${title} at each step`}

@@ -5,7 +5,7 @@ import { task } from "../session";
 import { fixed, joined, visible } from "../text";
 import { type Part, shape } from "../trace";
 import type { Pair } from "../views/whatif";
-import { type Mask, NOTHING, nothing, samePart, tell, told } from "./told";
+import { type Mask, NOTHING, nothing, samePart, change, changes } from "./search";
 
 /** Neighbors that are hidden at the same place are one change. */
 function runs(masks: Mask[]): Mask[][] {
@@ -20,8 +20,8 @@ function runs(masks: Mask[]): Mask[][] {
 
 /** Removes all changes where the server rejected one. */
 export const StartOver = (): JSX.Element => (
-  <p class="told">
-    <button type="button" class="plain" onClick={() => tell(NOTHING)}>
+  <p class="changes">
+    <button type="button" class="plain" onClick={() => change(NOTHING)}>
       Start over
     </button>
   </p>
@@ -30,7 +30,7 @@ export const StartOver = (): JSX.Element => (
 export function Changes({ pair }: { pair: Pair }): JSX.Element {
   if (nothing.value)
     return (
-      <p class="quiet told">
+      <p class="quiet changes">
         {!task.value.changes
           ? `Force another ${task.value.paired ? "tag" : "token"} at a step to see what follows from it.`
           : shape(pair.alone).layers
@@ -38,14 +38,14 @@ export function Changes({ pair }: { pair: Pair }): JSX.Element {
             : `This model has no attention, but you can force another ${task.value.search === "none" ? task.value.answer : "token at a step"}.`}
       </p>
     );
-  const { prefix, end, masks, weights } = told.value;
+  const { prefix, end, masks, weights } = changes.value;
   const source = pair.alone.source_tokens;
-  const said = pair.told.hypotheses[0].tokens.slice(0, prefix.length + (end ? 1 : 0));
+  const beginning = pair.changed.hypotheses[0].tokens.slice(0, prefix.length + (end ? 1 : 0));
   return (
-    <ul class="told" aria-label="What is changed">
-      {said.length ? (
-        <Change name={`begins with ${joined(said)}`} onUndo={() => tell({ prefix: [], end: false })}>
-          begins with <Say>{joined(said)}</Say>
+    <ul class="changes" aria-label="What is changed">
+      {beginning.length ? (
+        <Change name={`begins with ${joined(beginning)}`} onUndo={() => change({ prefix: [], end: false })}>
+          begins with <Say>{joined(beginning)}</Say>
         </Change>
       ) : null}
       {runs(masks).map((run, i) => {
@@ -54,7 +54,7 @@ export function Changes({ pair }: { pair: Pair }): JSX.Element {
           <Change
             key={`m${i}`}
             name={`${visible(hidden)} hidden`}
-            onUndo={() => tell({ masks: masks.filter((each) => !run.includes(each)) })}
+            onUndo={() => change({ masks: masks.filter((each) => !run.includes(each)) })}
           >
             <Token of={hidden} /> hidden
             <Where of={run[0]} />
@@ -65,14 +65,14 @@ export function Changes({ pair }: { pair: Pair }): JSX.Element {
         <Change
           key={`p${i}`}
           name={`step ${pin.step + 1}, ${visible(source[pin.source] ?? "")} fixed`}
-          onUndo={() => tell({ weights: weights.filter((each) => each !== pin) })}
+          onUndo={() => change({ weights: weights.filter((each) => each !== pin) })}
         >
           step {pin.step + 1}: weight of <Token of={source[pin.source] ?? "?"} /> = {fixed(pin.weight, 2)}
           <Where of={pin} />
         </Change>
       ))}
       <li>
-        <button type="button" class="plain" onClick={() => tell(NOTHING)}>
+        <button type="button" class="plain" onClick={() => change(NOTHING)}>
           Start over
         </button>
       </li>

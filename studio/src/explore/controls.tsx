@@ -8,7 +8,7 @@ import { task } from "../session";
 import { percent, visible } from "../text";
 import { type Candidate, END, type Moment, sayable, taken, type Trace, way } from "../trace";
 import { type Pair, steps } from "../views/whatif";
-import { here, samePart, tell, told, type Weight } from "./told";
+import { here, samePart, change, changes, type Weight } from "./search";
 import { moved, pinned } from "./weights";
 
 const BESIDE = 14; // source tokens for which there is room beside the candidates
@@ -21,10 +21,10 @@ interface ControlsProps {
 
 export function StepControls({ pair, step, attentive }: ControlsProps): JSX.Element {
   const last = steps(pair) - 1;
-  const now = moment(pair.told, step);
+  const now = moment(pair.changed, step);
   return (
     <section class="controls">
-      <Scrubber title={task.value.paired ? `Step ${step + 1}: ${visible(pair.told.source_tokens[step] ?? "")}` : `Step ${step + 1}`} label="Step" step={step} last={last} />
+      <Scrubber title={task.value.paired ? `Step ${step + 1}: ${visible(pair.changed.source_tokens[step] ?? "")}` : `Step ${step + 1}`} label="Step" step={step} last={last} />
       {now ? (
         <div class={pair.alone.source_tokens.length > BESIDE ? "hands apart" : "hands"}>
           {attentive ? <Weights pair={pair} step={step} now={now} /> : null}
@@ -45,13 +45,13 @@ function moment(trace: Trace, step: number): Moment | undefined {
 function Weights({ pair, step, now }: { pair: Pair; step: number; now: Moment }): JSX.Element {
   const tokens = pair.alone.source_tokens;
   const mine = (each: Weight) => each.step === step && samePart(each, here.peek());
-  const pins = new Map(told.value.weights.filter(mine).map(({ source, weight }) => [source, weight]));
-  const masked = new Set(told.value.masks.filter((mask) => samePart(mask, here.value)).map(({ source }) => source));
+  const pins = new Map(changes.value.weights.filter(mine).map(({ source, weight }) => [source, weight]));
+  const masked = new Set(changes.value.masks.filter((mask) => samePart(mask, here.value)).map(({ source }) => source));
   const were = taken((moment(pair.alone, step) ?? now).branch.weights, here.value);
   const weights = pinned(taken(now.branch.weights, here.value), pins); // at once, before the answer arrives
-  const change = (next: Map<number, number>) => {
-    const others = told.peek().weights.filter((each) => !mine(each));
-    tell({ weights: [...others, ...[...next].map(([source, weight]) => ({ step, source, weight, ...here.peek() }))] });
+  const move = (next: Map<number, number>) => {
+    const others = changes.peek().weights.filter((each) => !mine(each));
+    change({ weights: [...others, ...[...next].map(([source, weight]) => ({ step, source, weight, ...here.peek() }))] });
   };
   return (
     <section>
@@ -62,8 +62,8 @@ function Weights({ pair, step, now }: { pair: Pair; step: number; now: Moment })
         were={were}
         pinned={new Set(pins.keys())}
         masked={masked}
-        onMove={(source, weight) => change(moved(pins, source, weight))}
-        onRelease={(source) => change(new Map([...pins].filter(([s]) => s !== source)))}
+        onMove={(source, weight) => move(moved(pins, source, weight))}
+        onRelease={(source) => move(new Map([...pins].filter(([s]) => s !== source)))}
       />
       <Numbers
         caption={`weights of step ${step + 1}, unchanged and changed`}
@@ -76,12 +76,12 @@ function Weights({ pair, step, now }: { pair: Pair; step: number; now: Moment })
 }
 
 function Tokens({ pair, step, now }: { pair: Pair; step: number; now: Moment }): JSX.Element {
-  const { prefix, end } = told.value;
+  const { prefix, end } = changes.value;
   const forced = step < prefix.length || (end && step === prefix.length);
   const listed: Candidate[] = forced ? (moment(pair.alone, step)?.branch.candidates ?? now.branch.candidates) : now.branch.candidates;
-  const beginning = pair.told.hypotheses[0].ids.slice(0, step);
+  const beginning = pair.changed.hypotheses[0].ids.slice(0, step);
   const may = (id: number) => beginning.every(sayable) && (sayable(id) || id === END);
-  const force = (id: number) => tell(id === END ? { prefix: beginning, end: true } : { prefix: [...beginning, id], end: false });
+  const force = (id: number) => change(id === END ? { prefix: beginning, end: true } : { prefix: [...beginning, id], end: false });
   return (
     <section class="words">
       <h3>{task.value.candidates} and their probability. Click one to force it.</h3>
@@ -89,7 +89,7 @@ function Tokens({ pair, step, now }: { pair: Pair; step: number; now: Moment }):
         {listed.map((each) => {
           const p = Math.exp(each.log_probability ?? -Infinity);
           return (
-            <li key={each.id} class={each.id === now.id ? "said" : undefined}>
+            <li key={each.id} class={each.id === now.id ? "chosen" : undefined}>
               <button
                 type="button"
                 aria-pressed={forced && each.id === now.id}

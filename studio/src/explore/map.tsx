@@ -6,25 +6,25 @@ import { Numbers } from "../components/numbers";
 
 interface MapProps {
   label: string;
-  said: string[];
+  answer: string[];
   source: string[];
   rows: number[][]; // (T, S)
   step: number;
   top: number; // the weight with the strongest color
 }
 
-export const Map = ({ label, said, source, rows, step, top }: MapProps): JSX.Element => (
+export const Map = ({ label, answer, source, rows, step, top }: MapProps): JSX.Element => (
   <>
     <Matrix
-      rows={said}
+      rows={answer}
       columns={source}
       values={rows}
       room={beside()}
       top={top}
       label={label}
-      active={step < said.length ? { row: step, column: -1 } : null}
+      active={step < answer.length ? { row: step, column: -1 } : null}
       onPick={({ row }) => set({ step: row })}
     />
-    <Numbers caption={label} corner="token" columns={source} rows={said.map((head, t) => ({ head, cells: rows[t] }))} />
+    <Numbers caption={label} corner="token" columns={source} rows={answer.map((head, t) => ({ head, cells: rows[t] }))} />
   </>
 );

@@ -10,19 +10,19 @@ import { attention, type Hypothesis, looked, type Trace, way } from "../trace";
 import type { Pair } from "../views/whatif";
 import { difference } from "./difference";
 import { Map } from "./map";
-import { here, nothing, told } from "./told";
+import { here, nothing, changes } from "./search";
 
 export function Outcome({ pair, step }: { pair: Pair; step: number }): JSX.Element {
-  const [old, now] = [pair.alone.hypotheses[0], pair.told.hypotheses[0]];
+  const [old, now] = [pair.alone.hypotheses[0], pair.changed.hypotheses[0]];
   const { gone, come, first } = difference(old.ids, now.ids);
-  const given = told.value.prefix.length + (told.value.end ? 1 : 0);
-  const [before, after] = [pair.alone, pair.told].map((trace) => attention(trace, way(trace, trace.hypotheses[0]), here.value, false));
+  const given = changes.value.prefix.length + (changes.value.end ? 1 : 0);
+  const [before, after] = [pair.alone, pair.changed].map((trace) => attention(trace, way(trace, trace.hypotheses[0]), here.value, false));
   const both = { step, top: top([before, after]) };
   return (
     <section class="outcome">
       <div class="versions">
-        <Version name="Unchanged" said={old} marked={gone} mark="gone" given={0} rows={before} trace={pair.alone} {...both} />
-        <Version name="Changed" said={now} marked={come} mark="come" given={given} rows={after} trace={pair.told} {...both} />
+        <Version name="Unchanged" hypothesis={old} marked={gone} mark="gone" given={0} rows={before} trace={pair.alone} {...both} />
+        <Version name="Changed" hypothesis={now} marked={come} mark="come" given={given} rows={after} trace={pair.changed} {...both} />
       </div>
       <p class="readout" role="status">
         {nothing.value ? (
@@ -55,11 +55,11 @@ export function Outcome({ pair, step }: { pair: Pair; step: number }): JSX.Eleme
   );
 }
 
-const sum = (said: Hypothesis): number => said.token_scores.reduce((total, each) => total + each, 0);
+const sum = (hypothesis: Hypothesis): number => hypothesis.token_scores.reduce((total, each) => total + each, 0);
 
 interface VersionProps {
   name: string;
-  said: Hypothesis;
+  hypothesis: Hypothesis;
   marked: Set<number>;
   mark: "gone" | "come";
   given: number; // its first tokens that are forced
@@ -69,11 +69,11 @@ interface VersionProps {
   top: number;
 }
 
-function Version({ name, said, marked, mark, given, rows, step, trace, top }: VersionProps): JSX.Element {
+function Version({ name, hypothesis, marked, mark, given, rows, step, trace, top }: VersionProps): JSX.Element {
   const spoken = mark === "gone" ? "only without the changes" : "only with the changes";
   const of = task.value.paired ? trace.source_tokens : null;
   const chip = (t: number, flowing: boolean) => {
-    const token = said.tokens[t];
+    const token = hypothesis.tokens[t];
     return (
       <button
         type="button"
@@ -81,7 +81,7 @@ function Version({ name, said, marked, mark, given, rows, step, trace, top }: Ve
         class={["chip", of && "of", t === step && "current", t < given && "forced", marked.has(t) && mark, /^<.*>$/.test(token) && "control"]
           .filter(Boolean)
           .join(" ")}
-        aria-label={`Step ${t + 1}: ${of ? `${visible(of[t])} ` : ""}${visible(token)}, ${percent(Math.exp(said.token_scores[t]))}${marked.has(t) ? `, ${spoken}` : ""}${t < given ? ", forced" : ""}`}
+        aria-label={`Step ${t + 1}: ${of ? `${visible(of[t])} ` : ""}${visible(token)}, ${percent(Math.exp(hypothesis.token_scores[t]))}${marked.has(t) ? `, ${spoken}` : ""}${t < given ? ", forced" : ""}`}
         aria-current={t === step ? "step" : undefined}
         onClick={() => set({ step: t })}
       >
@@ -98,14 +98,14 @@ function Version({ name, said, marked, mark, given, rows, step, trace, top }: Ve
     <article>
       <h2>{name}</h2>
       {trace.looks_back ? (
-        <Flow label={name} tokens={said.tokens} chip={chip} />
+        <Flow label={name} tokens={hypothesis.tokens} chip={chip} />
       ) : (
-        <Line label={name} close={!of && runsOn(said.tokens)}>
-          {said.tokens.map((_, t) => chip(t, false))}
+        <Line label={name} close={!of && runsOn(hypothesis.tokens)}>
+          {hypothesis.tokens.map((_, t) => chip(t, false))}
         </Line>
       )}
       {rows[0]?.length && task.value.maps ? (
-        <Map label={`attention weights, ${name.toLowerCase()}`} said={said.tokens} source={looked(trace, said)} rows={rows} step={step} top={top} />
+        <Map label={`attention weights, ${name.toLowerCase()}`} answer={hypothesis.tokens} source={looked(trace, hypothesis)} rows={rows} step={step} top={top} />
       ) : null}
     </article>
   );

@@ -6,19 +6,19 @@ import { set, word } from "../address";
 import { task } from "../session";
 import { visible } from "../text";
 import type { Trace } from "../trace";
-import { here, samePart, tell, told } from "./told";
+import { here, samePart, change, changes } from "./search";
 
 export function SourceLine({ trace }: { trace: Trace }): JSX.Element {
   const { source_tokens: tokens, source_words: of = [] } = trace;
   const name = task.value.axes[0] === "source" ? "Source tokens" : "Tokens of the text";
   const divided = tokens.some((_, s) => of[s] >= 0 && of.indexOf(of[s]) !== s); // a word of several tokens
   const whole = divided && word("by") !== "token";
-  const hidden = (s: number) => told.value.masks.some((mask) => mask.source === s && samePart(mask, here.value));
+  const hidden = (s: number) => changes.value.masks.some((mask) => mask.source === s && samePart(mask, here.value));
   const toggle = (s: number) => {
     const these = whole && of[s] >= 0 ? tokens.map((_, i) => i).filter((i) => of[i] === of[s]) : [s];
-    const { masks } = told.peek();
+    const { masks } = changes.peek();
     const others = masks.filter((mask) => !(these.includes(mask.source) && samePart(mask, here.peek())));
-    tell({ masks: hidden(s) ? others : [...others, ...these.map((source) => ({ source, ...here.peek() }))] });
+    change({ masks: hidden(s) ? others : [...others, ...these.map((source) => ({ source, ...here.peek() }))] });
   };
   return (
     <section class="hiding">

@@ -2,7 +2,7 @@
 import type { Fate, Hypothesis, Trace } from "../trace";
 
 export interface Node {
-  t: number; // the step that said it; -1 for the root
+  t: number; // the step that generated it; -1 for the root
   row: number; // its place in the column
   id: number;
   token: string;
@@ -10,7 +10,7 @@ export interface Node {
   sum: number; // log-probability of everything up to it
   score: number; // the same divided by the length penalty; of a finished hypothesis what the list shows
   fate: Fate | "passed"; // passed: a candidate that greedy search never considered
-  given: boolean; // part of the beginning that was asked for
+  given: boolean; // part of the required beginning
   parent: Node | null;
   ids: number[]; // from the beginning to here
 }
@@ -48,8 +48,8 @@ export function tree(trace: Trace, prefix: number): Node[][] {
       if (each.fate === "kept") kept.push(node);
     }
     if (greedy) {
-      const said = continuations[0]?.id;
-      const others = branches[0].candidates.filter(({ id }) => id !== said).slice(0, PASSED);
+      const next = continuations[0]?.id;
+      const others = branches[0].candidates.filter(({ id }) => id !== next).slice(0, PASSED);
       for (const each of others) add(open[0], each.id, each.token, each.log_probability, "passed");
     }
     open = kept;

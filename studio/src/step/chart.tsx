@@ -65,13 +65,13 @@ function Row({ j, token, plain }: { j: number; token: string; plain: boolean }):
   const [low, high] = bounds.value;
   const share = (value: number) => value / (high - low || 1);
   const bar = { "--zero": `${zero() * 100}%`, "--from": `${(zero() + share(Math.min(energy ?? 0, 0))) * 100}%`, "--size": `${share(Math.abs(energy ?? 0)) * 100}%` };
-  const asked = (each: string) => opened.value.phase === each && (opened.value.j ?? strongest.value) === j;
+  const isOpen = (each: string) => opened.value.phase === each && (opened.value.j ?? strongest.value) === j;
   return (
     <li class={!plain && j === strongest.value && reached("softmax") ? "strongest" : undefined}>
       <span class="what">
         <Token of={token} />
       </span>
-      <button type="button" class={`state ${dim("states")}`} aria-label={`State of ${token}`} aria-pressed={asked("states")} {...quantity("states", j)}>
+      <button type="button" class={`state ${dim("states")}`} aria-label={`State of ${token}`} aria-pressed={isOpen("states")} {...quantity("states", j)}>
         h<sub>{j + 1}</sub>
       </button>
       {plain ? null : (
@@ -79,7 +79,7 @@ function Row({ j, token, plain }: { j: number; token: string; plain: boolean }):
           type="button"
           class={`measure score ${dim("scores")}`}
           aria-label={`Score of ${token}: ${energy === null ? "none" : fixed(energy)}`}
-          aria-pressed={asked("scores")}
+          aria-pressed={isOpen("scores")}
           {...quantity("scores", j)}
         >
           <span class="gauge" style={bar} />
@@ -91,7 +91,7 @@ function Row({ j, token, plain }: { j: number; token: string; plain: boolean }):
           type="button"
           class={`measure weight ${dim("softmax")}`}
           aria-label={`Weight of ${token}: ${percent(weight)}`}
-          aria-pressed={asked("softmax")}
+          aria-pressed={isOpen("softmax")}
           {...quantity("softmax", j)}
         >
           <span class="gauge" style={{ "--size": `${Math.min(weight, 1) * 100}%` }} />

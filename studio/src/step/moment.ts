@@ -10,7 +10,7 @@ export const description = computed<Plan | null>(() => (model.value ? plan(model
 /** A model without attention has no scores and weights. */
 export const plain = computed(() => ["none", "alone"].includes(description.value?.place ?? ""));
 
-/** The tokens that attention can look at: the source, or what was said before. */
+/** The tokens that attention can look at: the source, or the answer so far. */
 export const columns = computed(() => {
   const tokens = trace.value && chosen.value ? looked(trace.value, chosen.value) : [];
   return trace.value?.looks_back ? tokens.slice(0, t.value + 1) : tokens;
@@ -31,7 +31,7 @@ export function reached(each: Phase): boolean {
   return phase.value === null || phases.indexOf(each) <= phases.indexOf(phase.value);
 }
 
-/** Which quantity is opened: that of the phase, or the one that was asked for, perhaps of one source token. */
+/** Which quantity is opened: that of the phase, or the chosen one, perhaps of one source token. */
 export const opened = computed<{ phase: Phase; j: number | null }>(() => {
   const [name, j] = word("open").split(".");
   const known = name in NAMES && (description.value?.phases.includes(name as Phase) ?? false);

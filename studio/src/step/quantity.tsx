@@ -37,7 +37,7 @@ interface Props {
   j: number; // the source token in question
 }
 
-const Text = ({ children }: { children: ComponentChildren }): JSX.Element => <p class="saying">{children}</p>;
+const Text = ({ children }: { children: ComponentChildren }): JSX.Element => <p class="prose">{children}</p>;
 /** A formula, where the model states it. */
 const Stated = ({ children }: { children: JSX.Element | null }): JSX.Element | null =>
   children ? <Formula>{children}</Formula> : null;

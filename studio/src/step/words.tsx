@@ -24,9 +24,9 @@ export function Words(): JSX.Element | null {
       <ol>
         {now.branch.candidates.map(({ id, token, log_probability }) => {
           const p = Math.exp(log_probability ?? -Infinity);
-          const said = id === now.id && reached("token");
+          const chosen = id === now.id && reached("token");
           return (
-            <li key={id} class={said ? "said" : undefined}>
+            <li key={id} class={chosen ? "chosen" : undefined}>
               <button type="button" aria-pressed={opened.value.phase === "words"} aria-label={`${visible(token)}, ${percent(p)}`} disabled={!reached("words")} onClick={() => open("words")}>
                 <span class="what">
                   <Token of={token} />

@@ -9,7 +9,7 @@ import { Ranking } from "../components/ranking";
 import { Say, Token } from "../components/tokens";
 import { Tree } from "../components/tree";
 import { Examples } from "../examples";
-import { explore, NOTHING, tell, told } from "../explore/told";
+import { explore, NOTHING, change, changes } from "../explore/search";
 import { StartOver } from "../explore/changes";
 import { FATES, neighbor, type Node, path, scoring, tree } from "../explore/tree";
 import { beam, beamKey, bounded, follow, given, model, task, text } from "../session";
@@ -30,7 +30,7 @@ export function Beam(): JSX.Element {
   return (
     <>
       <Ask />
-      {found.value ? <SearchTree trace={found.value} /> : told.value.prefix.length ? <StartOver /> : <Examples />}
+      {found.value ? <SearchTree trace={found.value} /> : changes.value.prefix.length ? <StartOver /> : <Examples />}
     </>
   );
 }
@@ -38,13 +38,13 @@ export function Beam(): JSX.Element {
 /** Beam uses the forced tokens; changes of attention belong to What if. */
 function wish() {
   if (!model.value || !given.value) return null;
-  const { prefix } = told.value;
-  return { model: model.value.name, text: text.value, beam: beam.value, n_best: beam.value, told: { ...NOTHING, prefix }, ...bounded() };
+  const { prefix } = changes.value;
+  return { model: model.value.name, text: text.value, beam: beam.value, n_best: beam.value, changes: { ...NOTHING, prefix }, ...bounded() };
 }
 
 function SearchTree({ trace }: { trace: Trace }): JSX.Element {
   const active = useSignal<Node | null>(null);
-  const prefix = Math.max(told.value.prefix.length, trace.prompt_tokens ?? 0);
+  const prefix = Math.max(changes.value.prefix.length, trace.prompt_tokens ?? 0);
   const columns = useMemo(() => tree(trace, prefix), [trace]);
   const rank = Math.min(number("beam.rank") ?? 0, trace.hypotheses.length - 1);
   const chosen = path(columns, trace.hypotheses[rank]);
@@ -53,14 +53,14 @@ function SearchTree({ trace }: { trace: Trace }): JSX.Element {
     if (ended >= 0) set({ "beam.rank": ended || null });
     else if (node.ids.every(sayable)) {
       active.value = null;
-      tell({ prefix: node.ids });
+      change({ prefix: node.ids });
       set({ "beam.rank": null });
     }
   };
   const press = (event: KeyboardEvent) => {
     const from = active.value ?? columns[0]?.[0];
     if (event.key === "Enter" && active.value) pick(active.value);
-    else if (event.key === "Escape") tell({ prefix: [] });
+    else if (event.key === "Escape") change({ prefix: [] });
     else if (event.key === "Home") active.value = columns[0][0];
     else if (event.key === "End") active.value = chosen.at(-1) ?? from;
     else if (event.key.startsWith("Arrow")) active.value = active.value ? neighbor(columns, from, event.key) : from;
@@ -90,7 +90,7 @@ function SearchTree({ trace }: { trace: Trace }): JSX.Element {
         corner="prefix"
         columns={[<>step</>, <>token</>, <>log-probability</>, <>score</>, <>result</>]}
         rows={columns.flat().map((node) => ({
-          head: said(node.parent),
+          head: textOf(node.parent),
           cells: [<>{node.t + 1}</>, node.token, node.logProbability, node.score, <>{FATES[node.fate]}</>],
         }))}
       />
@@ -99,22 +99,22 @@ function SearchTree({ trace }: { trace: Trace }): JSX.Element {
 }
 
 /** The tokens up to a node. */
-function said(node: Node | null): string {
+function textOf(node: Node | null): string {
   const tokens: string[] = [];
   for (let at = node; at && at.t >= 0; at = at.parent) tokens.unshift(at.token);
   return joined(tokens);
 }
 
 function Prefix({ columns }: { trace: Trace; columns: Node[][] }): JSX.Element | null {
-  const { prefix } = told.value;
+  const { prefix } = changes.value;
   const last = columns[prefix.length - 1]?.[0];
   if (!last) return null;
   return (
-    <p class="told">
+    <p class="changes">
       <span>
-        continues from <Say>{said(last)}</Say>
+        continues from <Say>{textOf(last)}</Say>
       </span>
-      <button type="button" class="plain" onClick={() => tell({ prefix: [] })}>
+      <button type="button" class="plain" onClick={() => change({ prefix: [] })}>
         Start over
       </button>
       <a href={link("whatif")}>Compare with the unchanged search</a>
@@ -128,7 +128,7 @@ function NodeReadout({ node }: { node: Node | null }): JSX.Element {
     <>
       {node.parent && node.parent.t >= 0 ? (
         <>
-          <Say>{said(node.parent)}</Say> <span class="quiet">then</span>{" "}
+          <Say>{textOf(node.parent)}</Say> <span class="quiet">then</span>{" "}
         </>
       ) : null}
       <Token of={node.token} /> {percent(Math.exp(node.logProbability))}

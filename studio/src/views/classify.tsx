@@ -2,14 +2,12 @@
 import { useSignal } from "@preact/signals";
 import type { JSX } from "preact";
 import { useEffect } from "preact/hooks";
-import { link, set, word } from "../address";
+import { set, word } from "../address";
 import { predictAndTrace, type Traced } from "../api";
 import { Ask } from "../ask";
-import { top } from "../color";
 import { Numbers } from "../components/numbers";
-import { Scale } from "../components/scale";
 import { Say, Token } from "../components/tokens";
-import { Weighted } from "../components/weighted";
+import { Attended } from "../components/weighted";
 import { Examples } from "../examples";
 import { follow, question } from "../session";
 import { fixed, percent, width } from "../text";
@@ -36,7 +34,7 @@ function Label({ found }: { found: Traced }): JSX.Element {
       <p class="line verdict">
         <Say>{found.text || "none"}</Say>
       </p>
-      <Attended found={found} />
+      <Queries found={found} />
       <ByWord found={found} />
       <Bars listed={listed} chosen={found.text} />
     </article>
@@ -54,7 +52,7 @@ function Bars({ listed, chosen }: { listed: [string, number][]; chosen: string }
       <h2 id="labels">Probability of each label</h2>
       <ol class="bars" aria-labelledby="labels" style={{ "--label": `${Math.min(14, Math.max(3, ...shown.map(([label]) => width(label))))}ch` }}>
         {shown.map(([label, p]) => (
-          <li key={label} class={names.includes(label) ? "said" : undefined}>
+          <li key={label} class={names.includes(label) ? "chosen" : undefined}>
             <span class="what">
               <Say>{label}</Say>
             </span>
@@ -128,50 +126,33 @@ function ByWord({ found: { trace } }: { found: Traced }): JSX.Element | null {
 }
 
 /** The text, shaded by the weights of each query. */
-function Attended({ found }: { found: Traced }): JSX.Element {
-  const looked = useSignal<{ query: number; at: number } | null>(null);
+function Queries({ found }: { found: Traced }): JSX.Element {
   const queries = found.trace.steps[0].branches[0].weights.flat(); // (queries, S)
   if (!queries.length) return <p class="quiet">This model has no attention: one state of the text gives the label.</p>;
+  const several = queries.length > 1;
   const tokens = found.trace.source_tokens;
   const unseen = queries.every((row) => row[tokens.length - 1] === 0) ? 1 : 0; // the end mark, where it is never attended to
   const shown = tokens.slice(0, tokens.length - unseen);
-  const highest = top([queries]);
-  const one = looked.value;
   return (
-    <section class="attended">
-      <h2>{queries.length > 1 ? "Weights of each query on the text" : "Weights on the text"}</h2>
-      {queries.map((row, q) => (
-        <div class="query" key={q}>
-          {queries.length > 1 ? <span class="quiet small">Query {q + 1}</span> : null}
-          <Weighted
-            label={queries.length > 1 ? `Weights of query ${q + 1}` : "Weights on the text"}
-            tokens={shown}
-            weights={row}
-            top={highest}
-            onLook={(at) => (looked.value = at === null ? null : { query: q, at })}
-          />
-        </div>
-      ))}
-      <Scale top={highest} name="attention weight" />
-      <p class="readout" role="status">
-        {one && one.at < shown.length ? (
-          <>
-            <Token of={shown[one.at]} /> {fixed(queries[one.query][one.at])}
-            {queries.length > 1 ? <span class="quiet"> of query {one.query + 1}</span> : null}
-          </>
-        ) : (
-          <span class="quiet">Point at a token to see its weight. The weights of a query add up to one.</span>
-        )}{" "}
-        <a href={link("step")}>Show how they are computed</a>
-      </p>
+    <Attended
+      title={several ? "Weights of each query on the text" : "Weights on the text"}
+      rows={queries.map((weights, q) => ({
+        heading: several ? <span class="quiet small">Query {q + 1}</span> : null,
+        label: several ? `Weights of query ${q + 1}` : "Weights on the text",
+        tokens: shown,
+        weights,
+        source: several ? `query ${q + 1}` : undefined,
+      }))}
+      hint="Point at a token to see its weight. The weights of a query add up to one."
+    >
       <Numbers
         caption="the weight of each token"
         corner="token"
         columns={queries.map((_, q) => (
-          <>{queries.length > 1 ? `query ${q + 1}` : "weight"}</>
+          <>{several ? `query ${q + 1}` : "weight"}</>
         ))}
         rows={shown.map((head, j) => ({ head, cells: queries.map((row) => row[j]) }))}
       />
-    </section>
+    </Attended>
   );
 }

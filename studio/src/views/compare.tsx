@@ -12,7 +12,7 @@ import { Chip, Flow, Line, runsOn, Say, Token } from "../components/tokens";
 import { Examples } from "../examples";
 import { Map } from "../explore/map";
 import { Quality } from "../explore/quality";
-import { explore, NOTHING } from "../explore/told";
+import { explore, NOTHING } from "../explore/search";
 import { typing } from "../keys";
 import { beam, bounded, busy, follow, given, model, models, problem, search, task, text } from "../session";
 import { capital, fixed, percent } from "../text";
@@ -29,10 +29,10 @@ const comparable = () => models.value.filter((each) => each.task === model.value
 
 const chosen = computed(() => {
   const known = comparable().map(({ name }) => name);
-  const asked = word("with")
+  const chosen = word("with")
     .split(",")
     .filter((name) => known.includes(name));
-  return asked.length ? asked.slice(0, MOST) : known.slice(0, MOST);
+  return chosen.length ? chosen.slice(0, MOST) : known.slice(0, MOST);
 });
 
 export function Compare(): JSX.Element {
@@ -41,7 +41,7 @@ export function Compare(): JSX.Element {
     () =>
       follow(
         () => (chosen.value.length && given.value ? { names: chosen.value, text: text.value, beam: beam.value, ...bounded() } : null),
-        ({ names, ...asked }, signal) => Promise.all(names.map((name) => one(name, asked, signal))),
+        ({ names, ...request }, signal) => Promise.all(names.map((name) => one(name, request, signal))),
         (answer) => {
           found.value = answer;
         },
@@ -89,9 +89,9 @@ export function Compare(): JSX.Element {
   );
 }
 
-async function one(name: string, asked: { text: string; beam: number; length?: number }, signal: AbortSignal): Promise<Found> {
+async function one(name: string, request: { text: string; beam: number; length?: number }, signal: AbortSignal): Promise<Found> {
   try {
-    return { name, trace: await explore({ ...asked, model: name, n_best: 1, told: NOTHING }, signal) };
+    return { name, trace: await explore({ ...request, model: name, n_best: 1, changes: NOTHING }, signal) };
   } catch (error) {
     if (signal.aborted || !(error instanceof Problem)) throw error;
     return { name, problem: error.message }; // the other models may still answer
@@ -149,8 +149,8 @@ function Answer({ label, trace, chip }: { label: string; trace: Trace; chip: (t:
 }
 
 function Model({ trace, name, step }: { trace: Trace; name: string; step: number }): JSX.Element {
-  const said = trace.hypotheses[0];
-  const moments = way(trace, said);
+  const hypothesis = trace.hypotheses[0];
+  const moments = way(trace, hypothesis);
   const now = moments[step];
   const rows = attention(trace, moments, ALL); // as the model itself reads them: some explain a token one step later
   const attentive = shape(trace).layers > 0 && task.value.maps;
@@ -162,12 +162,12 @@ function Model({ trace, name, step }: { trace: Trace; name: string; step: number
         chip={(t, flowing) => (
           <Chip
             key={t}
-            token={said.tokens[t]}
+            token={hypothesis.tokens[t]}
             flowing={flowing}
             current={t === step}
             faded={t > step}
-            confidence={Math.exp(said.token_scores[t])}
-            label={`Step ${t + 1}: ${said.tokens[t]}, ${percent(Math.exp(said.token_scores[t]))}`}
+            confidence={Math.exp(hypothesis.token_scores[t])}
+            label={`Step ${t + 1}: ${hypothesis.tokens[t]}, ${percent(Math.exp(hypothesis.token_scores[t]))}`}
             onPick={() => set({ step: t })}
           />
         )}
@@ -176,20 +176,20 @@ function Model({ trace, name, step }: { trace: Trace; name: string; step: number
         {now ? (
           <>
             <Token of={now.token} /> {percent(Math.exp(now.logProbability))}
-            {attentive ? <Looks source={looked(trace, said)} weights={rows[step]} /> : null}
+            {attentive ? <Looks source={looked(trace, hypothesis)} weights={rows[step]} /> : null}
           </>
         ) : (
           <span class="quiet">
-            finished: <Say>{said.text}</Say>
+            finished: <Say>{hypothesis.text}</Say>
           </span>
         )}
-        <span class="figures quiet end"> log-probability {fixed(total(said), 2)}</span>
+        <span class="figures quiet end"> log-probability {fixed(total(hypothesis), 2)}</span>
       </p>
       {attentive ? (
         <Map
           label={`attention weights of ${name}${shape(trace).layers * shape(trace).heads > 1 ? ", the mean of all heads" : ""}`}
-          said={said.tokens}
-          source={looked(trace, said)}
+          answer={hypothesis.tokens}
+          source={looked(trace, hypothesis)}
           rows={rows}
           step={step}
           top={top([rows])}
@@ -201,7 +201,7 @@ function Model({ trace, name, step }: { trace: Trace; name: string; step: number
   );
 }
 
-const total = (said: Hypothesis): number => said.token_scores.reduce((sum, each) => sum + each, 0);
+const total = (hypothesis: Hypothesis): number => hypothesis.token_scores.reduce((sum, each) => sum + each, 0);
 
 function Looks({ source, weights }: { source: string[]; weights: number[] }): JSX.Element {
   const best = weights
@@ -223,21 +223,21 @@ function Looks({ source, weights }: { source: string[]; weights: number[] }): JS
 }
 
 function AllNumbers({ answers }: { answers: Found[] }): JSX.Element {
-  const told = answers.filter((answer): answer is { name: string; trace: Trace } => "trace" in answer);
-  const steps = Math.max(0, ...told.map(({ trace }) => trace.hypotheses[0].ids.length));
+  const traced = answers.filter((answer): answer is { name: string; trace: Trace } => "trace" in answer);
+  const steps = Math.max(0, ...traced.map(({ trace }) => trace.hypotheses[0].ids.length));
   return (
     <Numbers
       caption="the token of each model at each step, and its probability"
       corner="step"
-      columns={told.flatMap(({ name }) => [<>{name}</>, <>probability</>])}
+      columns={traced.flatMap(({ name }) => [<>{name}</>, <>probability</>])}
       rows={Array.from({ length: steps }, (_, t) => ({
         head: <>{t + 1}</>,
-        cells: told.flatMap(
+        cells: traced.flatMap(
           ({
             trace: {
-              hypotheses: [said],
+              hypotheses: [hypothesis],
             },
-          }) => [said.tokens[t] ?? <>–</>, t < said.ids.length ? <>{percent(Math.exp(said.token_scores[t]))}</> : <>–</>],
+          }) => [hypothesis.tokens[t] ?? <>–</>, t < hypothesis.ids.length ? <>{percent(Math.exp(hypothesis.token_scores[t]))}</> : <>–</>],
         ),
       }))}
     />

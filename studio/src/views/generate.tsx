@@ -1,44 +1,25 @@
 // Generate: a text that continues the one given, while it is generated; the probability of each token, and its attention to earlier tokens.
 import { useSignal } from "@preact/signals";
 import type { JSX } from "preact";
-import { useEffect } from "preact/hooks";
 import { go, link } from "../address";
-import { followed, type PredictRequest, type Prediction } from "../api";
+import type { Prediction } from "../api";
 import { Ask } from "../ask";
+import { SoFar, useAnswer } from "../components/sofar";
 import { Numbers } from "../components/numbers";
-import { Chip, Flow, Say, Token } from "../components/tokens";
+import { Chip, Flow, Token } from "../components/tokens";
 import { Examples } from "../examples";
-import { follow, question } from "../session";
 import { fixed, percent } from "../text";
 
 export function Generate(): JSX.Element {
-  const found = useSignal<Prediction | null>(null);
-  const begun = useSignal<string | null>(null); // the text so far
-  useEffect(() => {
-    const ask = (asked: PredictRequest, signal: AbortSignal) => followed(asked, signal, (part) => (begun.value = part.text));
-    return follow(question, ask, (answer) => {
-      begun.value = null;
-      found.value = answer;
-    });
-  }, []);
+  const { found, begun } = useAnswer();
   return (
     <>
       <Ask />
       <Examples />
-      {begun.value !== null ? <SoFar said={begun.value} /> : found.value ? <Text found={found.value} /> : null}
+      {begun.value !== null ? <SoFar title="Text" text={begun.value} /> : found.value ? <Text found={found.value} /> : null}
     </>
   );
 }
-
-/** A text while it is made. */
-const SoFar = ({ said }: { said: string }): JSX.Element => (
-  <article class="answer">
-    <h2>Text</h2>
-    <p class="line begun">
-      <Say>{said}</Say>
-    </p>
-  </article>
-);
 
 function Text({ found }: { found: Prediction }): JSX.Element {
   const looked = useSignal<number | null>(null);

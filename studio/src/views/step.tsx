@@ -73,7 +73,7 @@ function Stage({ plan }: { plan: Plan }): JSX.Element {
               onOpen={(each) => open(each)}
             />
             <figcaption>
-              {plan.saying} <span class="quiet">{plan.paper}</span>
+              {plan.words} <span class="quiet">{plan.paper}</span>
             </figcaption>
           </figure>
         </div>
@@ -82,28 +82,28 @@ function Stage({ plan }: { plan: Plan }): JSX.Element {
   );
 }
 
-/** What has been said so far, what is being said, what is to come. */
+/** The tokens so far, the token of this step, those to come. */
 function Answer(): JSX.Element {
-  const said = chosen.value!;
+  const hypothesis = chosen.value!;
   const label = capital(task.value.answer);
   const given = trace.value!.prompt_tokens ?? 0;
   const chip = (i: number, flowing = false) => (
     <Chip
       key={i}
-      token={said.tokens[i]}
+      token={hypothesis.tokens[i]}
       flowing={flowing}
       current={i === t.value}
       faded={i > t.value}
-      confidence={i < given ? undefined : Math.exp(said.token_scores[i])}
-      copied={typeof said.copied?.[i] === "number"}
-      label={`Step ${i + 1}: ${said.tokens[i]}, ${i < given ? "given" : percent(Math.exp(said.token_scores[i]))}${typeof said.copied?.[i] === "number" ? ", copied" : ""}`}
+      confidence={i < given ? undefined : Math.exp(hypothesis.token_scores[i])}
+      copied={typeof hypothesis.copied?.[i] === "number"}
+      label={`Step ${i + 1}: ${hypothesis.tokens[i]}, ${i < given ? "given" : percent(Math.exp(hypothesis.token_scores[i]))}${typeof hypothesis.copied?.[i] === "number" ? ", copied" : ""}`}
       onPick={() => to(i)}
     />
   );
-  if (trace.value!.looks_back) return <Flow label={label} tokens={said.tokens} chip={chip} />;
+  if (trace.value!.looks_back) return <Flow label={label} tokens={hypothesis.tokens} chip={chip} />;
   return (
-    <Line label={label} close={runsOn(said.tokens)}>
-      {said.tokens.map((_, i) => chip(i))}
+    <Line label={label} close={runsOn(hypothesis.tokens)}>
+      {hypothesis.tokens.map((_, i) => chip(i))}
     </Line>
   );
 }

@@ -32,13 +32,13 @@ interface Answer {
 const UNKNOWN = "\ufffd"; // in no vocabulary, so the model reads an unknown token
 const MOST = 100; // tokens of a text whose tags are computed again, each time without one of them
 
-async function ask(asked: PredictRequest, signal: AbortSignal): Promise<Answer> {
-  const found = await predict(asked, signal);
+async function ask(request: PredictRequest, signal: AbortSignal): Promise<Answer> {
+  const found = await predict(request, signal);
   const { tokens, tags } = tokensOf(found);
   if (!found.text || tokens.length > MOST) return { found, effects: null };
   const space = found.source.includes(" ") && tokens.length === found.source.split(" ").length ? " " : "";
   const texts = tokens.map((_, i) => tokens.with(i, UNKNOWN).join(space));
-  const others = await predictAll(asked.model, texts, signal);
+  const others = await predictAll(request.model, texts, signal);
   const before = found.token_scores.map(Math.exp);
   const effects = others.map((other) => {
     const changed = other.text.split(" ");

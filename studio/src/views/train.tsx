@@ -114,7 +114,7 @@ function figures(name: string): () => void {
 
 const key = (name: string, step: number, sentence: string): string => JSON.stringify([name, step, sentence]);
 
-/** Ask each checkpoint once; what it said stays when it is gone. */
+/** Ask each checkpoint once; its answer stays when the checkpoint is gone. */
 async function sampled({ name, checkpoints }: Run, sentence: string): Promise<void> {
   if (!sentence.trim()) return;
   for (const step of checkpoints) {

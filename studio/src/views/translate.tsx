@@ -1,15 +1,14 @@
 // Translate: the translation as it is made, the probability of each token, and what it attends to.
 import { useSignal } from "@preact/signals";
 import type { JSX } from "preact";
-import { useEffect } from "preact/hooks";
 import { go, link, number } from "../address";
-import { type PredictRequest, followed, type Alternative, type Prediction } from "../api";
+import type { Alternative, Prediction } from "../api";
 import { Ask } from "../ask";
-import { Chip, Line, runsOn, Say, Token } from "../components/tokens";
+import { SoFar, useAnswer } from "../components/sofar";
+import { Chip, Line, runsOn, Token } from "../components/tokens";
 import { Numbers } from "../components/numbers";
 import { Ranking } from "../components/ranking";
 import { Examples } from "../examples";
-import { follow, question } from "../session";
 import { fixed, percent } from "../text";
 
 const SCORE = "Score: log-probability divided by the length penalty ((5 + n) / 6)^alpha for n tokens (Wu et al. 2016); higher is better.";
@@ -17,32 +16,14 @@ const SCORE = "Score: log-probability divided by the length penalty ((5 + n) / 6
 type Looked = { side: "source" | "target"; at: number } | null;
 
 export function Translate(): JSX.Element {
-  const found = useSignal<Prediction | null>(null);
-  const begun = useSignal<string | null>(null); // the translation so far
-  useEffect(() => {
-    const ask = (asked: PredictRequest, signal: AbortSignal) => followed(asked, signal, (part) => (begun.value = part.text));
-    return follow(question, ask, (answer) => {
-      begun.value = null;
-      found.value = answer;
-    });
-  }, []);
+  const { found, begun } = useAnswer();
   return (
     <>
       <Ask />
-      {begun.value !== null ? <SoFar said={begun.value} /> : found.value ? <Answer found={found.value} /> : <Examples />}
+      {begun.value !== null ? <SoFar title="Translation" text={begun.value} /> : found.value ? <Answer found={found.value} /> : <Examples />}
     </>
   );
 }
-
-/** A translation while it is made. */
-const SoFar = ({ said }: { said: string }): JSX.Element => (
-  <article class="answer">
-    <h2>Translation</h2>
-    <p class="line begun">
-      <Say>{said}</Say>
-    </p>
-  </article>
-);
 
 function Answer({ found }: { found: Prediction }): JSX.Element {
   const looked = useSignal<Looked>(null);

@@ -10,7 +10,7 @@ import { Changes, StartOver } from "../explore/changes";
 import { Outcome } from "../explore/outcome";
 import { SourceLine } from "../explore/source";
 import { StepControls } from "../explore/controls";
-import { explore, here, isNothing, NOTHING, told, type TraceRequest } from "../explore/told";
+import { explore, here, isNothing, NOTHING, changes, type TraceRequest } from "../explore/search";
 import { typing } from "../keys";
 import { beam, bounded, follow, given, model, task, text, trace as looked } from "../session";
 import { shape, type Trace } from "../trace";
@@ -18,7 +18,7 @@ import { shape, type Trace } from "../trace";
 /** A search without and with the changes. */
 export interface Pair {
   alone: Trace;
-  told: Trace;
+  changed: Trace;
 }
 
 export function WhatIf(): JSX.Element {
@@ -45,7 +45,7 @@ export function WhatIf(): JSX.Element {
   return (
     <>
       <Ask />
-      {found.value ? <Result pair={found.value} /> : isNothing(told.value) ? <Examples /> : <StartOver />}
+      {found.value ? <Result pair={found.value} /> : isNothing(changes.value) ? <Examples /> : <StartOver />}
     </>
   );
 }
@@ -54,19 +54,19 @@ const WIDTH = 4; // for tags: the best tagging is found as a whole, which leaves
 
 function wish(): TraceRequest | null {
   if (!model.value || !given.value) return null;
-  return { model: model.value.name, text: text.value, beam: task.value.paired ? WIDTH : beam.value, n_best: 1, told: told.value, ...bounded() };
+  return { model: model.value.name, text: text.value, beam: task.value.paired ? WIDTH : beam.value, n_best: 1, changes: changes.value, ...bounded() };
 }
 
-async function ask(wished: TraceRequest, signal: AbortSignal): Promise<Pair> {
-  const alone = await explore({ ...wished, told: NOTHING }, signal);
-  return { alone, told: isNothing(wished.told) ? alone : await explore(wished, signal) };
+async function ask(request: TraceRequest, signal: AbortSignal): Promise<Pair> {
+  const alone = await explore({ ...request, changes: NOTHING }, signal);
+  return { alone, changed: isNothing(request.changes) ? alone : await explore(request, signal) };
 }
 
 /** The step at first: the first that is not given. */
 const start = ({ alone }: Pair): number => alone.prompt_tokens ?? 0;
 
 /** As many as the longer of the two has. */
-export const steps = ({ alone, told: then }: Pair): number => Math.max(...[alone, then].map(({ hypotheses }) => hypotheses[0].ids.length));
+export const steps = ({ alone, changed }: Pair): number => Math.max(...[alone, changed].map(({ hypotheses }) => hypotheses[0].ids.length));
 
 function Result({ pair }: { pair: Pair }): JSX.Element {
   const layers = task.value.changes ? shape(pair.alone).layers : 0;

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import html
+import re
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -33,6 +35,13 @@ def test_a_forecast_is_that_of_python(forecasting: Running, run: Path) -> None:
     (found,) = reply.json["forecasts"]
     assert found["time"] == expected.times
     assert found["quantiles"]["0.5"] == pytest.approx(expected.quantiles[0.5].tolist(), rel=1e-5)
+
+
+def test_the_start_page_lists_forecasters_with_an_example_that_works(forecasting: Running) -> None:
+    page = html.unescape(forecasting.get("/").body.decode())
+    assert "<td>demand</td>" in page
+    ((path, body),) = re.findall(r"curl http://127\.0\.0\.1:\d+(/v1/forecast) .*?-d '([^']+)'", page, re.DOTALL)
+    assert forecasting.send("POST", path, body.encode(), content_type="application/json").status == 200
 
 
 def test_histories_come_with_the_request(forecasting: Running) -> None:

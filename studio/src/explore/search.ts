@@ -49,7 +49,7 @@ function parts(name: string, count: number): { of: number[]; at: Part }[] {
 }
 
 /** The changes in the address. */
-export const told = computed<SearchChanges>(() => ({
+export const changes = computed<SearchChanges>(() => ({
   prefix: numbers(word("prefix")),
   end: word("end") === "1",
   masks: parts("mask", 1).map(({ of: [source], at }) => ({ source, ...at })),
@@ -57,11 +57,11 @@ export const told = computed<SearchChanges>(() => ({
 }));
 
 export const isNothing = ({ prefix, end, masks, weights }: SearchChanges): boolean => !prefix.length && !end && !masks.length && !weights.length;
-export const nothing = computed(() => isNothing(told.value));
+export const nothing = computed(() => isNothing(changes.value));
 
-/** Tell it something else; what is not named stays. */
-export function tell(changes: Partial<SearchChanges>): void {
-  const { prefix, end, masks, weights } = { ...told.peek(), ...changes };
+/** Change the search; what is not named stays. */
+export function change(some: Partial<SearchChanges>): void {
+  const { prefix, end, masks, weights } = { ...changes.peek(), ...some };
   set({
     prefix: prefix.join("."),
     end: end ? 1 : null,
@@ -103,9 +103,9 @@ export interface TraceRequest {
   beam: number;
   n_best: number;
   length?: number; // of what a language model adds
-  told: SearchChanges;
+  changes: SearchChanges;
 }
 
-/** The sentence searched as it was wished. */
-export const explore = async ({ told: wished, ...asked }: TraceRequest, signal?: AbortSignal): Promise<Trace> =>
-  read(await post<Trace>("studio/trace", { ...asked, prefix: wished.prefix, end: wished.end, interventions: interventions(wished) }, signal));
+/** The sentence with these changes. */
+export const explore = async ({ changes, ...request }: TraceRequest, signal?: AbortSignal): Promise<Trace> =>
+  read(await post<Trace>("studio/trace", { ...request, prefix: changes.prefix, end: changes.end, interventions: interventions(changes) }, signal));
