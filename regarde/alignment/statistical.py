@@ -42,7 +42,7 @@ LEXICAL, ALIKE, NONE = (
     0.1,
     0.2,
 )  # priors: of a translation, more of one that looks alike; of a word without a link
-PREFIX = 4  # words look alike if they begin with the same letters, or are the same
+PREFIX = 3  # words look alike if they begin with the same letters, or are the same
 
 Progressed = Callable[[float], None]  # the share of all sweeps that are done
 

@@ -12,7 +12,7 @@ import pytest
 from regarde.alignment import statistical
 from regarde.alignment.lexicon import FERTILITY_PRIOR, FURTHEST, JUMP_PRIOR, JUMPS, MOST, Learned, Lexicon
 from regarde.alignment.links import Link
-from regarde.alignment.statistical import ALIKE, LEXICAL, NONE, Aligner, Posterior, Sampling
+from regarde.alignment.statistical import ALIKE, LEXICAL, NONE, PREFIX, Aligner, Posterior, Sampling
 from regarde.alignment.symmetrize import agreed
 from regarde.data.formats import Pair
 from regarde.errors import DataError
@@ -48,7 +48,7 @@ class Slow:
         return ((z ^ z >> 31) >> 40) / 2**24
 
     def alike(self, e: str, f: str) -> bool:
-        return bool(e) and (e == f or (len(e) >= 4 and len(f) >= 4 and e[:4] == f[:4]))
+        return bool(e) and (e == f or (len(e) >= PREFIX and len(f) >= PREFIX and e[:PREFIX] == f[:PREFIX]))
 
     def estimate(self) -> None:
         self.jumps = np.full(JUMPS, JUMP_PRIOR)
