@@ -22,7 +22,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from regarde.alignment.links import Link, pharaoh
-from regarde.alignment.statistical import Aligner, Posterior, Sampling
+from regarde.alignment.statistical import Aligner, Gibbs, Posterior
 from regarde.alignment.symmetrize import Method, agreed, symmetrize
 from regarde.data.formats import Pair
 from regarde.process import command, environment
@@ -112,7 +112,7 @@ def main() -> None:
         pairs = [Pair(*pair) for pair in zip(*(side.read_text().splitlines() for side in sides), strict=True)]
         for seed in SEEDS:
             before, errors = time.process_time(), []
-            found = list(Aligner(Sampling(seed=seed), threads=1).align(pairs))
+            found = list(Aligner(Gibbs(seed=seed), threads=1).align(pairs))
             seconds = time.process_time() - before
             for method in METHODS:
                 links = given.out / f"{bitext.folder}.{method}"

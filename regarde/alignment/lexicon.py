@@ -23,7 +23,7 @@ FORMAT = 1
 
 
 @dataclass(frozen=True, eq=False)
-class Learned:
+class LinkCounts:
     """Counts of the links of one direction."""
 
     sources: NDArray[np.int32] = field(default_factory=lambda: np.zeros(0, np.int32))  # a word of the one side, 0: none
@@ -39,7 +39,7 @@ class Learned:
         return fertilities
 
     @classmethod
-    def mean(cls, every: list[Learned]) -> Learned:
+    def mean(cls, every: list[LinkCounts]) -> LinkCounts:
         """The mean over chains."""
         links = np.concatenate([one.sources.astype(np.int64) << 32 | one.targets for one in every])
         kinds, place = np.unique(links, return_inverse=True)
@@ -60,8 +60,8 @@ class Lexicon:
 
     source: dict[str, int] = field(default_factory=dict)
     target: dict[str, int] = field(default_factory=dict)
-    forward: Learned = field(default_factory=Learned)
-    backward: Learned = field(default_factory=Learned)
+    forward: LinkCounts = field(default_factory=LinkCounts)
+    backward: LinkCounts = field(default_factory=LinkCounts)
 
     def save(self, path: Path) -> None:
         """As an archive of arrays; under its name only when it is whole."""
@@ -111,9 +111,9 @@ def _unpacked(words: NDArray[np.uint8]) -> dict[str, int]:
     return {word: number for number, word in enumerate(found, start=1)}
 
 
-def _learned(arrays: Any, way: str, sources: int, targets: int) -> Learned:
-    found = Learned(*(arrays[f"{way}_{name}"] for name in ("sources", "targets", "counts", "jumps", "fertilities")))
-    wanted = {name: array.dtype for name, array in vars(Learned()).items()}
+def _learned(arrays: Any, way: str, sources: int, targets: int) -> LinkCounts:
+    found = LinkCounts(*(arrays[f"{way}_{name}"] for name in ("sources", "targets", "counts", "jumps", "fertilities")))
+    wanted = {name: array.dtype for name, array in vars(LinkCounts()).items()}
     fits = (
         all(array.dtype == wanted[name] and np.isfinite(array).all() for name, array in vars(found).items())
         and found.sources.shape == found.targets.shape == found.counts.shape == (found.sources.size,)

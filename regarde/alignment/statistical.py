@@ -26,7 +26,7 @@ from typing import Literal, get_args
 import numpy as np
 from numpy.typing import NDArray
 
-from regarde.alignment.lexicon import JUMPS, MOST, Learned, Lexicon
+from regarde.alignment.lexicon import JUMPS, MOST, Lexicon, LinkCounts
 from regarde.alignment.links import Link, Weights, argmax_links
 from regarde.alignment.symmetrize import turned
 from regarde.data.formats import Pair
@@ -48,7 +48,7 @@ Progressed = Callable[[float], None]  # the share of all sweeps that are done
 
 
 @dataclass(frozen=True)
-class Sampling:
+class Gibbs:
     """How links are sampled; 0 sweeps: as many as pay for so many pairs."""
 
     model: Model = "fertility"
@@ -83,7 +83,7 @@ class Posterior:
 class Aligner:
     """Aligns pairs; each part of them starts from what the parts before have taught."""
 
-    def __init__(self, sampling: Sampling, *, lexicon: Lexicon | None = None, threads: int = 0) -> None:
+    def __init__(self, sampling: Gibbs, *, lexicon: Lexicon | None = None, threads: int = 0) -> None:
         if not library.built():
             raise UsageError(f"Only the native library can align pairs without a model. {library.lacking()}")
         self.sampling = sampling
@@ -99,8 +99,8 @@ class Aligner:
 
     def _aligned(self, part: Sequence[_Texts], threads: Executor, progressed: Progressed) -> Iterator[Posterior]:
         lexicon = self.lexicon
-        source = _Side.of([one for one, _ in part], lexicon.source)
-        target = _Side.of([other for _, other in part], lexicon.target)
+        source = _Sentences.of([one for one, _ in part], lexicon.source)
+        target = _Sentences.of([other for _, other in part], lexicon.target)
         ways = [
             _Direction(source, target, lexicon.forward, self.sampling, threads),
             _Direction(target, source, lexicon.backward, self.sampling, threads),
@@ -137,7 +137,7 @@ def _words(pair: Pair, number: int) -> _Texts:
 
 
 @dataclass(frozen=True, eq=False)
-class _Side:
+class _Sentences:
     """The words of one side as numbers: those of sentence n are ids[starts[n]:starts[n + 1]]."""
 
     ids: NDArray[np.int32]
@@ -145,7 +145,7 @@ class _Side:
     known: dict[str, int]
 
     @classmethod
-    def of(cls, sentences: Sequence[Sequence[str]], known: dict[str, int]) -> _Side:
+    def of(cls, sentences: Sequence[Sequence[str]], known: dict[str, int]) -> _Sentences:
         """New words get the next numbers; case is ignored."""
         ids = [known.setdefault(word.casefold(), len(known) + 1) for sentence in sentences for word in sentence]
         starts = np.cumsum([0, *map(len, sentences)], dtype=np.int64)
@@ -159,7 +159,9 @@ class _Side:
 class _Direction:
     """The chains of one direction: each target word has a source word, or none."""
 
-    def __init__(self, source: _Side, target: _Side, before: Learned, sampling: Sampling, threads: Executor) -> None:
+    def __init__(
+        self, source: _Sentences, target: _Sentences, before: LinkCounts, sampling: Gibbs, threads: Executor
+    ) -> None:
         self.source, self.target, self.threads = source, target, threads
         self.kinds = 1 + len(source.known)
         spellings, alike = _spellings(source.known, target.known)
@@ -204,17 +206,17 @@ class _Direction:
         each = zip(np.split(mean, ends[:-1]), T.tolist(), S.tolist(), strict=True)
         return (one.reshape(t, 1 + s)[:, 1:] for one, t, s in each)
 
-    def learned(self) -> Learned:
-        return Learned.mean([self._counts(chain) for chain in self.chains])
+    def learned(self) -> LinkCounts:
+        return LinkCounts.mean([self._counts(chain) for chain in self.chains])
 
-    def _counts(self, chain: ctypes.c_void_p) -> Learned:
+    def _counts(self, chain: ctypes.c_void_p) -> LinkCounts:
         jumps, fertilities = np.zeros(JUMPS, np.float32), np.zeros((self.kinds, MOST + 1), np.float32)
         self._call("estimate", chain, *(ctypes.c_void_p(array.ctypes.data) for array in (jumps, fertilities)))
         lexicon = library.function("aligner_lexicon", ctypes.c_int64)
         count = lexicon(chain, None, None, None)
         found = np.zeros(count, np.int32), np.zeros(count, np.int32), np.zeros(count, np.float32)
         lexicon(chain, *(ctypes.c_void_p(array.ctypes.data) for array in found))
-        return Learned(*found, jumps, fertilities)
+        return LinkCounts(*found, jumps, fertilities)
 
 
 def _spellings(source: dict[str, int], target: dict[str, int]) -> tuple[list[NDArray[np.int32]], NDArray[np.float64]]:

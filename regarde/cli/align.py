@@ -200,12 +200,12 @@ def _aligner(
     threads: int,
 ) -> Aligner:
     from regarde.alignment.lexicon import Lexicon
-    from regarde.alignment.statistical import Aligner, Sampling
+    from regarde.alignment.statistical import Aligner, Gibbs
 
     if save and (save.suffix != ".npz" or save.exists()):
         wrong = "exists and is not overwritten" if save.exists() else "expected a name that ends in .npz"
         raise UsageError(f"--save-lexicon {save}: {wrong}. Give another name.")
-    sampling = Sampling(method or "fertility", 1 if seed is None else seed)
+    sampling = Gibbs(method or "fertility", 1 if seed is None else seed)
     return Aligner(sampling, lexicon=Lexicon.load(lexicon) if lexicon else None, threads=threads)
 
 

@@ -16,7 +16,7 @@ from regarde.alignment.error import Agreement, agreement
 from regarde.alignment.gold import Gold
 from regarde.alignment.links import Link
 from regarde.alignment.reading import Reading
-from regarde.alignment.statistical import Aligner, Sampling
+from regarde.alignment.statistical import Aligner, Gibbs
 from regarde.alignment.symmetrize import agreed
 from regarde.data.formats import Pair
 from regarde.native import library
@@ -72,7 +72,7 @@ class ExplainedLinks:
         """All readings, the one that agrees most first."""
         if not self._links:
             return []
-        found = Aligner(Sampling()).align(self._units)
+        found = Aligner(Gibbs()).align(self._units)
         gold = [frozenset(agreed(each.forward, each.backward)) for each in found]
         every = [Explanation(reading, self._agreement(links, gold)) for reading, links in self._links.items()]
         return sorted(every, key=lambda one: -one.agreement)

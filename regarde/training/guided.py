@@ -95,7 +95,7 @@ def _read(path: Path, pairs: Sequence[Pair]) -> tuple[Sequence[Collection[Link]]
 
 def _aligned(config: GuidedConfig, pairs: Sequence[Pair], text: Text) -> tuple[Sequence[Collection[Link]], str]:
     """The links that the statistics of the pairs give, and the SHA-256 of their lines."""
-    from regarde.alignment.statistical import Aligner, Sampling
+    from regarde.alignment.statistical import Aligner, Gibbs
     from regarde.alignment.symmetrize import agreed
 
     units = [
@@ -106,7 +106,7 @@ def _aligned(config: GuidedConfig, pairs: Sequence[Pair], text: Text) -> tuple[S
     if config.unit == "words" and not any(" " in source or " " in target for source, target in units):
         given = "training.guided_alignment.links = auto: no text has more than one word"
         raise ConfigError(f"{given}. Align tokens: training.guided_alignment.unit=tokens")
-    links = [agreed(found.forward, found.backward) for found in Aligner(Sampling()).align(units)]
+    links = [agreed(found.forward, found.backward) for found in Aligner(Gibbs()).align(units)]
     return links, hashlib.sha256("".join(f"{pharaoh(one)}\n" for one in links).encode()).hexdigest()
 
 

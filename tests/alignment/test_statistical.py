@@ -10,9 +10,9 @@ import numpy as np
 import pytest
 
 from regarde.alignment import statistical
-from regarde.alignment.lexicon import FERTILITY_PRIOR, FURTHEST, JUMP_PRIOR, JUMPS, MOST, Learned, Lexicon
+from regarde.alignment.lexicon import FERTILITY_PRIOR, FURTHEST, JUMP_PRIOR, JUMPS, MOST, Lexicon, LinkCounts
 from regarde.alignment.links import Link
-from regarde.alignment.statistical import ALIKE, LEXICAL, NONE, PREFIX, Aligner, Posterior, Sampling
+from regarde.alignment.statistical import ALIKE, LEXICAL, NONE, PREFIX, Aligner, Gibbs, Posterior
 from regarde.alignment.symmetrize import agreed
 from regarde.data.formats import Pair
 from regarde.errors import DataError
@@ -108,11 +108,11 @@ def test_every_probability_is_that_of_the_slow_loop(model: int) -> None:
     slow = Slow(pairs, seed=5)
     lexicon = Lexicon()
     sides = [
-        statistical._Side.of([text.split() for text in texts], known)
+        statistical._Sentences.of([text.split() for text in texts], known)
         for texts, known in zip(zip(*pairs, strict=True), (lexicon.source, lexicon.target), strict=True)
     ]
     with ThreadPoolExecutor(1) as threads:
-        one = statistical._Direction(*sides, Learned(), Sampling(seed=5, chains=1), threads)
+        one = statistical._Direction(*sides, LinkCounts(), Gibbs(seed=5, chains=1), threads)
         for _ in range(3):
             one.swept(model)()
             slow.estimate()
@@ -128,7 +128,7 @@ def links(found: list[Posterior]) -> list[list[Link]]:
 
 def test_the_links_of_an_invented_language_are_found() -> None:
     pairs, gold = invented(200)
-    found = links(list(Aligner(Sampling()).align(pairs)))
+    found = links(list(Aligner(Gibbs()).align(pairs)))
     right = sum(len(set(one) & set(other)) for one, other in zip(found, gold, strict=True))
     assert right > 0.97 * sum(map(len, gold))
     assert right > 0.97 * sum(map(len, found))
@@ -136,8 +136,8 @@ def test_the_links_of_an_invented_language_are_found() -> None:
 
 def test_threads_change_nothing_and_the_seed_does() -> None:
     pairs, _ = invented(20)
-    one, again = (list(Aligner(Sampling(seed=2), threads=n).align(pairs)) for n in (1, 3))
-    other = list(Aligner(Sampling(seed=3)).align(pairs))
+    one, again = (list(Aligner(Gibbs(seed=2), threads=n).align(pairs)) for n in (1, 3))
+    other = list(Aligner(Gibbs(seed=3)).align(pairs))
     for a, b in zip(one, again, strict=True):
         np.testing.assert_array_equal(a.forward, b.forward)
         np.testing.assert_array_equal(a.backward, b.backward)
@@ -146,7 +146,7 @@ def test_threads_change_nothing_and_the_seed_does() -> None:
 
 @pytest.mark.parametrize("model", ["ibm1", "hmm", "fertility"])
 def test_probabilities_are_no_more_than_one_and_of_the_size_of_the_pair(model: statistical.Model) -> None:
-    found = list(Aligner(Sampling(model)).align(PAIRS))
+    found = list(Aligner(Gibbs(model)).align(PAIRS))
     assert [(len(each.target), len(each.source)) for each in found] == [each.forward.shape for each in found]
     assert [each.forward.shape for each in found] == [each.backward.T.shape for each in found]
     for each in found:
@@ -157,7 +157,7 @@ def test_probabilities_are_no_more_than_one_and_of_the_size_of_the_pair(model: s
 
 
 def test_case_is_ignored_and_words_are_kept_as_they_are() -> None:
-    aligner = Aligner(Sampling(sweeps=4))
+    aligner = Aligner(Gibbs(sweeps=4))
     found = list(aligner.align([Pair("The HOUSE", "La Maison"), Pair("the house", "la maison")]))
     assert found[0].source == ("The", "HOUSE")
     assert list(aligner.lexicon.source) == ["the", "house"]
@@ -166,9 +166,9 @@ def test_case_is_ignored_and_words_are_kept_as_they_are() -> None:
 def test_parts_learn_from_those_before(monkeypatch: pytest.MonkeyPatch) -> None:
     pairs, gold = invented(120)
     monkeypatch.setattr(statistical, "PART", 100)
-    found = links(list(Aligner(Sampling()).align(pairs)))
+    found = links(list(Aligner(Gibbs()).align(pairs)))
     assert len(found) == 120
-    alone = links(list(Aligner(Sampling()).align(pairs[100:])))
+    alone = links(list(Aligner(Gibbs()).align(pairs[100:])))
 
     def right(these: list[list[Link]]) -> int:
         return sum(len(set(one) & set(other)) for one, other in zip(these, gold[100:], strict=True))
@@ -178,13 +178,13 @@ def test_parts_learn_from_those_before(monkeypatch: pytest.MonkeyPatch) -> None:
 
 def test_a_saved_lexicon_aligns_a_single_pair(tmp_path) -> None:  # type: ignore[no-untyped-def]
     pairs, gold = invented(200)
-    first = Aligner(Sampling())
+    first = Aligner(Gibbs())
     list(first.align(pairs[1:]))
     first.lexicon.save(tmp_path / "one.npz")
     lexicon = Lexicon.load(tmp_path / "one.npz")
     assert lexicon.source == first.lexicon.source
     np.testing.assert_array_equal(lexicon.forward.counts, first.lexicon.forward.counts)
-    assert links(list(Aligner(Sampling(), lexicon=lexicon).align(pairs[:1]))) == gold[:1]
+    assert links(list(Aligner(Gibbs(), lexicon=lexicon).align(pairs[:1]))) == gold[:1]
 
 
 def _damage(path, **arrays: object) -> None:  # type: ignore[no-untyped-def]
@@ -206,7 +206,7 @@ def _damage(path, **arrays: object) -> None:  # type: ignore[no-untyped-def]
     ],
 )
 def test_a_damaged_lexicon_is_refused_in_one_line(tmp_path, arrays: dict[str, object]) -> None:  # type: ignore[no-untyped-def]
-    aligner = Aligner(Sampling(sweeps=4))
+    aligner = Aligner(Gibbs(sweeps=4))
     list(aligner.align(PAIRS))
     path = tmp_path / "one.npz"
     aligner.lexicon.save(path)
@@ -228,4 +228,4 @@ def test_a_file_that_is_no_lexicon_is_refused(tmp_path) -> None:  # type: ignore
 def test_a_sentence_that_is_too_long_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(statistical, "LONGEST", 3)
     with pytest.raises(DataError, match="Pair 2: more than 3 words"):
-        list(Aligner(Sampling()).align(PAIRS))
+        list(Aligner(Gibbs()).align(PAIRS))
