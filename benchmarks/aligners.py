@@ -100,7 +100,9 @@ def main() -> None:
             sides[-1].write_text(text)
         gold = folder / f"{given.part}.gold"
         if given.eflomal:
-            links = [given.out / f"eflomal.{way}" for way in ("forward", "backward")]
+            links = [given.out / f"eflomal.{bitext.folder}.{way}" for way in ("forward", "backward")]
+            for old in links:  # it does not overwrite
+                old.unlink(missing_ok=True)
             files = [word for pair in zip(("-s", "-t", "-f", "-r"), [*sides, *links], strict=True) for word in pair]
             seconds = timed([given.eflomal, *files])
             ways = [links[0].read_text().splitlines(), links[1].read_text().splitlines()]
