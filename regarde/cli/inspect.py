@@ -97,6 +97,7 @@ def _tables(found: Inspection) -> Iterator[str]:
         ]
         yield "\n"
         yield from table(["attention", "entropy", "peak", "end", "change", "coverage"], rows)
+<<<<<<< HEAD
     if found.explanations:
         yield "\n"
         rows = [[_reading(one.reading), f"{one.agreement:.1%}"] for one in found.explanations[:MOST_READINGS]]
@@ -108,7 +109,15 @@ def _tables(found: Inspection) -> Iterator[str]:
         ["reference", f"{found.target.tokens:,}", f"{found.target.rate:.2%}"],
         ["answer", f"{counts.tokens:,}", f"{counts.unknown / counts.tokens if counts.tokens else 0:.2%}"],
     ]
+=======
+    sides = (
+        ("source", found.source.tokens, found.source.unknown),
+        ("reference", found.target.tokens, found.target.unknown),
+        ("answer", found.counts.tokens, found.counts.unknown),
+    )
+>>>>>>> main
     yield "\n"
+    rows = [[name, f"{tokens:,}", f"{unknown / tokens:.2%}"] for name, tokens, unknown in sides if tokens]
     yield from table(["tokens", "count", "unknown"], rows)
     if found.uncertain:
         yield "\n"

@@ -21,6 +21,7 @@ from regarde.errors import DataError, UsageError, counted, warn
 from regarde.streaming.endpoints import SignalExit
 from regarde.streaming.filter import FilterConfig, report
 from regarde.streaming.shards import PartsFolder, Pool, ShardOutcome, translate_shards
+from regarde.tasks import TaskConfig
 
 NAMED = 5  # shards in a message
 _PLACE = re.compile(r"local(?::([1-9]\d{0,3}))?|ray(?:://\S+)?")
@@ -61,7 +62,7 @@ def translate_on(place: str, config: FilterConfig, pattern: Path, output: Path) 
         more = f" and {counted(len(each) - NAMED, 'more part')}" if len(each) > NAMED else ""
         given = f"{output}: {counted(len(each), 'part is', 'parts are')} missing: {'; '.join(each[:NAMED])}{more}"
         raise DataError(f"{given}. All others are whole. Repeat the command to try again.")
-    report(folder.counts, _expected(config) if folder.counts.malformed else "")
+    report(folder.counts, _task(config))
 
 
 class Throughput:
@@ -114,7 +115,7 @@ def _pool(place: str, config: FilterConfig, processes: int) -> Pool:
     return RayPool(config, "" if place == "ray" else place)
 
 
-def _expected(config: FilterConfig) -> str:
+def _task(config: FilterConfig) -> TaskConfig:
     from regarde.folder.loading import load_scribe
 
-    return load_scribe(Path(config.runs[0]), 0).task.lines
+    return load_scribe(Path(config.runs[0]), 0).task

@@ -171,7 +171,7 @@ def predict(
 
                 progress = display.enter_context(TranslationDisplay(source.size)).progressed
             counts = answering.run(source, out, skip=skip_lines, progress=progress)
-    report(counts, answering.translator.task.lines)
+    report(counts, answering.translator.task)
 
 
 def _check_folders(runs: list[Path]) -> None:

@@ -13,8 +13,8 @@ from typing import Literal, get_args
 from regarde.config import did_you_mean
 from regarde.data import dateparts, dates, diary, hull, languages, rooms, toys, waves
 from regarde.data.formats import Example, Pair
+from regarde.data.generated import Split
 from regarde.data.questions import Question
-from regarde.data.sampling import Split
 from regarde.errors import DataError, UsageError
 from regarde.text.inference import Inference
 from regarde.text.tokenizers import CharactersConfig

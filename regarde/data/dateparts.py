@@ -15,7 +15,7 @@ from itertools import islice
 
 from regarde.data.dates import DateStyle, Field, pairs
 from regarde.data.formats import Example, Pair
-from regarde.data.sampling import Split
+from regarde.data.generated import Split
 
 SIZES: Mapping[Split, int] = {"train": 10_000, "valid": 500, "test": 1_000}
 TAGS = ("year", "month", "day", "weekday", "other")

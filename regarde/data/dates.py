@@ -26,7 +26,7 @@ from typing import Literal, NamedTuple
 
 from regarde.config import unknown
 from regarde.data.formats import Example, Pair
-from regarde.data.sampling import Split, draw
+from regarde.data.generated import Split, draw
 from regarde.errors import RegardeError, UsageError
 
 BABEL = "2.18.0"

@@ -25,7 +25,7 @@ from random import Random
 
 from regarde.data.dates import style
 from regarde.data.formats import Example, Pair
-from regarde.data.sampling import Split, draw
+from regarde.data.generated import Split, draw
 
 SIZES: Mapping[Split, int] = {"train": 4_000, "valid": 200, "test": 400}
 SENTENCES: Mapping[int, str] = {  # a distance from today in days: the beginning of its sentence

@@ -19,7 +19,7 @@ from random import Random
 
 from regarde.data.dates import DateStyle, calendar, language_of, styles
 from regarde.data.formats import Example, Pair
-from regarde.data.sampling import Split, draw
+from regarde.data.generated import Split, draw
 
 SIZES: Mapping[Split, int] = {"train": 31 * 400, "valid": 31 * 20, "test": 31 * 40}
 

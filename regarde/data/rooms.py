@@ -26,8 +26,8 @@ from itertools import cycle, islice, pairwise
 from random import Random
 from typing import Literal, NamedTuple, get_args
 
+from regarde.data.generated import Split, draw
 from regarde.data.questions import Question
-from regarde.data.sampling import Split, draw
 
 RoomsKind = Literal["one", "two", "three", "before", "yes-no", "counting"]
 KINDS: tuple[RoomsKind, ...] = get_args(RoomsKind)

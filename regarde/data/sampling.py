@@ -8,8 +8,7 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Callable, Iterable, Sequence
-from random import Random
-from typing import Literal, TypeVar, overload
+from typing import overload
 
 import numpy as np
 import numpy.typing as npt
@@ -18,8 +17,6 @@ from regarde.data.formats import Pair
 from regarde.errors import DataError
 from regarde.text.sides import normalized
 
-Split = Literal["train", "valid", "test"]
-Item = TypeVar("Item")
 Indices = npt.NDArray[np.int64]
 Draws = npt.NDArray[np.uint64]
 
@@ -225,9 +222,3 @@ def _parts(order: Indices, sources: Indices, targets: Indices, pairs: int, token
             found.append(order[start:end])
             start, longest_source, longest_target = end, source, target
     return [*found, order[start:]] if len(order) else []
-
-
-def draw(rng: Random, items: Sequence[Item]) -> Item:
-    """One of `items`, uniformly."""
-    # random() is the one method Python promises to keep the same for a seed; choice() may change with a release
-    return items[int(rng.random() * len(items))]

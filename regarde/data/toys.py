@@ -11,7 +11,7 @@ from itertools import islice
 from random import Random
 
 from regarde.data.formats import Example, Pair
-from regarde.data.sampling import Split, draw
+from regarde.data.generated import Split, draw
 
 SIZES: Mapping[Split, int] = {"train": 20_000, "valid": 500, "test": 1_000}
 LENGTHS = range(5, 16)

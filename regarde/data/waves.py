@@ -19,7 +19,7 @@ from collections.abc import Iterator, Mapping
 from random import Random
 
 from regarde.data.formats import Example, Pair
-from regarde.data.sampling import Split
+from regarde.data.generated import Split
 
 SIZES: Mapping[Split, int] = {"train": 60, "valid": 60, "test": 60}
 HOURS: Mapping[Split, int] = {"train": 672, "valid": 720, "test": 768}

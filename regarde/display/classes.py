@@ -4,10 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 
+import numpy as np
+
 from regarde.display.tables import table
 from regarde.evaluation.labels import ClassScore, Confusion
 
-MOST_LABELS = 10  # in a confusion matrix; all others share a row and a column
+MOST_LABELS = 10  # in a confusion matrix, those most often confused; all others share a row and a column
 LONGEST_NAME = 12  # characters, of the label above a column
 OTHER = "others"
 
@@ -24,12 +26,13 @@ def confusion_table(confusion: Confusion, most: int = MOST_LABELS) -> Iterator[s
     """Lines of a table: a row for each wanted label, a column for each answered one, the most frequent labels first."""
     names, counts = list(confusion.labels), confusion.counts
     if len(names) > most:
-        names = [*names[:most], OTHER]
-        kept = counts[: most + 1, : most + 1].copy()
-        kept[most, :most] = counts[most:, :most].sum(axis=0)
-        kept[:most, most] = counts[:most, most:].sum(axis=1)
-        kept[most, most] = counts[most:, most:].sum()
-        counts = kept
+        errors = counts.sum(axis=0) + counts.sum(axis=1) - 2 * counts.diagonal()
+        kept = np.sort(np.argsort(-errors, kind="stable")[:most])
+        groups = np.zeros((most + 1, len(names)), dtype=counts.dtype)  # the labels of each row and of each column
+        groups[most] = 1
+        groups[most, kept] = 0
+        groups[np.arange(most), kept] = 1
+        names, counts = [*(names[label] for label in kept), OTHER], groups @ counts @ groups.T
     rows = [[name, *(f"{count:,}" for count in row)] for name, row in zip(names, counts.tolist(), strict=True)]
     return table(["wanted \\ answered", *map(_short, names)], rows)
 

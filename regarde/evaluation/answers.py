@@ -82,7 +82,7 @@ def collected(
         with_unknown += CONTROLS[UNK] in found.tokens
     target, size = translator.text.target, len(translator.text.source)
     unknown = [UNK in (*known(one.ids, size), *other.ids) for one, other in zip(sources, targets, strict=True)]
-    closed = () if target.ends or target.points else (target.unknown(one.text) for one in targets if UNK in one.ids)
+    closed = (target.unknown(one.text) for one in targets if UNK in one.ids) if target.closed else ()
     unseen = Counter(label for labels in closed for label in labels)
     right = tuple(support) if any(one is not None for one in support) else ()
     absent = sum(UNK in one.ids for one in targets) if target.points else 0

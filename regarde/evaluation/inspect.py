@@ -116,10 +116,11 @@ def inspect(translator: Translator, testset: TestSet, *, words: int = 10) -> Ins
         tokens += len(scored.tokens)
         for word, surprise in _surprises(scored):
             surprises[word].append(surprise)
-    answers, telling = translator.stream(map(translator.tokens, testset.sources), translator.search), TellingSums()
+    given = () if translator.task.continues else testset.sources  # without a prompt, all answers would be the same
+    answers, telling = translator.stream(map(translator.tokens, given), translator.search), TellingSums()
     if translator.task.calibrates:
         answers = _noted(answers, testset.first_references, telling)
-    counts = _counts(answers)
+    counts = _counts(answers, may_loop=not translator.task.parts[0])
     return Inspection(
         pairs=len(pairs),
         habits=sums.habits(),
@@ -159,7 +160,8 @@ def _most(surprises: dict[str, list[float]], most: int) -> tuple[Uncertain, ...]
     return tuple(sorted(means, key=lambda one: (-one.surprise, one.word))[:most])
 
 
-def _counts(translations: Iterator[Translation]) -> AnswerCounts:
+def _counts(translations: Iterator[Translation], may_loop: bool) -> AnswerCounts:
+    """Tags and labels may be alike; words are a loop."""
     answers = tokens = unknown = all_unknown = empty = unfinished = looping = 0
     for found in translations:
         written = found.tokens[: len(found.tokens) - found.finished]
@@ -170,7 +172,7 @@ def _counts(translations: Iterator[Translation]) -> AnswerCounts:
         all_unknown += bool(written) and unknowns == len(written)
         empty += not found.text.strip()
         unfinished += not found.finished
-        looping += _loops(written)
+        looping += may_loop and _loops(written)
     return AnswerCounts(answers, tokens, unknown, all_unknown, empty, unfinished, looping)
 
 

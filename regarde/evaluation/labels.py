@@ -24,7 +24,7 @@ from regarde.text.tags import spans_of
 from regarde.translation import Translation
 
 BINS = 15  # of confidence; Guo et al. 2017, section 5
-MOST_UNSEEN = 5  # labels in a message
+MOST_UNSEEN, LONGEST_UNSEEN = 5, 40  # labels in a message, and characters of each
 Counts = NDArray[np.float64]
 Things = frozenset[tuple[str, int, int]]  # a class, and where it begins and ends
 
@@ -57,10 +57,14 @@ class Confusion:
 
 def never_seen(unseen: Counter[str]) -> str:
     """A message about the labels and tags of references that no model trained on other data can answer."""
-    first = ", ".join(f"{label} ({count:,})" for label, count in unseen.most_common(MOST_UNSEEN))
+    first = ", ".join(f"{_cut(label)} ({count:,})" for label, count in unseen.most_common(MOST_UNSEEN))
     more = ", …" if len(unseen) > MOST_UNSEEN else ""
     total = counted(unseen.total(), "label or tag", "labels or tags")
     return f"{total} never seen in training, scored as wrong: {first}{more}"
+
+
+def _cut(label: str) -> str:
+    return label if len(label) <= LONGEST_UNSEEN else f"{label[:LONGEST_UNSEEN]}…"
 
 
 def precision(sums: Counts) -> float:

@@ -2,11 +2,12 @@
 
 The score of a word for a label is the attention that all its occurrences get, summed over the texts that were rightly
 given this label and divided by the number of these texts: the mean weight of the word times how often it occurs. With
-several queries or heads, attention is their mean. Tokens that form a word are added up.
+several queries or heads, attention is their mean. Tokens that form a word are added up, with the punctuation around it.
 """
 
 from __future__ import annotations
 
+import unicodedata
 from collections import Counter, defaultdict
 from collections.abc import Iterator
 from dataclasses import dataclass
@@ -72,5 +73,11 @@ def _words(found: Translation, weights: list[float]) -> Iterator[tuple[str, floa
     written = [word for word in found.source.split(" ") if word]
     for place, weight in zip(found.source_words, weights, strict=True):
         if place != NO_WORD and place < len(written):
-            sums[written[place]] += weight  # type: ignore[assignment]
+            sums[_bare(written[place])] += weight  # type: ignore[assignment]
     yield from sums.items()
+
+
+def _bare(word: str) -> str:
+    """The word without the punctuation around it, unless it is nothing else."""
+    marks = "".join(character for character in set(word) if unicodedata.category(character).startswith("P"))
+    return word.strip(marks) or word

@@ -12,7 +12,7 @@ from html import escape
 from regarde.errors import counted
 from regarde.evaluation.compare import DisagreementExample
 from regarde.evaluation.words import Word
-from regarde.lab.pictures import Drawn, caption, maps
+from regarde.lab.pictures import Drawn, maps
 from regarde.lab.report import LabReport, ModelComparison, ModelReport, Point
 from regarde.lab.stylesheet import STYLE
 from regarde.lab.tables import Column, columns, differences, looked_at, method, searched, summary
@@ -132,7 +132,7 @@ def _maps(heats: Sequence[Heatmap]) -> str:
     figures = "".join(
         f"<figure><figcaption>{_text(heat.title)}</figcaption>{svg.heatmap(heat.untitled())}</figure>" for heat in heats
     )
-    pair = " → ".join(f'<bdi dir="auto">{_text(side)}</bdi>' for side in caption(heats[0]).split(" → "))
+    pair = " → ".join(f'<bdi dir="auto">{_text(side)}</bdi>' for side in heats[0].texts)
     return f'<h3 class="pair">{pair}</h3><div class="maps">{figures}</div>'
 
 

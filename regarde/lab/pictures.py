@@ -16,7 +16,6 @@ from regarde.lab.report import LabReport, ModelReport, Points
 from regarde.visualize import curves, panels
 from regarde.visualize.curves import Chart, Curve
 from regarde.visualize.heatmap import Heatmap
-from regarde.visualize.labels import sentence
 from regarde.visualize.panels import Panel
 from regarde.visualize.picture import Picture
 from regarde.visualize.style import DARK, LIGHT, Palette
@@ -63,18 +62,12 @@ def charts(report: LabReport) -> Iterator[Drawn]:
 def alignments(report: LabReport) -> Iterator[Drawn]:
     """The attention of every model that has it, for the same sentences."""
     for place, heats in enumerate(maps(report), start=1):
-        pair = caption(heats[0])
+        pair = " → ".join(heats[0].texts)
 
         def drawn(style: Palette, heats: Sequence[Heatmap] = heats) -> Picture:
             return panels.draw([Panel(heat) for heat in heats], style=style)
 
         yield Drawn(f"alignment-{place}", pair, drawn(LIGHT), drawn(DARK))
-
-
-def caption(heat: Heatmap) -> str:
-    """The sentence of a map, with its answer if that is another text."""
-    back = heat.source[1:] == heat.target[:-1]
-    return sentence(heat.target) if back else f"{sentence(heat.source)} → {sentence(heat.target)}"
 
 
 def maps(report: LabReport) -> list[list[Heatmap]]:

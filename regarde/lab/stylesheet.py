@@ -24,8 +24,9 @@ section {{ background: var(--paper); border: 1px solid var(--rule); border-radiu
   padding: 20px; margin: 0 0 20px; }}
 .scroll {{ overflow-x: auto; }}
 table {{ border-collapse: collapse; font-size: .875rem; font-variant-numeric: tabular-nums; }}
-table.text td {{ text-align: start; white-space: normal; min-width: 16ch; }}
 th, td {{ padding: 5px 8px; border-bottom: 1px solid var(--rule); text-align: end; white-space: nowrap; }}
+table.text th, table.text td {{ text-align: start; }}
+table.text td {{ white-space: normal; min-width: 16ch; }}
 thead th {{ vertical-align: bottom; color: var(--faint); font-weight: 500; white-space: normal; line-height: 1.25; }}
 th:first-child {{ text-align: start; position: sticky; left: 0; background: var(--paper); }}
 tbody th {{ font-weight: 600; }}

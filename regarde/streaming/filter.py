@@ -19,6 +19,7 @@ from regarde.errors import DataError, UsageError, counted, warn
 from regarde.streaming.endpoints import InputStream, Output
 from regarde.streaming.forms import Form, Json, LineRequest, Plain, Ranked
 from regarde.text.sentences import cut, shorten
+from regarde.text.tokenizers import UNK
 
 if TYPE_CHECKING:
     from regarde.folder.loading import EngineName
@@ -36,6 +37,7 @@ WARNINGS = {
     "lone_cr": "with a lone CR inside, kept as text",
     "replaced": "with bytes that are not text, replaced by U+FFFD",
     "unknown": "without any token that the model knows",
+    "unseen": "with a label or tag never seen in training, whose score means nothing",
     "split": "too long, translated in pieces",
     "truncated": "too long, only the first tokens translated",
 }  # by the name of the count
@@ -53,6 +55,7 @@ class Counts:
     replaced: int = 0  # with bytes that are not text
     lone_cr: int = 0
     unknown: int = 0  # without any token that the model knows
+    unseen: int = 0  # with a label or tag never seen in training
     malformed: int = 0  # not as the task says
 
     def __add__(self, other: Counts) -> Counts:
@@ -266,6 +269,8 @@ class Scoring(Filter):
 
     def _translate(self, window: list[Line], out: AnswerOutput, counts: Counts, done: int) -> None:
         requests = [self._read(line, counts) for line in window]
+        if self.translator.text.target.closed:
+            counts.unseen += sum(UNK in request.sentences[1].ids for request in requests if request.sentences)
         pair_of = self.translator.task.pair
         pairs = [pair for request in requests if request.sentences and (pair := pair_of(request.text))]
         found = self.translator.score(pairs)
@@ -297,16 +302,17 @@ def _is_full(window: list[Line], size: int) -> bool:
     return len(window) >= WINDOW or size >= WINDOW_BYTES
 
 
-def report(counts: Counts, expected: str) -> None:
-    """Warn of the lines that need it; raise an error where answers are empty. `expected`: the form of a line."""
+def report(counts: Counts, task: TaskConfig) -> None:
+    """Warn of the lines that need it; raise an error where answers are empty."""
     for name, warning in WARNINGS.items():
         if count := getattr(counts, name):
             warn(f"warning: {counted(count, 'line')} {warning}")
     if counts.malformed:
-        raise DataError(f"{counted(counts.malformed, 'line')} with an empty answer: expected {expected}.")
+        raise DataError(f"{counted(counts.malformed, 'line')} with an empty answer: expected {task.lines}.")
     if counts.refused:
         given = f"{counted(counts.refused, 'line')} too long, with an empty answer"
-        raise DataError(f"{given}. Cut them, or choose --long split or truncate.")
+        ways = " or ".join(way for way in ("split", "truncate") if f"--long {way}" not in task.without)
+        raise DataError(f"{given}. Cut them{f', or choose --long {ways}' if ways else ''}.")
 
 
 class _ReadAhead:

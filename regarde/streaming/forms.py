@@ -120,7 +120,7 @@ class Paired(Plain):
 
 
 class Json:
-    """JSON lines out; in, objects with a `source`, or with `passage` and `question`, or plain text; fields are kept."""
+    """JSON lines out; in, text, or objects with `source` or `text`, or `passage` and `question`; others are kept."""
 
     several_rows = False
 
@@ -131,8 +131,8 @@ class Json:
                 return text, ""
             if isinstance(record.get("passage"), str) and isinstance(record.get("question"), str):
                 source = f"{tidy(record['passage'])}{BETWEEN}{tidy(record['question'])}"
-            elif isinstance(record.get("source"), str):
-                source = record["source"]
+            elif isinstance(given := record.get("source", record.get("text")), str):
+                source = given
             else:
                 return text, ""
             for own in _ANSWER:

@@ -50,6 +50,11 @@ class Tokenizer(ABC):
     sampled: int = 0
     """How many texts a tokenizer that was just trained has learned from, if that is not all."""
 
+    @property
+    def closed(self) -> bool:
+        """Whether tokens are labels or tags, so that an unknown one was never seen in training."""
+        return self.several or not (self.ends or self.points)
+
     @abstractmethod
     def encode(self, text: str) -> list[int]:
         """The ids of a text, without BOS and EOS."""

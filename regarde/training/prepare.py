@@ -24,11 +24,11 @@ from regarde.data.corpus import ReadOptions, Report, read_parallel
 from regarde.data.datasets import DATASETS, no_such_data
 from regarde.data.encoding import LengthLimits
 from regarde.data.formats import Pair
+from regarde.data.generated import Split
 from regarde.data.kinds import first_lines
 from regarde.data.lines import File
 from regarde.data.mixing import MixedPairs
 from regarde.data.records import files_in
-from regarde.data.sampling import Split
 from regarde.data.stream import EncodedStream
 from regarde.engines.native import NativeEngine, TensorKind, Unfit
 from regarde.errors import ConfigError, DataError, UsageError, counted
@@ -498,7 +498,7 @@ def _encode(
 
 def _unseen(pairs: Sequence[Pair], valid: EncodedPairs, text: Text, notes: list[str]) -> None:
     """Count the labels and tags that only the validation rows have."""
-    if text.target.ends or text.target.points:
+    if not text.target.closed:
         return
     unseen = Counter(label for pair in pairs for label in text.target.unknown(text.prepare(pair.target)))
     if unseen:

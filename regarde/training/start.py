@@ -182,6 +182,7 @@ def compose(
     above.pop("about", None)  # a preset's file is a recipe too; its description is not trained
     named = presets.preset(preset).recipe if preset else above
     task, guess = _task(data, named if base is None or "model" in named else config.merge(base, named), settings)
+    _check_rows(data.get("name", ""), task)
     if base is not None and transfer.is_for(base, task):
         if preset:
             raise UsageError(f"--preset {preset}: the model to start from has its own settings. Leave one of them out.")
@@ -220,6 +221,14 @@ def _task(data: Table, tables: Table, settings: Sequence[str]) -> tuple[TaskConf
         generates = True
     found, guess = _of_data(data)
     return (found, guess) if found.generates or not generates else (TRANSLATION, None)
+
+
+def _check_rows(name: str, task: TaskConfig) -> None:
+    """Refuse an embedded data set whose rows the task cannot use: texts without a source, or numbers."""
+    own = TASKS[DATASETS[name].task] if name in DATASETS else task
+    if own.kind != task.kind and (own.continues or own.numbers or task.numbers):
+        given = f"{name}: data for {own.noun}, expected data for {task.noun}"
+        raise UsageError(f"{given}. Choose a preset for {own.kind}, such as {own.preset}, or other data.")
 
 
 def _of_data(data: Table) -> tuple[TaskConfig, TaskGuess | None]:
@@ -274,9 +283,10 @@ def request(
             notes = transfer.remarks(tables, start_from)
         elif preset is None and recipe is None and task.kind != "translation":
             _, guess = _task(given, {}, settings)
-            embedded = f" {given['name']} is an embedded data set." if given.get("name") in DATASETS else ""
-            why = f" {guess.reason}" if guess else embedded
-            notes = [f"task: {task.kind}.{why} Otherwise: --set task.kind=translation", f"model: {task.preset}"]
+            embedded = f"{given['name']} is an embedded data set." if given.get("name") in DATASETS else ""
+            why = guess.reason if guess else embedded
+            notes = [f"task: {task.kind}. {why} Otherwise: --set task.kind=translation"] if why else []
+            notes.append(f"model: {task.preset}")
         elif _is_default(data, preset, recipe) and tables["model"].get("dropout") == DROPOUT:  # unless --set changed it
             notes = [f"model: {task.preset}, with dropout {DROPOUT} for pairs of your own"]
         path = out or (named_folder(where.get("name") or where.get("source", "")) if resume else None)

@@ -29,7 +29,7 @@ if TYPE_CHECKING:
 def validation_loss(prepared: PreparedTexts, model: Model, device: torch.device | str, world: World) -> float:
     """Per target token, without smoothing. Rows with a label never seen in training have no likelihood: left out."""
     model.eval()
-    valid, closed = prepared.valid, not prepared.text.target.ends
+    valid, closed = prepared.valid, prepared.text.target.closed
     total, tokens = 0.0, 0
     state: State | None = None
     batches = valid.in_order(pairs=256, tokens=8192)
@@ -67,7 +67,8 @@ def validation_metric(prepared: PreparedTexts, model: Model, world: World, loss:
         longest=10**9,
     )
     mine = chosen[world.rank :: world.size]
-    shares = world.gather([found.text for found in translator.translate([pair.source for pair in mine])])
+    given = [translator.tokens(pair.source) for pair in mine]
+    shares = world.gather([found.text for found in translator.stream(given, translator.search)])
     texts = [shares[i % world.size][i // world.size] for i in range(len(chosen))]
     references = [[text.prepare(answer) for answer in pair.accepted] for pair in chosen]
     metric = cast(MetricName, recipe.training.metric)

@@ -20,12 +20,13 @@ from numpy.typing import NDArray
 
 from regarde.alignment.copied import MEAN
 from regarde.errors import UsageError
+from regarde.visualize.labels import sentence
 
 if TYPE_CHECKING:
     from regarde.translation import Translation
 
 
-QUERIES = "queries"
+QUERIES, TAGS, WORDS = "queries", "tags", "words"  # rows that are not the answer, token by token
 SHOWN = 3  # labels with their probabilities in a title
 
 
@@ -58,6 +59,14 @@ class Heatmap:
         alone = replace(translation, weights=MEAN)
         maps = [cls.of(replace(alone, heads=heads[l : l + 1, n : n + 1])) for l in range(L) for n in range(N)]
         return [replace(one, title=name) for one, name in zip(maps, named(L, N), strict=True)]
+
+    @property
+    def texts(self) -> tuple[str, ...]:
+        """The text of the columns; and that of the rows, if they are another text."""
+        if self.down == WORDS:
+            return (sentence(self.target),)
+        columns = sentence(self.source)
+        return (columns,) if self.down in (QUERIES, TAGS) else (columns, sentence(self.target))
 
     def untitled(self) -> Heatmap:
         """Without its title, where that is a heading."""
@@ -131,13 +140,13 @@ def _tags(found: Translation) -> Heatmap:
         if token < weights.shape[1]:
             weights[rows.index(tag), token] = math.exp(score)
     spans = ", ".join(f"{span.text} {span.label}" for span in found.spans or ())
-    title = f"{found.source} → {spans or found.text}"
-    return Heatmap(found.source_tokens[:-1], rows, weights, title, "tokens", "tags", "probability")
+    title = f"{found.source} → {spans}" if spans else found.source
+    return Heatmap(found.source_tokens[:-1], rows, weights, title, "tokens", TAGS, "probability")
 
 
 def _looking_back(found: Translation) -> Heatmap:
     assert found.explained is not None
-    return Heatmap(found.source_tokens, found.tokens, found.explained, found.text, "looked back at", "words")
+    return Heatmap(found.source_tokens, found.tokens, found.explained, found.text, "looked back at", WORDS)
 
 
 _VIEWS: dict[str, Callable[[Translation], Heatmap]] = {

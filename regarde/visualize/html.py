@@ -12,7 +12,7 @@ from html import escape
 
 from regarde.visualize import sheet, svg
 from regarde.visualize.heatmap import Heatmap
-from regarde.visualize.labels import sentence, visible
+from regarde.visualize.labels import visible
 from regarde.visualize.lines import lines
 
 _SCROLLS = 12  # wider maps scroll on a phone instead of shrinking
@@ -65,7 +65,7 @@ def _section(heat: Heatmap, title: str) -> str:
 
 
 def _pair(heat: Heatmap) -> str:
-    return f'{_bdi(sentence(heat.source))}<span class="arrow"> → </span>{_bdi(sentence(heat.target))}'
+    return '<span class="arrow"> → </span>'.join(_bdi(text) for text in heat.texts)
 
 
 def _table(heat: Heatmap) -> str:

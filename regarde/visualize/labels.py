@@ -53,11 +53,13 @@ def shorten(label: str, cells: int) -> str:
 
 def sentence(tokens: tuple[str, ...]) -> str:
     """Tokens as one line of visible text: spaces between words, none between characters and pieces of words."""
+    tokens = tuple(token for token in tokens if token != "</s>")
     if any(token.startswith("▁") for token in tokens):
-        words = "".join(token for token in tokens if token != "</s>").replace("▁", " ").split()
+        words = "".join(tokens).replace("▁", " ").split()
         return " ".join(visible(word) for word in words)
-    labels = [visible(token) for token in tokens]
-    return ("" if all(cell_len(label) <= 2 for label in labels) else " ").join(labels)
+    if all(cell_len(visible(token)) <= 2 for token in tokens):
+        return visible("".join(tokens))
+    return " ".join(visible(token) for token in tokens)
 
 
 def _sign(c: str) -> str:

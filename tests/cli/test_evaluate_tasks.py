@@ -201,11 +201,22 @@ def test_inspecting_a_label_or_tags_says_nothing_false_of_attention(
     told = cli("inspect", runs["label"], "--data", texts).out.decode()
     assert told.startswith("8 texts of ")
     assert "  right  most telling words\n" in told  # to the left, as the words below it
-    words = ["the", "cat", "sat"]
+    words = ["the", "cat", "sat"] * 4
     tags.write_text("".join(f"{word}\tO\n" for word in words) + "\n")
     found = record(cli("inspect", runs["tags"], "--data", tags, "--json"))
     assert found["attention"] is None  # each tag is that of its own token
     assert found["source"]["tokens"] == len(words)  # and not their characters
+    assert found["answers"]["looping"] == 0  # tags may be alike
+
+
+def test_inspecting_a_language_model_asks_for_no_answers_without_a_prompt(
+    cli: Command, runs: dict[str, Path], tmp_path: Path
+) -> None:
+    texts = tmp_path / "texts.txt"
+    texts.write_text("the cat sat\non the mat\n")
+    found = record(cli("inspect", runs["text"], "--data", texts, "--json"))
+    assert (found["pairs"], found["answers"]["answers"]) == (2, 0)
+    assert "answer" not in cli("inspect", runs["text"], "--data", texts).out.decode()
 
 
 def test_an_8_bit_model_is_compared_by_its_task(cli: Command, runs: dict[str, Path], tmp_path: Path) -> None:

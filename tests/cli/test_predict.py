@@ -52,6 +52,13 @@ def test_json_has_what_only_the_task_knows(regarde: Command, runs: dict[str, Pat
     assert len(records["text"]["attention"]) == len(records["text"]["source_tokens"])
 
 
+def test_a_json_line_may_name_its_text_as_a_request_to_the_server_does(regarde: Command, runs: dict[str, Path]) -> None:
+    stdin = b'{"id": 7, "text": "the cat"}\n{"text": 1}\n'
+    first, second = map(json.loads, regarde("predict", runs["label"], "--json", stdin=stdin).out.splitlines())
+    assert (first["id"], first["source"]) == (7, "the cat")
+    assert second["source"] == '{"text": 1}'
+
+
 def test_the_n_best_labels_come_with_their_log_probabilities(regarde: Command, runs: dict[str, Path]) -> None:
     rows = regarde("predict", runs["label"], "--n-best", 2, stdin=b"the cat").out.decode().split("\n")
     found = package.load(runs["label"]).predict("the cat").probabilities
@@ -173,6 +180,12 @@ def test_score_of_pairs_reads_a_tab_and_refuses_what_is_no_pair(regarde: Command
     assert rows[1] == [""]
     assert math.exp(float(rows[0][0])) == pytest.approx(found["animal"], abs=1e-3)
     assert rows[2][1:] == ["2", "the cat", "time"]
+
+
+def test_a_line_with_a_label_never_seen_in_training_is_warned_of(regarde: Command, runs: dict[str, Path]) -> None:
+    done = regarde("score", runs["label"], stdin=b"the cat\tanimal\nthe cat\tplant\n")
+    given = "1 line with a label or tag never seen in training"
+    assert (done.code, done.error) == (0, f"regarde: warning: {given}, whose score means nothing\n")
 
 
 def test_tags_and_tokens_of_unequal_number_have_no_score(regarde: Command, runs: dict[str, Path]) -> None:

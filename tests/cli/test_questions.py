@@ -11,6 +11,7 @@ import pytest
 
 import regarde as package
 from regarde.errors import DataError
+from regarde.streaming.filter import LONGEST
 from tests.conftest import Command, Ended
 from tests.tasks import POINTER, QUESTIONS, SPAN, TinyModel, saved
 
@@ -85,6 +86,13 @@ def test_a_question_that_is_too_long_itself_is_refused(tmp_path: Path) -> None:
     model = replace(package.load(saved(tmp_path / "run", SPAN)), longest=5)
     with pytest.raises(DataError, match=r"expected at most 5\. Cut it into shorter ones"):
         model.predict(f"{STORY}\t{'why ' * 9}?")
+
+
+def test_a_line_too_long_is_refused_without_the_remedies_of_translation(tmp_path: Path, command) -> None:
+    run = saved(tmp_path / "run", SPAN)
+    done = command("predict", run, given=f"{'a ' * LONGEST}\tWho goes?\n")
+    assert done.code == 3
+    assert done.error.splitlines()[-1] == "regarde: 1 line too long, with an empty answer. Cut them."
 
 
 def test_a_pointer_answers_with_tokens_of_its_source(tmp_path: Path, command) -> None:

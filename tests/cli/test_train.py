@@ -203,6 +203,10 @@ def test_a_recipe_that_is_no_text_is_exit_code_2(cli, tmp_path: Path) -> None:
         (["copy", "--threads", "1000000"], "'--threads': 1000000 is not in the range 0<=x<=1024"),
         (["copy", "my.tsv"], "my.tsv: copy is an embedded data set, which is trained on alone. Give one."),
         (["my.csv", "my.tsv"], "my.tsv: my.csv is a file of series, which is trained on alone. Give one."),
+        (["diary", "--preset", "rnnsearch-small"], "diary: data for a language model, expected data for a model for"),
+        (["diary", "--set", "task.kind=classification"], "Choose a preset for modeling, such as transformer-lm-small"),
+        (["waves", "--preset", "classifier-small"], "waves: data for a forecaster, expected data for a classifier."),
+        (["dates", "--preset", "deepar-small"], "dates: data for a model for translation, expected data for a forec"),
         (["my.tsv", "--columns", "1"], "--columns 1: expected source:target"),
     ],
 )

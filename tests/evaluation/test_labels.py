@@ -129,6 +129,16 @@ def test_a_confusion_table_joins_rare_labels() -> None:
     )
 
 
+def test_a_confusion_table_shows_the_labels_that_are_confused() -> None:
+    wanted, answered = "aaaabbbcde", "aaaabbbedc"  # the frequent labels are never confused
+    assert "".join(confusion_table(confusion([*answered], [*wanted]), most=2)) == (
+        "wanted \\ answered  c  e  others\n"
+        "c                  0  1       0\n"
+        "e                  1  0       0\n"
+        "others             0  0       8\n"
+    )
+
+
 def test_a_class_table_has_a_row_for_each_class() -> None:
     lines = list(class_table(class_scores(compared_labels(["a", "b", "b"], [["a"], ["a"], ["b"]]))))
     assert lines == [

@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 
 SHORT = [
-    *("training.steps=4", "training.valid_every=2", "training.save_every=0", "training.metric=perplexity"),
+    *("training.steps=4", "training.valid_every=2", "training.save_every=0"),
     "training.optimizer.rate=0.1",  # so that the last model is the best
 ]
 DISK, SIGKILL = 5, -9
@@ -28,16 +28,16 @@ class Experiment:
     calls: int  # that change the folder from here to the end
 
 
-@pytest.fixture(scope="module", params=["rnn", "classifier", "tagger", "language"])
+@pytest.fixture(scope="module", params=["rnn", "classifier", "tagger", "language", "forecaster"])
 def experiment(faulty_lab, tmp_path_factory: pytest.TempPathFactory, request: pytest.FixtureRequest) -> Experiment:
     """After step 2, with checkpoints 0 and 2; to come are two steps, a checkpoint, a better model and a removal."""
     home, model = tmp_path_factory.mktemp("disk"), request.param
-    whole = faulty_lab.train(home / "whole", model, *SHORT)
+    whole = faulty_lab.train(home / "whole", model, *short(model))
     assert whole.code == 0, whole.error
     begun = home / "begun"
     _begin(faulty_lab, model, begun)
     shutil.copytree(begun, home / "counting")
-    done = faulty_lab.train(home / "counting", model, *SHORT, fault=[str(home / "counting"), 0, "count"])
+    done = faulty_lab.train(home / "counting", model, *short(model), fault=[str(home / "counting"), 0, "count"])
     assert done.code == 0
     assert done.counted > 60
     assert '"step": 4' in (best := (home / "whole" / "metrics.jsonl").read_text().splitlines()[-1])
@@ -45,11 +45,15 @@ def experiment(faulty_lab, tmp_path_factory: pytest.TempPathFactory, request: py
     return Experiment(faulty_lab, model, begun, faulty_lab.result(home / "whole"), done.counted)
 
 
+def short(model: str) -> list[str]:
+    return [*SHORT, f"training.metric={'crps' if model == 'forecaster' else 'perplexity'}"]
+
+
 def _begin(lab, model: str, run: Path) -> None:
     """Kill a run at later and later calls, until it has come to its second checkpoint and a model, no further."""
     for call in range(80, 1000, 10):
         shutil.rmtree(run, ignore_errors=True)
-        assert lab.train(run, model, *SHORT, fault=[str(run), call, "kill"]).code == SIGKILL
+        assert lab.train(run, model, *short(model), fault=[str(run), call, "kill"]).code == SIGKILL
         if lab.whole(run) == ["step-0", "step-2"] and (run / "manifest.json").exists():
             return
     raise AssertionError("no such moment")
@@ -59,7 +63,7 @@ def endure(experiment: Experiment, run: Path, mode: str, call: int) -> str:
     """A fault at one call: what is left is whole, and the run comes to the same end. Gives what was said."""
     shutil.copytree(experiment.begun, run)
     lab = experiment.lab
-    done = lab.train(run, experiment.model, *SHORT, fault=[str(run), call, mode])
+    done = lab.train(run, experiment.model, *short(experiment.model), fault=[str(run), call, mode])
     lab.check_left(run)
     if mode == "kill":
         assert done.code == SIGKILL
@@ -69,7 +73,7 @@ def endure(experiment: Experiment, run: Path, mode: str, call: int) -> str:
         assert "unexpected" not in done.error
         if done.code == DISK:
             assert ("No space left" if mode == "ENOSPC" else "Input/output error") in done.error.splitlines()[-1]
-    again = lab.train(run, experiment.model, *SHORT)
+    again = lab.train(run, experiment.model, *short(experiment.model))
     assert again.code == 0, again.error
     assert lab.result(run) == experiment.expected
     shutil.rmtree(run)

@@ -69,7 +69,7 @@ def test_a_run_of_any_task_that_is_terminated_saves_and_goes_on_exactly(lab, tmp
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("model", ["rnn", "transformer", "classifier", "tagger", "language"])
+@pytest.mark.parametrize("model", ["rnn", "transformer", "classifier", "tagger", "language", "forecaster"])
 def test_a_run_killed_at_200_random_moments_ends_as_if_it_had_not_been(lab, tmp_path: Path, model: str) -> None:
     finished = survive(lab, tmp_path, model, kills=200, seed=1)
     print(f"{model}: killed 200 times, {finished} runs came to their end, all of them identical")

@@ -138,3 +138,10 @@ def test_telling_words_are_those_with_the_most_attention_over_the_texts_of_a_lab
     assert the.texts == 2
     assert the.score == pytest.approx(expected, abs=1e-6)
     assert [word.score for word in found.words] == sorted((word.score for word in found.words), reverse=True)
+
+
+def test_a_telling_word_is_the_same_with_and_without_punctuation(tmp_path: Path) -> None:
+    translator, sums = load(saved(tmp_path / "run", CLASSIFIER)), TellingSums()
+    for one in translator.score([('the cat, "the" ...', "animal")]):
+        sums.add("animal", one)
+    assert {word.word for word in sums.telling(9)[0].words} == {"the", "cat", "..."}

@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -12,12 +13,14 @@ from regarde import config
 from regarde.config import Table
 from regarde.data.batch import EncodedPairs
 from regarde.data.formats import Pair
+from regarde.engines.reference import TorchEngine
 from regarde.errors import ConfigError, DataError, UsageError
+from regarde.search import Search
 from regarde.training import recipe as recipes
 from regarde.training.distributed import ALONE
 from regarde.training.prepare import prepare
 from regarde.training.start import compose, request
-from regarde.training.validate import validation_loss
+from regarde.training.validate import validation_loss, validation_metric
 
 
 def tables(data: Table, *settings: str) -> Table:
@@ -260,6 +263,38 @@ def test_validation_labels_never_seen_in_training_are_counted(tmp_path: Path) ->
     write(tmp_path / "valid.tsv", ("text 2", "new"))
     with pytest.raises(DataError, match=re.escape("Validation: 1 label or tag never seen in training, scored as wr")):
         prepare(tables({**train, "valid": [str(tmp_path / "valid.tsv")]}))
+
+
+@pytest.mark.parametrize(("several", "marked"), [(False, "x"), (True, "x,y")])
+def test_validation_searches_for_the_answer_alone(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, several: bool, marked: str
+) -> None:
+    train = write(tmp_path / "my.tsv", *((f"text {n:02} {'ab'[n % 2]}", (marked, "y")[n % 2]) for n in range(40)))
+    write(tmp_path / "valid.tsv", ("text 1", marked), ("text 2", "y"))
+    given = {**train, "valid": [str(tmp_path / "valid.tsv")]}
+    prepared = prepare(tables(given, "task.kind=classification", f"task.several={str(several).lower()}"))
+    searches = []
+    decode = TorchEngine.decode
+
+    def spied(engine: TorchEngine, sources: Any, search: Search, *more: Any) -> Any:
+        searches.append(search)
+        return decode(engine, sources, search, *more)
+
+    monkeypatch.setattr(TorchEngine, "decode", spied)
+    model = prepared.recipe.model.build(len(prepared.text.source), len(prepared.text.target))
+    assert 0 <= validation_metric(prepared, model, ALONE, 0.0) <= 1
+    assert [search.kind for search in searches] == ["greedy"]  # a beam of all labels would find only their order
+
+
+def test_validation_leaves_sets_with_a_label_never_seen_in_training_out_of_the_loss(tmp_path: Path) -> None:
+    train = write(tmp_path / "my.tsv", *((f"text {n:02} {'ab'[n % 2]}", ("x,y", "y")[n % 2]) for n in range(40)))
+    write(tmp_path / "valid.tsv", ("text 1", "x,y"), ("text 2", "new,y"))
+    prepared = prepare(tables({**train, "valid": [str(tmp_path / "valid.tsv")]}, "task.several=true"))
+    assert "warning: validation: 1 label or tag never seen in training, scored as wrong: new (1)" in prepared.notes
+    model = prepared.recipe.model.build(len(prepared.text.source), len(prepared.text.target))
+    seen = replace(prepared, valid=EncodedPairs.of([Pair("text 1", "x,y")], prepared.text))
+    expected = validation_loss(seen, model, "cpu", ALONE)
+    assert validation_loss(prepared, model, "cpu", ALONE) == pytest.approx(expected, abs=1e-5)
 
 
 def test_a_language_model_has_one_text_and_one_vocabulary(tmp_path: Path) -> None:

@@ -39,5 +39,6 @@ def test_only_right_to_left_labels_are_isolated() -> None:
 
 
 def test_characters_run_on_and_words_stand_apart() -> None:
-    assert sentence(tuple("3 mars")) == "3␣mars"
+    assert sentence((*"3 mars", "</s>")) == "3␣mars"
+    assert sentence(tuple("नवंबर")) == "नवंबर"  # a mark beside its letter needs no base of its own
     assert sentence(("the", "area")) == "the area"
