@@ -48,7 +48,7 @@ def inspect(
     without a model: links agreement is 100% if both are the same. The best one is a good choice for regarde align RUN.
 
     For a classifier with attention, the most telling words of a label are those with the most attention in texts that
-    are correctly labeled so.
+    the model correctly gives this label.
 
     Example: regarde inspect runs/dates --data dates
     """

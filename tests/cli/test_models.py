@@ -23,4 +23,5 @@ def test_parameters_are_counted_for_the_vocabulary_given(cli) -> None:
 def test_an_unknown_preset_is_named_as_it_was_given(cli) -> None:
     line = cli("models", "rnnsearch-smal").fails(2)
     assert line.startswith('regarde: rnnsearch-smal: unknown preset. Did you mean "rnnsearch-small"?')
+    assert 'Did you mean "transformer-small"?' in cli("models", "transfomer").fails(2)
     assert "rnnsearch-smal: unknown preset" in cli("train", "copy", "--preset", "rnnsearch-smal").fails(2)

@@ -33,7 +33,7 @@ td, th { border-bottom: 1px solid color-mix(in srgb, currentColor 20%, transpare
 """
 LINKS = {
     "docs": "every route and field",
-    "openapi.json": "the same as an OpenAPI document, for programs",
+    "openapi.json": "the same description in OpenAPI format, for programs",
     "health/ready": "whether the models can answer",
     "metrics": "metrics for Prometheus",
 }
