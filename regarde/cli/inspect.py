@@ -97,25 +97,16 @@ def _tables(found: Inspection) -> Iterator[str]:
         ]
         yield "\n"
         yield from table(["attention", "entropy", "peak", "end", "change", "coverage"], rows)
-<<<<<<< HEAD
     if found.explanations:
         yield "\n"
         rows = [[_reading(one.reading), f"{one.agreement:.1%}"] for one in found.explanations[:MOST_READINGS]]
         unit = "tokens" if found.explanations[0].reading.tokens else "words"
         yield from table([f"links between {unit}", "agreement"], rows)
-    counts = found.counts
-    rows = [
-        ["source", f"{found.source.tokens:,}", f"{found.source.rate:.2%}"],
-        ["reference", f"{found.target.tokens:,}", f"{found.target.rate:.2%}"],
-        ["answer", f"{counts.tokens:,}", f"{counts.unknown / counts.tokens if counts.tokens else 0:.2%}"],
-    ]
-=======
     sides = (
         ("source", found.source.tokens, found.source.unknown),
         ("reference", found.target.tokens, found.target.unknown),
         ("answer", found.counts.tokens, found.counts.unknown),
     )
->>>>>>> main
     yield "\n"
     rows = [[name, f"{tokens:,}", f"{unknown / tokens:.2%}"] for name, tokens, unknown in sides if tokens]
     yield from table(["tokens", "count", "unknown"], rows)
