@@ -131,10 +131,21 @@ class EngineRequest(ctypes.Structure):
     )
 
 
+class BitextArguments(ctypes.Structure):
+    """Pairs of sentences as numbers of words, and what is known of their links before."""
+
+    _fields_ = fields(
+        sizes="pairs kinds known",
+        reals="lexical alike none",
+        pointers="source_starts target_starts source target source_spellings target_spellings prior_sums jump_prior "
+        "fertility_prior known_source known_target known_counts",
+    )
+
+
 ARGUMENTS = (
     *(RecurrentArguments, LayerArguments, AdditiveArguments, WindowArguments, FieldArguments),
     *(AttendBeforeArguments, AttendAfterArguments),
-    *(HeadsArguments, CrossEntropyArguments, DropoutArguments, EngineRequest),
+    *(HeadsArguments, CrossEntropyArguments, DropoutArguments, EngineRequest, BitextArguments),
 )  # in the order of source/arguments.h
 
 
