@@ -365,7 +365,7 @@ def _row(task: TaskConfig) -> str:
 
 
 def _embedded(name: str, split: Split, task: TaskConfig, notes: list[str]) -> list[Pair]:
-    pairs = [example.pair for example in DATASETS[name].split(split)]
+    pairs = [example.pair for example in DATASETS[name].generate(split)]
     count = counted(len(pairs), _row(task))
     notes.append(f"data: {name}, {count}" if split == "train" else f"validation: {count}, the valid split of {name}")
     return pairs
