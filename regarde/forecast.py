@@ -146,21 +146,14 @@ class Forecaster:
         seed: int = 1,
     ) -> list[Forecast]:
         """One forecast for each series. The default horizon is the one that the model was trained for."""
-        return list(self.stream(given, horizon=horizon, quantiles=quantiles, paths=paths, seed=seed))
+        return list(self.stream(given or self.histories, horizon or self.task.horizon, quantiles, paths, seed))
 
     def stream(
-        self,
-        given: SeriesSet | None = None,
-        *,
-        horizon: int = 0,
-        quantiles: Sequence[float] = QUANTILES,
-        paths: int = PATHS,
-        seed: int = 1,
+        self, given: SeriesSet, horizon: int, quantiles: Sequence[float], paths: int, seed: int
     ) -> Iterator[Forecast]:
         """The same, as they are computed."""
-        horizon = horizon or self.task.horizon
         _check(horizon, quantiles, paths)  # before the first is computed
-        return self._stream(given or self.histories, horizon, quantiles, paths, seed)
+        return self._stream(given, horizon, quantiles, paths, seed)
 
     def _stream(
         self, given: SeriesSet, horizon: int, quantiles: Sequence[float], paths: int, seed: int

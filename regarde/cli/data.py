@@ -27,7 +27,7 @@ def data(
         str | None, argument("[NAME]", "Data set, or convert. Default: list all.", complete=completion.datasets)
     ] = None,
     files: Annotated[
-        list[Path] | None, argument("[FILES]...", "Of convert: files of pairs, - for standard input.")
+        list[Path] | None, argument("[FILES]...", "Files of pairs to convert; - for standard input.")
     ] = None,
     split: Annotated[
         str | None, option("NAME", "Split: train, valid or test. Default: train to print, all to write.")
@@ -35,7 +35,10 @@ def data(
     out: Annotated[Path | None, option("PATH", "Write to this file (with --split) or folder (all splits).")] = None,
     languages: Annotated[
         str,
-        option("NAMES", "Only dates in these languages, for example en,fi; of convert, those of a .tmx file, en:de."),
+        option(
+            "NAMES",
+            "Print only dates in these languages, for example en,fi. For convert: the languages of a .tmx file, en:de.",
+        ),
     ] = "",
     links: Annotated[bool, flag("--links", "Add the gold links as a third column (Pharaoh format).")] = False,
     check: Annotated[bool, flag("--check", "Check the SHA-256 of each split.")] = False,

@@ -48,8 +48,8 @@ def evaluate(
 ) -> None:
     """Evaluate a model on test data: metrics, 95% confidence intervals, and metrics by length.
 
-    The task of the model determines how the data are read and, without --metrics, which metrics are computed. Of a
-    table, the columns that the model was trained on are read, unless --columns names others. A label or tag that was
+    The task of the model determines how the data are read and, without --metrics, which metrics are computed. If the
+    data are a table, the columns of the training data are read, unless --columns names others. A label or tag that was
     never seen in training is scored as wrong.
 
     Labels: accuracy, macro and micro F1, precision, recall and F1 of each class, and a confusion matrix; of several
@@ -58,7 +58,7 @@ def evaluate(
 
     A forecaster: CRPS (weighted quantile loss), MASE, sMAPE and coverage of the 80% interval, also by horizon, beside
     the seasonal naive forecast. The last values of each series are forecast; series that are no longer than the horizon
-    are read as what follows the histories in the model folder.
+    are taken as the continuation of the histories in the model folder.
 
     The expected calibration error of labels is the mean difference between the probability of an answer and the share
     of correct answers with such a probability: see regarde calibrate.

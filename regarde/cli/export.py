@@ -18,7 +18,7 @@ def export(
     ],
     out: Annotated[Path, option("FOLDER", "Folder to create.")],
 ) -> None:
-    """Write a model in the format of another toolkit. docs/interop.md says what each format holds.
+    """Write a model in the format of another toolkit. docs/interop.md lists what each format can contain.
 
     Example: regarde export runs/dates --to onnx --out dates-onnx
     """

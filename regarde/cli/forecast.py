@@ -81,7 +81,7 @@ def forecast(
         if len(given) > MOST:
             problem = f"--picture: {len(given):,} series, expected at most {MOST}"
             raise UsageError(f"{problem}. Choose some: --series {given.ids[0]} --series {given.ids[1]}")
-    found = model.stream(given, horizon=horizon, quantiles=levels, paths=paths, seed=seed)
+    found = model.stream(given, horizon or model.task.horizon, levels, paths, seed)
     if picture or attention or shown:
         found = iter(several := list(found))
         if picture:

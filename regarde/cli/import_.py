@@ -24,7 +24,7 @@ def import_(
 ) -> None:
     """Make a model folder of a Marian (OPUS-MT), BART, mBART, M2M100 or GPT-2 model on disk. Nothing is downloaded.
 
-    Every command works on it. docs/interop.md says what is taken over.
+    All commands accept the result. docs/interop.md lists what is imported.
 
     Example: regarde import opus-mt-fr-en --out runs/fr-en
     """

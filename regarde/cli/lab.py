@@ -34,7 +34,7 @@ def lab(
         Path | None,
         option(
             "RUN",
-            "Add a model that starts from the weights of this model folder; beside it, the same from scratch.",
+            "Add a model that starts from the weights of this model folder; and the same model from scratch.",
             "--from",
             complete=completion.runs,
         ),

@@ -65,7 +65,7 @@ def predict(
     ] = False,
     device: Annotated[str, option("NAME", "Device: auto, cpu, cuda or mps.")] = "cpu",
     engine: Annotated[Literal["auto", "native", "torch"], option("NAME", "Engine: auto, native or torch.")] = "auto",
-    threads: Annotated[int, option("N", "Number of threads; 0 chooses it.", least=0, most=MOST_THREADS)] = 0,
+    threads: Annotated[int, option("N", "Number of threads; 0: chosen automatically.", least=0, most=MOST_THREADS)] = 0,
     long: Annotated[
         Literal["refuse", "split", "truncate"],
         option("HOW", "Refuse, split or truncate lines that are too long for the model."),
@@ -84,8 +84,8 @@ def predict(
     continuation, also for an empty line. With --json, answers contain probabilities or spans. For a model that answers
     questions, a line is passage TAB question, or a JSON object with both.
 
-    One line out for each line in; an empty line for an empty line. A line over 1,000 tokens or 64 KiB is refused: its
-    answer is an empty line, and the exit code is 3.
+    Each input line gives one output line, an empty line an empty one. A line over 1,000 tokens or 64 KiB is refused:
+    its answer is an empty line, and the exit code is 3.
 
     With --long split it is split, at the ends of sentences if possible, and the translations are joined by spaces; with
     --long truncate its first tokens are translated. A warning counts both. A line over 1 MiB is always refused.
@@ -94,11 +94,11 @@ def predict(
     with the same bytes as an uninterrupted run. Exit codes: 130 and 143 after Ctrl-C and SIGTERM, which stop between
     two lines; 5 if the disk is full, with whole lines kept; 0 if the reader of a pipe, such as head, closes it.
 
-    With --on, processes of this machine (local), or of a Ray cluster (ray), answer the input in parts, and the folder
-    --output gets a file for each: together, the bytes of the answers without --on. The same command continues when
-    it was killed. --input may be a pattern in quotes.
+    With --on, processes of this machine (local) or of a Ray cluster (ray) answer the input in parts. --output is then a
+    folder with a file for each part; concatenated, they are the output without --on. If the command is killed, repeat
+    it to continue. --input may be a quoted pattern.
 
-    With --n-best, N lines out for each line in, or fewer with a small vocabulary or --prune. The first is the
+    With --n-best, each input line gives N output lines, or fewer with a small vocabulary or --prune. The first is the
     translation without --n-best; translations that the length limit truncated come last. An empty or refused line gets
     one row with rank 1, score 0.0000 and no text.
 

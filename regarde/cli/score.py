@@ -29,9 +29,9 @@ def score(
     For a language model a line is a text. For any other model it is source TAB target: a sentence and its translation,
     a text and its label, tokens and their tags.
 
-    One line out for each line in: natural logarithm of the probability TAB number of tokens TAB line. The end of a text
-    counts as a token. A line that is not such a pair, or is too long, is refused: its answer is an empty line, and the
-    exit code is 3.
+    Each input line gives one output line: natural logarithm of the probability TAB number of tokens TAB line. The end
+    of a text counts as a token. A line that is not such a pair, or is too long, is refused: its answer is an empty
+    line, and the exit code is 3.
 
     Example: printf 'Today is Sunday.\\n' | regarde score runs/diary
     """

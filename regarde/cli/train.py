@@ -81,15 +81,15 @@ def train(
     Tables (.csv, .parquet, .arrow, a folder of the library datasets), translation memories (.tmx) and compressed files
     (.gz, .bz2, .xz, .zst) are read too. A file with the name of an embedded data set is given as ./dates.
 
-    Large data are read and tokenized once, into a folder in the user's cache, and found again by later trainings. --set
+    Large data are read and tokenized once, into a folder in the user's cache, and reused by later trainings. --set
     data.corpus=FOLDER chooses another.
 
     A line that is not a pair is an error, unless --on-error skips it. If the first row looks like column names, or
     fields look quoted, the command asks for --header or --no-header, --quotes or --no-quotes.
 
-    With --from, the training starts from the weights, tokenizers and settings of a model folder, at 0.3 of its rate, on
-    other data. The settings of training.transfer add new symbols to its vocabularies, mix in its old data, or pull its
-    weights back; training.freeze names parts that stay as they are.
+    With --from, the training starts from the weights, tokenizers and settings of a model folder, at 0.3 times its
+    learning rate, on other data. The settings of training.transfer add new symbols to its vocabularies, mix in its old
+    data, or pull its weights back; training.freeze names parts that stay as they are.
 
     A run that was interrupted, by Ctrl-C or a crash, resumes exactly where it stopped: regarde train --resume RUN.
 

@@ -198,7 +198,8 @@ def run(cell: Cell, shares: Tensor, mask: Tensor, state: Tensor, *, backwards: b
         return recurrent(recurrence, shares, mask, state, backwards=backwards)
     if torch.compiler.is_exporting():
         return _scanned(cell, shares, mask, state, backwards=backwards)
-    unpadded = mask.all(dim=0).tolist()  # in batches of similar lengths, most steps need no torch.where
+    # in batches of similar lengths, most steps need no torch.where; for one step, reading would cost more than it saves
+    unpadded = mask.all(dim=0).tolist() if shares.shape[1] > 1 else [False]
     steps = list(zip(shares.unbind(1), mask.unsqueeze(-1).unbind(1), unpadded, strict=True))
     outputs = []
     for share, is_token, all_tokens in reversed(steps) if backwards else steps:

@@ -225,9 +225,7 @@ class PointerDecoder(CopyingDecoder):
         return target_columns(ids, self.same, self.vocabulary)
 
     def spread(self, weights: Tensor, copies: Tensor) -> Tensor:
-        # in a graph for any sources, each of their tokens may be a symbol that the vocabulary lacks
-        lacking = torch.compiler.is_exporting()
-        columns = self.vocabulary + copies.shape[1] if lacking else max(self.vocabulary, int(copies.max()) + 1)
+        columns = self.vocabulary + copies.shape[1]  # each token may be a symbol of its own: to count would wait
         empty = weights.new_zeros(*weights.shape[:2], columns)
         return empty.scatter_add(2, copies.unsqueeze(1).expand_as(weights), weights)
 

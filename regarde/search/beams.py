@@ -11,9 +11,9 @@ from typing import Any
 
 import numpy as np
 import torch
+from numpy.typing import NDArray
 from torch import Tensor
 
-from regarde.data.batch import Batched
 from regarde.errors import ConfigError
 from regarde.models.interface import Encoding, Model, State
 from regarde.search.hypothesis import Hypothesis
@@ -21,19 +21,11 @@ from regarde.search.ranking import beam_score, length_penalty, log_probabilities
 from regarde.search.recording import OpenHypothesis, StepObserver
 from regarde.search.settings import NO_PREFIX, Beam, Greedy, Prefix, Sampling
 from regarde.search.trace import Continuation, Fate
-from regarde.search.walk import gates, greedily, sampled
+from regarde.search.walk import Floats, greedily, histories, sampled, steps_ahead
 from regarde.text.tokenizers import BOS, EOS, PAD
 
 DEAD = float("-inf")
-
-
-@dataclass(frozen=True, eq=False)
-class Beams(Batched):
-    """What is known of each row, apart from the decoder's state."""
-
-    words: Tensor  # (n * K, t)
-    token_scores: Tensor  # (n * K, t)
-    scores: Tensor  # (n * K,) log-probability so far; -inf for a beam that holds nothing
+History = tuple[Floats, Floats | None]  # attention and p_gen of a row
 
 
 @dataclass(frozen=True)
@@ -42,11 +34,38 @@ class Expansion:
 
     row: int
     word: int
-    score: float
+    score: float  # of all words
+    own: float  # of the word
+
+
+@dataclass(frozen=True)
+class Opened:
+    """The words of a row so far."""
+
+    ids: tuple[int, ...] = ()
+    scores: tuple[float, ...] = ()
+
+    def then(self, c: Expansion) -> Opened:
+        return Opened((*self.ids, c.word), (*self.scores, c.own))
+
+
+@dataclass(frozen=True)
+class BeamStep:
+    """A step of all beams, on the device."""
+
+    known: (
+        Tensor  # (4, n, 2K) the best continuations of each sentence, best first: row, word, score of all, of the word
+    )
+    scores: Tensor  # (n * K, V)
+    state: State  # after it, each row as it was before it
 
 
 class BeamSearch:
-    """One search by its settings."""
+    """One search by its settings.
+
+    What becomes of a sentence is decided from the numbers of each step. On a device that is no CPU, several steps are
+    computed before their numbers are read: whatever is decided, the K best open continuations are those that go on.
+    """
 
     def __init__(self, settings: Beam) -> None:
         self.settings = settings
@@ -67,86 +86,140 @@ class BeamSearch:
             given = f"search.beta = {self.beta:g}: the coverage penalty reads attention, and this model has none"
             raise ConfigError(f"{given}. Set search.beta to 0.")
         memory = decoder.remember(encoding).repeat(self.size)
-        beams = self._begin(encoding)
         numbers = list(range(len(lengths)))  # the sentences still searched, K rows each
         found: list[list[Hypothesis]] = [[] for _ in numbers]
-        previous = beams.words.new_full((len(beams.words),), BOS)
+        opened = [Opened()] * (len(numbers) * self.size)
+        previous = encoding.source.lengths.new_full((len(opened),), BOS)
+        so_far = torch.full((len(opened),), DEAD, device=previous.device)
+        so_far[:: self.size] = 0.0  # all beams start equal, so only one may expand
         open_rows = [OpenHypothesis(None, BOS, 0.0)]
-        step = 0
+        begun = 0  # steps
         while numbers:
-            logits, state = decoder.step(previous, state, memory)
+            ahead = steps_ahead(previous.device, max(limits[number] for number in numbers) - begun)
+            ahead = 1 if observer or self.prune else ahead  # pruning decides which beams go on
             own = [openings[number] for number in numbers for _ in range(self.size)]
-            scores = log_probabilities(self.rules, logits, step, own)  # (n * K, V)
-            step += 1
-            going: list[Expansion] = []
-            staying = []
-            lost = scores.view(len(numbers), -1).amax(dim=-1).isnan().tolist()
-            for place, number in enumerate(numbers):
-                if lost[place]:
-                    found[number] = []
-                    continue
-                ranked = self._rank(scores, beams.scores, place)
-                ended = [c for c in ranked[: self.size] if c.word == EOS]
-                open_ = [c for c in ranked if c.word != EOS][: self.size]
-                width = decoder.width(lengths[number], step)
-                found[number] += [self._hypothesis(c, beams, scores, state, width) for c in ended]
-                if self.prune:
-                    least = self._nearest(found[number])
-                    new = found[number][len(found[number]) - len(ended) :]
-                    ended = [c for c, hypothesis in zip(ended, new, strict=True) if hypothesis.score >= least]
-                    found[number] = [hypothesis for hypothesis in found[number] if hypothesis.score >= least]
-                    penalty = length_penalty(self.settings, limits[number])
-                    open_ = [c for c in open_ if c.score / penalty >= least]
-                found[number] = self._best(found[number])
-                on = step < limits[number] and bool(open_) and self._unsettled(found[number], open_[0], step)
-                cut = not on and len(found[number]) < self.n_best
-                if observer:
-                    on_going: Fate = "kept" if on else "cut"
-                    ways = _continuations(ranked, scores, ended, open_ if on or cut else [], on_going)
-                    observer.step(open_rows, scores, state, ways)
-                    open_rows = [OpenHypothesis(c.row, c.word, c.score) for c in open_]
-                if on:
-                    staying.append(number)
-                    # a small vocabulary may leave fewer than K open beams: the rest hold nothing
-                    going += open_ + [Expansion(open_[0].row, PAD, DEAD)] * (self.size - len(open_))
-                elif cut:  # what the limit cut short fills the places that are left
-                    found[number] += [self._hypothesis(c, beams, scores, state, width) for c in open_]
-                    least = self._nearest(found[number])
-                    found[number] = [hypothesis for hypothesis in found[number] if hypothesis.score >= least]
-            numbers = staying
-            if going:
-                rows = torch.tensor([c.row for c in going], device=previous.device)
-                previous = torch.tensor([c.word for c in going], device=previous.device)
-                beams = self._extend(beams, scores, rows, previous, going)
+            taken: list[BeamStep] = []
+            for step in range(begun, begun + ahead):
+                if taken:
+                    rows, previous, so_far = self._going(taken[-1])
+                    state = state.select(rows)
+                logits, state = decoder.step(previous, state, memory)
+                scores = log_probabilities(self.rules, logits, step, own)  # (n * K, V)
+                taken.append(BeamStep(self._ranked(scores, so_far), scores, state))
+            known = torch.stack([one.known for one in taken]).cpu().numpy()  # (steps, 4, n, 2K)
+            ranked = [[self._expansions(known[i, :, place]) for place in range(len(numbers))] for i in range(ahead)]
+            lost = np.isnan(known[:, 2]).any(axis=-1)  # (steps, n)
+            heads = self._heads(taken, ranked, [limits[number] - begun for number in numbers])
+            going = {
+                place: [Expansion(-1, PAD, DEAD, DEAD)] for place in range(len(numbers))
+            }  # of sentences that go on
+            for i, step in enumerate(range(begun + 1, begun + ahead + 1)):
+                after = list(opened)
+                for place in list(going):
+                    number = numbers[place]
+                    if lost[i, place]:
+                        found[number] = []
+                        del going[place]
+                        continue
+                    width = decoder.width(lengths[number], step)
+                    last = self.settings.cut and step == limits[number]
+                    ended = [c for c in ranked[i][place][: self.size] if last or c.word == EOS]
+                    open_ = [] if last else [c for c in ranked[i][place] if c.word != EOS][: self.size]
+                    found[number] += [self._hypothesis(c, opened, heads[i, c.row], width) for c in ended]
+                    if self.prune:
+                        least = self._nearest(found[number])
+                        new = found[number][len(found[number]) - len(ended) :]
+                        ended = [c for c, one in zip(ended, new, strict=True) if one.score >= least]
+                        found[number] = [one for one in found[number] if one.score >= least]
+                        penalty = length_penalty(self.settings, limits[number])
+                        open_ = [c for c in open_ if c.score / penalty >= least]
+                    found[number] = self._best(found[number])
+                    on = step < limits[number] and bool(open_) and self._unsettled(found[number], open_[0], step)
+                    cut = not on and len(found[number]) < self.n_best
+                    if observer:
+                        on_going: Fate = "kept" if on else "cut"
+                        ways = _continuations(ranked[i][place], ended, open_ if on or cut else [], on_going)
+                        observer.step(open_rows, taken[i].scores, taken[i].state, ways)
+                        open_rows = [OpenHypothesis(c.row, c.word, c.score) for c in open_]
+                    if on:  # a small vocabulary may leave fewer than K open beams: the rest hold nothing
+                        nothing = Expansion(open_[0].row, PAD, DEAD, DEAD)
+                        going[place] = open_ + [nothing] * (self.size - len(open_))
+                        after[place * self.size : (place + 1) * self.size] = [
+                            opened[c.row].then(c) for c in going[place]
+                        ]
+                        continue
+                    del going[place]
+                    if cut:  # what the limit cut short fills the places that are left
+                        found[number] += [self._hypothesis(c, opened, heads[i, c.row], width) for c in open_]
+                        least = self._nearest(found[number])
+                        found[number] = [one for one in found[number] if one.score >= least]
+                opened = after
+            begun += ahead
+            numbers = [numbers[place] for place in going]
+            opened = [opened[place * self.size + k] for place in going for k in range(self.size)]
+            chosen = [c for place in going for c in going[place]]
+            if chosen:
+                rows = torch.tensor([c.row for c in chosen], device=previous.device)
+                previous = torch.tensor([c.word for c in chosen], device=previous.device)
+                so_far = torch.tensor([c.score for c in chosen], device=previous.device)
                 state = state.select(rows)
                 if len(rows) < len(scores):  # the beams of one sentence remember the same source
                     memory = memory.select(rows)
-        kept = (sorted(group, key=lambda h: (not h.finished, -h.score))[: self.n_best] for group in found)
+        behind = not self.settings.cut
+        kept = (sorted(group, key=lambda h: (behind and not h.finished, -h.score))[: self.n_best] for group in found)
         return [sorted(group, key=lambda h: -h.score) for group in kept]
 
-    def _begin(self, encoding: Encoding) -> Beams:
-        rows = len(encoding.source.ids) * self.size
-        device = encoding.source.ids.device
-        scores = torch.full((rows,), DEAD, device=device)
-        scores[:: self.size] = 0.0  # all beams start equal, so only one may expand
-        return Beams(
-            words=torch.empty(rows, 0, dtype=torch.long, device=device),
-            token_scores=torch.empty(rows, 0, device=device),
-            scores=scores,
+    def _ranked(self, scores: Tensor, so_far: Tensor) -> Tensor:
+        """The 2K best continuations of each sentence; NaN where its numbers overflow.  -> (4, n, 2K)"""
+        of_words = scores.view(-1, self.size, scores.shape[1])  # (n, K, V)
+        before = so_far.view(-1, self.size, 1)
+        lost = of_words.amax(dim=(1, 2)).isnan().unsqueeze(1)
+        if self.prune:
+            likeliest = of_words.masked_fill(before == DEAD, DEAD).amax(dim=(1, 2), keepdim=True)
+            of_words = of_words.masked_fill(of_words < likeliest - self.prune, DEAD)
+        total = (before + of_words).flatten(1)  # (n, K * V)
+        best, at = total.topk(min(2 * self.size, total.shape[1]))
+        firsts = torch.arange(0, len(scores), self.size, device=scores.device).unsqueeze(1)
+        rows, words = firsts + at // scores.shape[1], at % scores.shape[1]
+        known = (rows.double(), words.double(), best.double(), scores[rows, words].double())
+        return torch.stack(known).masked_fill(lost, torch.nan)
+
+    def _going(self, step: BeamStep) -> tuple[Tensor, Tensor, Tensor]:
+        """Rows, words and scores of the K best open continuations of each sentence.  -> (n * K,) each"""
+        rows, words, scores, _ = step.known  # (n, 2K)
+        open_ = (words != EOS) & (scores > DEAD)
+        first = (~open_).byte().argsort(dim=1, stable=True)[:, : self.size]  # (n, K)
+        alive = open_.gather(1, first)
+        own = torch.arange(0, len(step.scores), self.size, device=rows.device).unsqueeze(1)
+        return (
+            torch.where(alive, rows.gather(1, first), own).long().flatten(),
+            torch.where(alive, words.gather(1, first), PAD).long().flatten(),
+            torch.where(alive, scores.gather(1, first), DEAD).float().flatten(),
         )
 
-    def _rank(self, scores: Tensor, so_far: Tensor, place: int) -> list[Expansion]:
-        """The 2K best continuations of one sentence, best first."""
-        rows = slice(place * self.size, (place + 1) * self.size)
-        of_words = scores[rows]  # (K, V)
-        if self.prune:
-            likeliest = of_words[so_far[rows] != DEAD].max()  # word of this step, whichever hypothesis it follows
-            of_words = of_words.masked_fill(of_words < likeliest - self.prune, DEAD)
-        total = (so_far[rows].unsqueeze(1) + of_words).flatten()  # (K * V,)
-        best, at = total.topk(min(2 * self.size, len(total)))
-        V = scores.shape[1]
-        pairs = zip(best.tolist(), at.tolist(), strict=True)
-        return [Expansion(rows.start + i // V, i % V, score) for score, i in pairs if score > DEAD]
+    def _expansions(self, known: NDArray[np.float64]) -> list[Expansion]:
+        """The continuations of a sentence that are possible.  (4, 2K)"""
+        return [
+            Expansion(int(row), int(word), score, own) for row, word, score, own in known.T.tolist() if score > DEAD
+        ]
+
+    def _heads(
+        self, taken: list[BeamStep], ranked: list[list[list[Expansion]]], left: list[int]
+    ) -> dict[tuple[int, int], History]:
+        """Attention and p_gen of each row from which a hypothesis may come, by step and row."""
+        found: dict[tuple[int, int], History] = {}
+        for i, step in enumerate(taken):
+            rows = sorted(
+                {
+                    c.row
+                    for of_sentence, steps in zip(ranked[i], left, strict=True)
+                    for place, c in enumerate(of_sentence)
+                    if (c.word == EOS and place < self.size) or (c.word != EOS and steps == i + 1)
+                }
+            )
+            read = zip(*histories(step.state, rows), strict=True)
+            found |= {(i, row): history for row, history in zip(rows, read, strict=True)}
+        return found
 
     def _best(self, found: list[Hypothesis]) -> list[Hypothesis]:
         """All hypotheses of a search that ends early, otherwise the K best."""
@@ -163,37 +236,30 @@ class BeamSearch:
         best = max((hypothesis.score for hypothesis in found if hypothesis.finished), default=DEAD)
         return best - self.prune if self.prune else DEAD
 
-    def _extend(self, beams: Beams, scores: Tensor, rows: Tensor, words: Tensor, chosen: list[Expansion]) -> Beams:
-        kept = beams.select(rows)
-        added = scores[rows, words]
-        return Beams(
-            words=torch.cat((kept.words, words.unsqueeze(1)), dim=1),
-            token_scores=torch.cat((kept.token_scores, added.unsqueeze(1)), dim=1),
-            scores=torch.tensor([c.score for c in chosen], device=scores.device),
-        )
-
-    def _hypothesis(self, candidate: Expansion, beams: Beams, scores: Tensor, state: State, width: int) -> Hypothesis:
-        row, word = candidate.row, candidate.word
-        ids = (*beams.words[row].tolist(), word)
-        token_scores = [*beams.token_scores[row].tolist(), float(scores[row, word])]
-        heads = state.past[row, ..., :width].cpu().numpy().copy()
+    def _hypothesis(self, candidate: Expansion, opened: list[Opened], history: History, width: int) -> Hypothesis:
+        words, (heads, p_gen) = opened[candidate.row].then(candidate), history
+        heads = heads[..., :width].copy()
         return Hypothesis(
-            ids=ids,
-            token_scores=np.asarray(token_scores, dtype=np.float32),
-            score=beam_score(self.settings, candidate.score, len(ids), heads),
+            ids=words.ids,
+            token_scores=np.asarray(words.scores, dtype=np.float32),
+            score=beam_score(self.settings, candidate.score, len(words.ids), heads),
             heads=heads,
-            finished=word == EOS,
-            p_gen=gates(state, row),
+            finished=candidate.word == EOS,
+            p_gen=None if p_gen is None else p_gen.copy(),
         )
 
 
 def _continuations(
-    ranked: list[Expansion], scores: Tensor, ended: list[Expansion], open_: list[Expansion], of_open: Fate
+    ranked: list[Expansion], ended: list[Expansion], open_: list[Expansion], of_open: Fate
 ) -> list[Continuation]:
     """Each continuation, and what becomes of it."""
-    fates: list[Fate] = ["finished" if c in ended else of_open if c in open_ else "pruned" for c in ranked]
-    scored = zip(ranked, fates, strict=True)
-    return [Continuation(c.row, c.word, float(scores[c.row, c.word]), c.score, fate) for c, fate in scored]
+
+    def fate(c: Expansion) -> Fate:
+        if c in ended:
+            return "finished" if c.word == EOS else "cut"
+        return of_open if c in open_ else "pruned"
+
+    return [Continuation(c.row, c.word, c.own, c.score, fate(c)) for c in ranked]
 
 
 SEARCHES: dict[type[Any], Callable[..., list[list[Hypothesis]]]] = {

@@ -31,7 +31,7 @@ def log_probabilities(rules: Rules, logits: Tensor, step: int, prefixes: Sequenc
         end = scores[:, EOS].clone()
         scores[:, EOS] = float("-inf")
         nothing = scores.amax(dim=-1) == float("-inf")
-        scores[nothing, EOS] = end[nothing]
+        scores[:, EOS] = end.where(nothing, scores[:, EOS])
     return scores
 
 
@@ -55,8 +55,8 @@ def _certain(scores: Tensor, word: int, rows: Sequence[bool]) -> Tensor:
     """Scores of the next word; these rows have no choice.  (B, V) -> (B, V)"""
     scores = scores.clone()
     chosen = scores.new_tensor(rows, dtype=scores.dtype) > 0
-    scores[chosen] = -np.inf
-    scores[chosen, word] = 0.0
+    scores.masked_fill_(chosen.unsqueeze(1), -np.inf)
+    scores[:, word].masked_fill_(chosen, 0.0)
     return scores
 
 

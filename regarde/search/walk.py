@@ -5,7 +5,7 @@ Axes: B rows, V vocabulary, t steps so far.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 
 import numpy as np
 import torch
@@ -20,6 +20,8 @@ from regarde.search.settings import NO_PREFIX, Greedy, Prefix, Rules, Sampling
 from regarde.search.trace import Continuation, Fate
 from regarde.text.tokenizers import BOS, EOS
 
+AHEAD = 8  # steps on a device that is no CPU
+Floats = NDArray[np.float32]
 Choice = Callable[[Tensor, list[int]], Tensor]
 """(B, V) log-probabilities and each row's number -> (B,) the chosen words."""
 
@@ -85,55 +87,80 @@ def walk(
     None for a row whose numbers overflow, however finite the weights are.
     """
     decoder = model.decoder
-    lengths = encoding.source.lengths
+    lengths = encoding.source.lengths.tolist()
     openings = prefixes or [NO_PREFIX] * len(lengths)
-    limits = [rules.limit(n, prefix) for n, prefix in zip(lengths.tolist(), openings, strict=True)]
+    limits = [rules.limit(n, prefix) for n, prefix in zip(lengths, openings, strict=True)]
     state, memory = decoder.start(encoding), decoder.remember(encoding)
     numbers = list(range(len(limits)))  # the sentence of each unfinished row
     chosen_ids: list[list[int]] = [[] for _ in numbers]
     token_scores: list[list[float]] = [[] for _ in numbers]
     done: list[Hypothesis | None] = [None] * len(numbers)
-    previous = torch.full_like(lengths, BOS)
+    previous = torch.full_like(encoding.source.lengths, BOS)
     open_rows = [OpenHypothesis(None, BOS, 0.0) for _ in numbers]
-    step = 0
+    begun = 0  # steps
     while numbers:
-        logits, state = decoder.step(previous, state, memory)
-        scores = log_probabilities(rules, logits, step, [openings[number] for number in numbers])
-        lost = scores.amax(dim=-1).isnan().tolist()
-        previous = choose(scores, numbers)
-        chosen_scores = scores.gather(1, previous.unsqueeze(1)).squeeze(1).tolist()
-        step += 1
-        staying = []
-        for row, (number, word) in enumerate(zip(numbers, previous.tolist(), strict=True)):
-            if lost[row]:
-                continue
-            chosen_ids[number].append(word)
-            token_scores[number].append(chosen_scores[row])
-            if word != EOS and step < limits[number]:
+        ahead = 1 if observer else steps_ahead(previous.device, max(limits[number] for number in numbers) - begun)
+        found: list[Tensor] = []
+        for step in range(begun, begun + ahead):
+            logits, state = decoder.step(previous, state, memory)
+            scores = log_probabilities(rules, logits, step, [openings[number] for number in numbers])
+            previous = choose(scores, numbers)
+            chosen = scores.gather(1, previous.unsqueeze(1)).squeeze(1)
+            found.append(torch.stack((previous.double(), chosen.double(), scores.amax(dim=-1).double())))
+        known = torch.stack(found).cpu().numpy()  # (steps, 3, B); exact in double precision
+        staying, ended = [], list[tuple[int, int]]()
+        for row, number in enumerate(numbers):
+            for step, (word, score, best) in enumerate(known[:, :, row], start=begun + 1):
+                if np.isnan(best):
+                    break
+                chosen_ids[number].append(int(word))
+                token_scores[number].append(float(score))
+                if word == EOS or step == limits[number]:
+                    ended.append((row, step))
+                    break
+            else:
                 staying.append(row)
-                continue
-            heads = state.past[row, ..., : decoder.width(int(lengths[number]), step)]
+        for (row, step), heads, p_gen in zip(ended, *histories(state, [row for row, _ in ended]), strict=True):
+            number = numbers[row]
             done[number] = Hypothesis(
                 ids=tuple(chosen_ids[number]),
                 token_scores=np.asarray(token_scores[number], dtype=np.float32),
                 score=float(np.sum(token_scores[number])),
-                heads=heads.cpu().numpy().copy(),
-                finished=word == EOS,
-                p_gen=gates(state, row),
+                heads=heads[..., :step, : decoder.width(lengths[number], step)].copy(),
+                finished=chosen_ids[number][-1] == EOS,
+                p_gen=None if p_gen is None else p_gen[:step].copy(),
             )
         if observer:
             sums = [float(np.sum(token_scores[number])) for number in numbers]
             ways = [
-                Continuation(row, word, chosen_scores[row], sums[row], _fate(word, row in staying))
-                for row, word in enumerate(previous.tolist())
+                Continuation(row, int(word), float(known[0, 1, row]), sums[row], _fate(int(word), row in staying))
+                for row, word in enumerate(known[0, 0])
+                if not np.isnan(known[0, 2, row])
             ]
             observer.step(open_rows, scores, state, ways)
             open_rows = [OpenHypothesis(row, ways[row].id, sums[row]) for row in staying]
+        begun += ahead
         if len(staying) < len(numbers):
             rows = torch.tensor(staying, dtype=torch.long, device=previous.device)
             numbers = [numbers[row] for row in staying]
             previous, state, memory = previous[rows], state.select(rows), memory.select(rows)
     return done
+
+
+def steps_ahead(device: torch.device, left: int) -> int:
+    """How many steps are computed before their words are read: reading waits for a device, and a CPU needs no wait."""
+    return min(left, AHEAD if device.type != "cpu" else 1)
+
+
+def histories(state: State, rows: Sequence[int]) -> tuple[Iterable[Floats], Iterable[Floats | None]]:
+    """The attention and p_gen of some rows, read at once."""
+    if not rows:
+        return (), ()
+    chosen = torch.tensor(rows, device=state.past.device)
+    heads = state.past.index_select(0, chosen).float().cpu().numpy()
+    if state.p_gen is None:
+        return heads, [None] * len(rows)
+    return heads, state.p_gen.index_select(0, chosen).float().cpu().numpy()
 
 
 @torch.no_grad()

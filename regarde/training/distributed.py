@@ -3,9 +3,10 @@
     torchrun --nproc-per-node 2 -m regarde train my.tsv --out runs/mine
 
 Only rank 0 reads and writes files; it sends what it read to the others. An update uses training.accumulate batches for
-each process; rank r computes every `size`-th of them. The loss is the sum over the tokens of a
-batch, divided by the tokens of the whole update; gradients are added up in one all-reduce. So n processes compute the
-same update as one process with training.accumulate = n.
+each process; rank r computes every `size`-th of them. The loss is the sum over the tokens of a batch, divided by the
+tokens of the whole update, and gradients are added up. So n processes compute the same update as one process with
+training.accumulate = n. Gradients are sent in buckets, those of the last layers first, while the backward pass computes
+the others.
 
 Values other than tensors are sent as JSON. Connections are not authenticated: see docs/distributed.md.
 """
@@ -26,6 +27,7 @@ from torch import Tensor
 
 from regarde.errors import RegardeError, is_out_of_memory
 
+BUCKET = 2**20  # elements that are sent together, at least
 PATIENCE = timedelta(minutes=30)  # timeout for a process that hangs; one that has ended is noticed at once
 
 
@@ -42,16 +44,6 @@ class World:
     def writes(self) -> bool:
         """Whether this process writes the run folder; exactly one does."""
         return self.rank == 0
-
-    def add(self, tensors: Sequence[Tensor]) -> None:
-        """Replace each tensor by its sum over all processes: the same bits everywhere."""
-        if self.size == 1:
-            return
-        flat = torch.cat([tensor.reshape(-1) for tensor in tensors])
-        with _connected():
-            dist.all_reduce(flat)
-        for tensor, total in zip(tensors, torch.split(flat, [tensor.numel() for tensor in tensors]), strict=True):
-            tensor.copy_(total.view_as(tensor))
 
     def spread(self, tensors: Sequence[Tensor]) -> None:
         """Replace each tensor by that of rank 0."""
@@ -90,6 +82,69 @@ class World:
 
 
 ALONE = World()
+
+
+class GradientSum:
+    """The sum of the gradients of all processes, in buckets that are the same in all of them.
+
+    A bucket is sent when all its gradients are there, and those before it are sent. Parameters near the output have
+    theirs first, so buckets are in reverse order.
+    """
+
+    def __init__(self, world: World, parameters: Sequence[Tensor]) -> None:
+        self.world = world
+        self.sent_early = 0  # buckets of the last update that were sent during its backward pass
+        self._buckets: list[list[Tensor]] = [[]]
+        self._bucket_of: dict[Tensor, int] = {}
+        for parameter in reversed(parameters):
+            if sum(each.numel() for each in self._buckets[-1]) >= BUCKET:
+                self._buckets.append([])
+            self._buckets[-1].append(parameter)
+            self._bucket_of[parameter] = len(self._buckets) - 1
+        self._missing: list[int] = []  # gradients of each bucket, during the last backward pass of an update
+        self._flying: list[tuple[Any, Tensor]] = []
+        if world.size > 1:
+            for parameter in parameters:
+                parameter.register_post_accumulate_grad_hook(self._arrived)  # type: ignore[no-untyped-call]
+
+    @contextmanager
+    def during(self) -> Iterator[None]:
+        """Around the last backward pass of an update, which must be a single one."""
+        self._missing = [len(bucket) for bucket in self._buckets]
+        try:
+            yield
+        finally:
+            self._missing = []
+
+    def finish(self, others: Tensor) -> None:
+        """Send the rest, and `others`; at the end all are sums. A parameter without gradient counts as zero."""
+        self.sent_early = len(self._flying)
+        for bucket in self._buckets[len(self._flying) :]:
+            for parameter in bucket:
+                if parameter.grad is None:  # not used by this process, but perhaps by another
+                    parameter.grad = torch.zeros_like(parameter)
+            self._send(bucket)
+        flying, self._flying = self._flying, []
+        with _connected():
+            dist.all_reduce(others)
+            for work, _ in flying:
+                work.wait()
+        for bucket, (_, flat) in zip(self._buckets, flying, strict=True):
+            parts = torch.split(flat, [parameter.numel() for parameter in bucket])
+            for parameter, total in zip(bucket, parts, strict=True):
+                parameter.grad = total.view_as(parameter)
+
+    def _arrived(self, parameter: Tensor) -> None:
+        if not self._missing:
+            return
+        self._missing[self._bucket_of[parameter]] -= 1
+        while len(self._flying) < len(self._buckets) and not self._missing[len(self._flying)]:
+            self._send(self._buckets[len(self._flying)])
+
+    def _send(self, bucket: Sequence[Tensor]) -> None:
+        flat = torch.cat([parameter.grad.reshape(-1) for parameter in bucket if parameter.grad is not None])
+        with _connected():
+            self._flying.append((dist.all_reduce(flat, async_op=True), flat))
 
 
 @contextmanager

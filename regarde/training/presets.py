@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from difflib import get_close_matches
 from importlib import resources
 
 from regarde import config
@@ -60,9 +61,8 @@ def preset(name: str) -> Preset:
     """The preset of that name."""
     known = presets()
     if name not in known:
-        near = _near(name, known)
-        hint = f' Did you mean "{near}"?' if near else config.did_you_mean(name, known)
-        raise UsageError(f"{name}: unknown preset.{hint} Known: {', '.join(known)}.")
+        hint = f' Did you mean "{near}"?' if (near := _near(name, known)) else ""
+        raise UsageError(f"{name}: unknown preset.{hint} List all with: regarde models")
     return known[name]
 
 
@@ -73,6 +73,9 @@ def names() -> list[str]:
 
 
 def _near(name: str, known: Mapping[str, Preset]) -> str | None:
-    """A preset of the named model, or whose name starts so; small ones first."""
-    alike = [one for one in known if one.startswith(name) or known[one].recipe["model"]["kind"] == name]
+    """A preset of the named model, or whose name starts so, or of the most similar name; small ones first."""
+    kinds = {one: str(known[one].recipe["model"]["kind"]) for one in known}
+    (similar,) = get_close_matches(name, [*kinds.values(), *known], 1) or [name]
+    alike = [one for one in known if one.startswith(name) or kinds[one] == name]
+    alike = alike or [one for one in known if similar in (one, kinds[one])]
     return min(alike, key=lambda one: (one != PRESET, not one.endswith("-small"), len(one)), default=None)

@@ -14,7 +14,7 @@ from regarde.data.batch import Batch, Batched
 from regarde.errors import RegardeError
 from regarde.models.interface import Model, State, Trainable
 from regarde.native.library import keep_memory
-from regarde.training.distributed import ALONE, World
+from regarde.training.distributed import ALONE, GradientSum, World
 from regarde.training.objective import Objective
 from regarde.training.prepared import Minimized, NumberedBatch
 from regarde.training.recipe import TrainingConfig
@@ -62,6 +62,7 @@ class Stepper:
         self.carried: State | None = None  # after the last batch
         self.parameters = [parameter for parameter in model.parameters() if parameter.requires_grad]
         self.origin: dict[str, Tensor] = {}  # the weights that parameters are pulled to
+        self.gradients = GradientSum(world, self.parameters)
         self.optimizer = config.optimizer.build(self.parameters)
         keep_memory()
 
@@ -81,7 +82,9 @@ class Stepper:
         self.optimizer.zero_grad(set_to_none=True)
         losses = []
         for one in batches:
-            with seeded(self.config.seed, one.number), self._precision(one.batch):
+            whole = one is batches[-1] and not self.config.truncate  # a truncated pass is one of several
+            sending = self.gradients.during() if whole else nullcontext()
+            with seeded(self.config.seed, one.number), self._precision(one.batch), sending:
                 losses.append(self._backward(one, step, tokens))
         loss, stop = self._add_up(losses, stop)
         self._pull()
@@ -121,10 +124,7 @@ class Stepper:
         if self.world.size == 1:
             return loss.item(), stop
         shared = torch.stack([loss.float(), torch.full_like(loss, stop, dtype=torch.float32)])
-        for parameter in self.parameters:
-            if parameter.grad is None:  # not used by this process, but perhaps by another
-                parameter.grad = torch.zeros_like(parameter)
-        self.world.add([shared, *(parameter.grad for parameter in self.parameters if parameter.grad is not None)])
+        self.gradients.finish(shared)
         return shared[0].item(), shared[1].item() > 0
 
     @torch.no_grad()

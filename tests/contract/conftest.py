@@ -234,16 +234,21 @@ def searched(*others: str) -> list[tuple[str, str]]:
     return [*((name, "beam") for name in CONFIGS), *((name, other) for other in others for name in SENTINELS)]
 
 
-def build(config: ModelConfig) -> Model:
+def drawn(config: ModelConfig, source: int, target: int) -> Model:
     """A model with weights large enough for its words to differ, of a seed under which no two hypotheses tie."""
-    with seeded(4):
-        model = config.build(*VOCABULARY)
-        with torch.no_grad():
-            for parameter in model.parameters():
-                parameter.add_(torch.randn_like(parameter) * 0.4)
-            if copies(config):
-                model.decoder.same.copy_(torch.tensor(TEXT.extended.same()))
+    with seeded(4), torch.no_grad():
+        model = config.build(source, target)
+        for parameter in model.parameters():
+            parameter.add_(torch.randn_like(parameter) * 0.4)
     return model.eval()
+
+
+def build(config: ModelConfig) -> Model:
+    """The same for the vocabularies of most tests; one that copies knows the symbols of both sides."""
+    model = drawn(config, *VOCABULARY)
+    if copies(config):
+        model.decoder.same.copy_(torch.tensor(TEXT.extended.same()))
+    return model
 
 
 @pytest.fixture(params=CONFIGS, scope="session")

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import numpy as np
 import pytest
 import torch
 
@@ -10,11 +9,14 @@ from regarde.data.batch import collate, collate_source
 from regarde.engines.native import NativeEngine
 from regarde.engines.reference import forced
 from regarde.models import Model
-from regarde.search import Beam, Greedy, Hypothesis, Rules, Sampling, Search
+from regarde.search import Beam, Greedy, Rules, Sampling, Search
+from tests.hypotheses import assert_same
 
 RULES = Rules(max_ratio=1.0, max_extra=6)
 SEARCHES: dict[str, Search] = {
-    "as others search": Beam(size=3, alpha=1.0, penalty="power", early=False, rules=Rules(max_extra=9, first=6)),
+    "as others search": Beam(
+        size=3, alpha=1.0, penalty="power", early=False, cut=True, rules=Rules(max_extra=9, first=6)
+    ),
     "greedy": Greedy(rules=RULES),
     "beam": Beam(size=3, n_best=3, rules=RULES),
     "penalties": Beam(
@@ -22,19 +24,6 @@ SEARCHES: dict[str, Search] = {
     ),
     "sampling": Sampling(n_best=2, seed=5, top_k=6, top_p=0.9, temperature=1.5, rules=RULES),
 }
-
-
-def assert_same(found: list[Hypothesis], expected: list[Hypothesis]) -> None:
-    assert [h.ids for h in found] == [h.ids for h in expected]
-    for one, other in zip(found, expected, strict=True):
-        assert one.finished == other.finished
-        assert one.score == pytest.approx(other.score, abs=1e-4)
-        np.testing.assert_allclose(one.token_scores, other.token_scores, atol=1e-4)
-        assert one.heads.shape == other.heads.shape
-        np.testing.assert_allclose(one.heads, other.heads, atol=1e-4)
-        assert (one.p_gen is None) == (other.p_gen is None)
-        if one.p_gen is not None:
-            np.testing.assert_allclose(one.p_gen, other.p_gen, atol=1e-4)
 
 
 @pytest.mark.parametrize("name", SEARCHES)
@@ -45,7 +34,7 @@ def test_the_native_engine_finds_what_torch_finds(
     with torch.no_grad():
         expected = search(model, model.encode(collate_source(sources)))
     for found, wanted in zip(native.decode(sources, search), expected, strict=True):
-        assert_same(found, wanted)
+        assert_same(found, wanted, within=1e-4)
 
 
 def test_neighbors_and_threads_change_nothing(native: NativeEngine, sources: list[list[int]]) -> None:
@@ -55,7 +44,7 @@ def test_neighbors_and_threads_change_nothing(native: NativeEngine, sources: lis
     native.threads, native.rows = 1, 64
     for number, source in enumerate(sources * 3):
         (alone,) = native.decode([source], search)
-        assert_same(together[number], alone)
+        assert_same(together[number], alone, within=1e-4)
 
 
 def test_forced_decoding_scores_as_torch_does(
@@ -64,4 +53,4 @@ def test_forced_decoding_scores_as_torch_does(
     batch = collate(sources, targets)
     ended = [ids[mask].tolist() for ids, mask in zip(batch.target_ids, batch.target_mask, strict=True)]
     for one, other in zip(native.forced(sources, ended), forced(model, batch), strict=True):
-        assert_same([one], [other])
+        assert_same([one], [other], within=1e-4)

@@ -27,6 +27,8 @@ from regarde.search.settings import Prefix
 from regarde.text.tokenizers import BOS, CONTROLS, EOS
 from regarde.training.loss import word_loss
 from regarde.training.step import seeded
+from tests.contract.conftest import drawn
+from tests.hypotheses import assert_same, find
 
 FIRST = len(CONTROLS)
 RULES = Rules(max_ratio=1.0, max_extra=3)
@@ -62,12 +64,7 @@ def name(request: pytest.FixtureRequest) -> str:
 
 @pytest.fixture(scope="module")
 def model(name: str) -> Model:
-    with seeded(4):
-        model = CONFIGS[name].build(13, FIRST)
-        with torch.no_grad():
-            for parameter in model.parameters():
-                parameter.add_(torch.randn_like(parameter) * 0.4)
-    return model.eval()
+    return drawn(CONFIGS[name], 13, FIRST)
 
 
 @pytest.fixture(scope="module")
@@ -92,23 +89,10 @@ def search(request: pytest.FixtureRequest) -> Search:
     return SEARCHES[request.param]
 
 
-def find(model: Model, sources: Pairs, search: Search) -> list[list[Hypothesis]]:
-    with torch.no_grad():
-        return search(model, model.encode(collate_source(sources)))
-
-
 def positions(source: Sequence[int]) -> int:
     """Words of a source, or of its passage."""
     passage = list(source)[: list(source).index(EOS)] if EOS in source else list(source)
     return passage.count(BOS) or len(passage)
-
-
-def assert_same(found: list[Hypothesis], expected: list[Hypothesis]) -> None:
-    assert [h.ids for h in found] == [h.ids for h in expected]
-    for one, other in zip(found, expected, strict=True):
-        assert one.score == pytest.approx(other.score, abs=1e-5 * len(one.ids))
-        np.testing.assert_allclose(one.token_scores, other.token_scores, atol=1e-5)
-        np.testing.assert_allclose(one.heads, other.heads, atol=1e-5)
 
 
 @torch.no_grad()

@@ -10,7 +10,7 @@ import pytest
 import torch
 
 from regarde import config as configs
-from regarde.data.batch import collate, collate_source
+from regarde.data.batch import collate
 from regarde.engines.reference import forced
 from regarde.folder import model as folder
 from regarde.folder.model import Blueprint
@@ -19,6 +19,7 @@ from regarde.native.settings import copies
 from regarde.search import Beam, Greedy, Hypothesis, Rules, Sampling, Search
 from regarde.training.loss import word_loss
 from tests.contract.conftest import TEXT, searched
+from tests.hypotheses import assert_same, find
 
 RULES = Rules(max_ratio=1.0, max_extra=6)
 SEARCHES: dict[str, Search] = {
@@ -43,20 +44,6 @@ def search(request: pytest.FixtureRequest) -> Search:
 def found(model: Model, sources: Pairs, search: Search) -> list[list[Hypothesis]]:
     """What a search finds, for each sentence."""
     return find(model, sources, search)
-
-
-def find(model: Model, sources: Pairs, search: Search) -> list[list[Hypothesis]]:
-    with torch.no_grad():
-        return search(model, model.encode(collate_source(sources)))
-
-
-def assert_same(found: list[Hypothesis], expected: list[Hypothesis]) -> None:
-    assert [h.ids for h in found] == [h.ids for h in expected]
-    for one, other in zip(found, expected, strict=True):
-        assert one.score == pytest.approx(other.score, abs=1e-5 * len(one.ids))
-        np.testing.assert_allclose(one.token_scores, other.token_scores, atol=1e-5)
-        assert one.heads.shape == other.heads.shape
-        np.testing.assert_allclose(one.heads, other.heads, atol=1e-5)
 
 
 @torch.no_grad()

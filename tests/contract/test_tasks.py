@@ -51,8 +51,8 @@ from regarde.tasks import OF_MODEL, TASKS, TRANSLATION, Task
 from regarde.text import BOS, EOS, UNK, TextConfig
 from regarde.text.labels import LabelsConfig
 from regarde.training.loss import word_loss
-from regarde.training.step import seeded
-from tests.contract.conftest import by_kernels
+from tests.contract.conftest import by_kernels, drawn
+from tests.hypotheses import assert_same, find
 from tests.native import test_continuous
 
 V = 11  # of the target
@@ -168,12 +168,7 @@ def name(request: pytest.FixtureRequest) -> str:
 
 @pytest.fixture(scope="module")
 def model(name: str) -> Model:
-    with seeded(4):
-        model = CONFIGS[name].build(13, V)
-        with torch.no_grad():
-            for parameter in model.parameters():
-                parameter.add_(torch.randn_like(parameter) * 0.4)
-    return model.eval()
+    return drawn(CONFIGS[name], 13, V)
 
 
 @pytest.fixture(scope="module")
@@ -198,19 +193,6 @@ def targets(name: str) -> Pairs:
 @pytest.fixture(params=SEARCHES)
 def search(request: pytest.FixtureRequest) -> Search:
     return SEARCHES[request.param]
-
-
-def find(model: Model, sources: Pairs, search: Search) -> list[list[Hypothesis]]:
-    with torch.no_grad():
-        return search(model, model.encode(collate_source(sources)))
-
-
-def assert_same(found: list[Hypothesis], expected: list[Hypothesis]) -> None:
-    assert [h.ids for h in found] == [h.ids for h in expected]
-    for one, other in zip(found, expected, strict=True):
-        np.testing.assert_allclose(one.token_scores, other.token_scores, atol=1e-5)
-        assert one.heads.shape == other.heads.shape
-        np.testing.assert_allclose(one.heads, other.heads, atol=1e-5)
 
 
 @torch.no_grad()

@@ -8,13 +8,14 @@ import torch
 
 from regarde.attention.mechanisms import GlobalConfig
 from regarde.attention.scores import AdditiveConfig, GeneralConfig
-from regarde.data.batch import collate, collate_source
+from regarde.data.batch import collate
 from regarde.engines.reference import forced
 from regarde.errors import UsageError
 from regarde.models import BahdanauConfig, LuongConfig, Model, SutskeverConfig
 from regarde.models.ensemble import Ensemble
-from regarde.search import Beam, Greedy, Hypothesis, Rules, Sampling, Search
+from regarde.search import Beam, Greedy, Rules, Sampling, Search
 from regarde.training.step import seeded
+from tests.hypotheses import assert_same, find
 
 SOURCES = [[5, 6, 7, 8, 9, 10], [12], [4, 4, 11]]
 TARGETS = [[4, 5], [6, 7, 8, 9, 10], [10]]
@@ -42,6 +43,7 @@ BEFORE = BahdanauConfig(
 AFTER = LuongConfig(
     embedding=4, hidden=6, layers=2, dropout=0.0, init="torch", attention=GlobalConfig(score=GeneralConfig())
 )
+
 WITHOUT = SutskeverConfig(embedding=5, hidden=7, layers=2, init="torch")
 
 
@@ -53,18 +55,6 @@ def members() -> list[Model]:
 @pytest.fixture(scope="module")
 def mixed(members: list[Model]) -> Ensemble:
     return Ensemble(members).eval()
-
-
-def find(model: Model, sources: list[list[int]], search: Search) -> list[list[Hypothesis]]:
-    with torch.no_grad():
-        return search(model, model.encode(collate_source(sources)))
-
-
-def assert_same(found: list[Hypothesis], expected: list[Hypothesis]) -> None:
-    assert [h.ids for h in found] == [h.ids for h in expected]
-    for one, other in zip(found, expected, strict=True):
-        assert one.score == pytest.approx(other.score, abs=1e-5)
-        np.testing.assert_allclose(one.heads, other.heads, atol=1e-5)
 
 
 @pytest.mark.parametrize("copies", [1, 2])

@@ -19,9 +19,10 @@ from regarde.models.copying import MappedConfig, PointerConfig
 from regarde.models.ensemble import Ensemble
 from regarde.native import library
 from regarde.native.settings import flattened
-from regarde.search import Beam, Greedy, Hypothesis, Rules, Sampling, Search
+from regarde.search import Beam, Greedy, Rules, Sampling, Search
 from regarde.search.settings import Prefix
 from regarde.training.step import seeded
+from tests.hypotheses import assert_same
 
 pytestmark = pytest.mark.skipif(not library.available(), reason="the native library was not built")
 
@@ -67,16 +68,6 @@ def tensors(model: Model) -> dict[str, np.ndarray]:
     return {key: tensor.numpy().copy() for key, tensor in model.state_dict().items()}
 
 
-def assert_same(found: list[Hypothesis], expected: list[Hypothesis]) -> None:
-    assert [h.ids for h in found] == [h.ids for h in expected]
-    for one, other in zip(found, expected, strict=True):
-        np.testing.assert_allclose(one.token_scores, other.token_scores, atol=1e-4)
-        np.testing.assert_allclose(one.heads, other.heads, atol=1e-4)
-        assert one.p_gen is not None
-        assert other.p_gen is not None
-        np.testing.assert_allclose(one.p_gen, other.p_gen, atol=1e-4)
-
-
 @pytest.mark.parametrize("search", SEARCHES)
 def test_an_ensemble_of_models_that_copy_finds_what_torch_finds(search: str) -> None:
     models = [built(name, seed) for seed, name in enumerate(POINTERS)]
@@ -85,7 +76,7 @@ def test_an_ensemble_of_models_that_copy_finds_what_torch_finds(search: str) -> 
     with torch.no_grad():
         expected = SEARCHES[search](ensemble, ensemble.encode(collate_source(SOURCES)))
     for found, wanted in zip(joined.decode(SOURCES, SEARCHES[search]), expected, strict=True):
-        assert_same(found, wanted)
+        assert_same(found, wanted, within=1e-4)
 
 
 def test_models_of_which_some_copy_make_no_ensemble() -> None:
@@ -103,7 +94,7 @@ def test_a_shortlist_of_all_words_changes_nothing(name: str, search: str) -> Non
     for one, other in zip(
         plain.decode(sources, SEARCHES[search]), short.decode(sources, SEARCHES[search]), strict=True
     ):
-        assert_same(one, other)
+        assert_same(one, other, within=1e-4)
 
 
 @pytest.mark.parametrize("name", POINTERS)
@@ -146,7 +137,7 @@ def test_a_prefix_may_hold_words_of_the_source_alone(name: str) -> None:
             expected = search(model, model.encode(collate_source(SOURCES)), prefixes)
         for prefix, one, other in zip(prefixes, found, expected, strict=True):
             assert all(h.ids[: len(prefix.ids)] == prefix.ids for h in one)
-            assert_same(one, other)
+            assert_same(one, other, within=1e-4)
 
 
 def test_a_word_that_is_not_of_this_source_is_an_error() -> None:
@@ -167,7 +158,7 @@ def test_a_damaged_table_is_read_alike_by_both_engines(wrong: float) -> None:
     with torch.no_grad():
         expected = search(model, model.encode(collate_source(SOURCES)))
     for found, wanted in zip(engine("bahdanau", tensors(model)).decode(SOURCES, search), expected, strict=True):
-        assert_same(found, wanted)
+        assert_same(found, wanted, within=1e-4)
 
 
 @pytest.mark.parametrize(("key", "value"), [("layer", "2"), ("head", "2"), ("kind", "other"), ("kind", "none")])

@@ -33,9 +33,10 @@ from regarde.models import (
 from regarde.models.ensemble import Ensemble
 from regarde.native import library
 from regarde.native.settings import flattened
-from regarde.search import Beam, Greedy, Hypothesis, Rules, Sampling, Search
+from regarde.search import Beam, Greedy, Rules, Sampling, Search
 from regarde.training.step import seeded
 from regarde.translate import ensemble
+from tests.hypotheses import assert_same
 
 pytestmark = pytest.mark.skipif(not library.available(), reason="the native library was not built")
 
@@ -95,15 +96,6 @@ def both(name: str) -> tuple[NativeEngine, Ensemble]:
     return joined, Ensemble([model for _, model in members]).eval()
 
 
-def assert_same(found: list[Hypothesis], expected: list[Hypothesis]) -> None:
-    assert [h.ids for h in found] == [h.ids for h in expected]
-    for one, other in zip(found, expected, strict=True):
-        assert one.score == pytest.approx(other.score, abs=1e-4)
-        np.testing.assert_allclose(one.token_scores, other.token_scores, atol=1e-4)
-        assert one.heads.shape == other.heads.shape
-        np.testing.assert_allclose(one.heads, other.heads, atol=1e-4)
-
-
 @pytest.mark.parametrize("search", SEARCHES)
 @pytest.mark.parametrize("name", ENSEMBLES)
 def test_a_native_ensemble_finds_what_torch_finds(name: str, search: str) -> None:
@@ -114,14 +106,14 @@ def test_a_native_ensemble_finds_what_torch_finds(name: str, search: str) -> Non
     with torch.no_grad():
         expected = chosen(model, model.encode(collate_source(SOURCES)))
     for found, wanted in zip(engine.decode(SOURCES, chosen), expected, strict=True):
-        assert_same(found, wanted)
+        assert_same(found, wanted, within=1e-4)
 
 
 def test_it_scores_given_words_as_torch_does() -> None:
     engine, model = both("offsets that differ")
     found = engine.forced(SOURCES, [[4, 5, 3], [6, 3], [3]])
     for one, other in zip(found, forced(model, collate(SOURCES, [[4, 5], [6], []])), strict=True):
-        assert_same([one], [other])
+        assert_same([one], [other], within=1e-4)
 
 
 def test_words_too_unlikely_for_a_float_are_scored_all_the_same() -> None:
