@@ -52,7 +52,7 @@ setup(
     ext_modules=[
         Extension(
             "regarde.native._kernels",
-            sources=[str(SOURCE / f"{name}.cpp") for name in ("library", "portable", "avx2", "engine")],
+            sources=[str(SOURCE / f"{name}.cpp") for name in ("library", "portable", "avx2", "engine", "aligner")],
             depends=[str(path) for path in sorted(SOURCE.rglob("*.h"))],
             define_macros=[("REGARDE_SOURCES", f'"{MARK}"')],
             extra_compile_args=["-std=c++17", "-O3", "-fvisibility=hidden", "-Wno-psabi", "-pthread", "-g0"],

@@ -54,7 +54,8 @@ from regarde.models.tagger import TaggerConfig
 from regarde.models.transformer import TransformerConfig
 from regarde.native import library
 from regarde.training.loss import word_loss
-from regarde.training.prepare import epoch_batches, prepare
+from regarde.training.prepare import prepare
+from regarde.training.prepared import epoch_batches
 from regarde.training.presets import presets
 from regarde.training.recipe import Adam, TrainingConfig, parse
 from regarde.training.step import NumberedBatch, Stepper
@@ -116,7 +117,8 @@ def attentive(hidden: int, parts: int, window: int) -> AttentiveLanguageConfig:
 
 
 def tagger(hidden: int, *, crf: bool) -> TaggerConfig:
-    return TaggerConfig(embedding=hidden // 2, hidden=hidden // 2, crf=crf, dropout=0.0)
+    """Words without their characters, as in decode.py: ids drawn at random spell none."""
+    return TaggerConfig(embedding=hidden // 2, hidden=hidden // 2, spelling=0, crf=crf, dropout=0.0)
 
 
 LABELS, TAGS = 6 + 4, 18 + 4  # controls included

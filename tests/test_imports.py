@@ -87,6 +87,35 @@ def test_imports_go_one_way() -> None:
     assert backwards == set()
 
 
+def test_what_the_benchmarks_import_exists() -> None:
+    missing = {
+        f"{path.name}: {node.module} has no {alias.name}"
+        for path in (PACKAGE.parent / "benchmarks").glob("*.py")
+        for node in ast.walk(ast.parse(path.read_text(encoding="utf-8")))
+        if isinstance(node, ast.ImportFrom) and (node.module or "").split(".")[0] == "regarde"
+        for alias in node.names
+        if alias.name not in defined(node.module or "")
+    }
+    assert missing == set()
+
+
+def defined(module: str) -> set[str]:
+    """The names of a module of the package, and the modules inside it, by its source: nothing is imported."""
+    path = PACKAGE.parent.joinpath(*module.split("."))
+    source = path / "__init__.py" if path.is_dir() else path.with_suffix(".py")
+    names = {inner.stem for inner in path.iterdir()} if path.is_dir() else set()
+    for node in ast.walk(ast.parse(source.read_text(encoding="utf-8"))):
+        if isinstance(node, ast.FunctionDef | ast.ClassDef):
+            names.add(node.name)
+        elif isinstance(node, ast.ImportFrom | ast.Import):
+            names |= {alias.asname or alias.name for alias in node.names}
+        elif isinstance(node, ast.Name) and isinstance(node.ctx, ast.Store):
+            names.add(node.id)
+        elif isinstance(node, ast.Constant) and isinstance(node.value, str):
+            names.add(node.value)  # of names that are imported lazily
+    return names
+
+
 def test_search_sees_only_the_interface_of_models() -> None:
     for path in (PACKAGE / "search").glob("*.py"):
         tree = ast.parse(path.read_text(encoding="utf-8"))

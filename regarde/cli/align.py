@@ -1,4 +1,4 @@
-"""`regarde align`: word links of given pairs, found by forced decoding."""
+"""`regarde align`: word links of given pairs, by a model's attention, or by the statistics of the pairs."""
 
 from __future__ import annotations
 
@@ -19,6 +19,7 @@ if TYPE_CHECKING:
     from regarde.alignment.gold import Gold
     from regarde.alignment.links import Link, Weights
     from regarde.alignment.reading import Reading
+    from regarde.alignment.statistical import Aligner
     from regarde.alignment.symmetrize import Method
     from regarde.data.formats import Pair
     from regarde.translate import Translator
@@ -26,7 +27,12 @@ if TYPE_CHECKING:
 
 
 def align(
-    run: options.Run,
+    run: Annotated[
+        Path | None,
+        options.argument(
+            "RUN", "Model folder. Without one, the pairs are aligned by their statistics.", complete=completion.runs
+        ),
+    ] = None,
     data: options.Data = "",
     source: options.Source = None,
     target: options.Target = None,
@@ -39,9 +45,25 @@ def align(
         option("RUN", "Align with this model of the opposite direction too, and symmetrize.", complete=completion.runs),
     ] = None,
     symmetrize: Annotated[
-        Literal["intersection", "union", "grow-diag-final-and"],
-        option("HOW", "Method for --reverse: intersection, union or grow-diag-final-and.", "--symmetrize"),
-    ] = "grow-diag-final-and",
+        Literal[
+            "agreement",
+            "intersection",
+            "union",
+            "grow-diag",
+            "grow-diag-final",
+            "grow-diag-final-and",
+            "forward",
+            "backward",
+        ]
+        | None,
+        option(
+            "HOW",
+            "How two directions become one: agreement, intersection, union, grow-diag, grow-diag-final, "
+            "grow-diag-final-and; or forward or backward, one of them. Default: grow-diag-final-and with --reverse, "
+            "agreement without RUN.",
+            "--symmetrize",
+        ),
+    ] = None,
     layer: Annotated[
         int | None, option("N", "Use the attention of this layer, from 1. Default: the mean of all.", least=1)
     ] = None,
@@ -52,7 +74,7 @@ def align(
         float | None,
         option(
             "X",
-            "Link all words with at least this weight. Default: only the one with the largest.",
+            "Link all words with at least this weight. Default: only the one with the largest; for agreement 0.35.",
             least=0.0,
             most=1.0,
             check=options.number,
@@ -78,6 +100,17 @@ def align(
     dark: pictures.Dark = False,
     transparent: pictures.Transparent = False,
     dpi: pictures.Dpi = pictures.DPI,
+    method: Annotated[
+        Literal["ibm1", "hmm", "fertility"] | None,
+        option("NAME", "Without RUN: the statistical model, ibm1, hmm or fertility. Default: fertility."),
+    ] = None,
+    lexicon: Annotated[
+        Path | None, option("FILE", "Without RUN: start from what other pairs have taught, a file of --save-lexicon.")
+    ] = None,
+    save_lexicon: Annotated[
+        Path | None, option("FILE", "Without RUN: save what these pairs have taught to this .npz file.")
+    ] = None,
+    seed: Annotated[int | None, option("N", "Without RUN: seed of the samples. Default: 1.", least=0)] = None,
     as_json: Annotated[bool, flag("--json", "Print JSON lines with words, links and score.")] = False,
     device: options.Device = "cpu",
     engine: options.Engine = "auto",
@@ -85,14 +118,17 @@ def align(
 ) -> None:
     """Align the words of given pairs, and print a line of links for each: source-target, from 0 (Pharaoh format).
 
-    The model decodes each given target (forced decoding). Each target word is linked to the source word with the
-    largest attention weight. Words are separated by spaces; the attention of their subwords is merged. A pair is
-    answered as soon as it is read.
+    With RUN, the model decodes each given target (forced decoding). Each target word is linked to the source word with
+    the largest attention weight. Words are separated by spaces; the attention of their subwords is merged. A pair is
+    answered as soon as it is read. The layers of a Transformer attend to different words: try --layer, the last but
+    one is often best. With --reverse, the options --layer, --head, --threshold and --offset apply to both models,
+    --matrices and --picture to RUN.
 
-    The layers of a Transformer attend to different words: try --layer, the last but one is often best. With --reverse,
-    the options --layer, --head, --threshold and --offset apply to both models, --matrices and --picture to RUN.
+    Without RUN, all pairs are read first, and their words are aligned by how often they occur together, in which
+    distance, and how many words one becomes: a hidden Markov model with fertilities, by Gibbs sampling.
 
-    Example: regarde align runs/en-fr --data test.tsv --reverse runs/fr-en
+    Examples: regarde align runs/en-fr --data test.tsv --reverse runs/fr-en
+    regarde align --data pairs.tsv > links.txt
     """
     from regarde.alignment.gold import read_gold
     from regarde.alignment.links import pharaoh
@@ -108,22 +144,36 @@ def align(
         raise UsageError("--gold: links are drawn into .svg, .pdf and .png pictures only. Use one of these.")
     if heads and (layer or head):
         raise UsageError("--heads and --layer or --head: all heads are drawn, or one is chosen. Leave out one.")
+    statistical = {"--method": method, "--lexicon": lexicon, "--save-lexicon": save_lexicon, "--seed": seed}
+    attentional = {"--reverse": reverse, "--layer": layer, "--head": head, "--offset": offset}
+    attentional |= {"--tokens": tokens or None, "--heads": heads or None}
+    for name in (name for name, value in (statistical if run else attentional).items() if value is not None):
+        remedy = "Leave it, or RUN, out" if run else "Give RUN, or leave it out"
+        raise UsageError(f"{name}: for pairs that are aligned {'without' if run else 'with'} a model. {remedy}.")
     people = read_gold(gold) if gold else None
     report = Report()
     targets = (target,) if target else ()
     pairs = Origin(data, source, targets, columns, False, header, quotes, on_error).pairs(report)
     reading = Reading(layer, head, offset, threshold, tokens)
     archive = Matrices(matrices) if matrices else None
-    translator = open_run(run, device=device, engine=engine, threads=threads)
-    other = open_run(reverse, device=device, engine=engine, threads=threads) if reverse else None
-    found = _both(translator, other, pairs, reading, symmetrize) if other else _one(translator, pairs, reading)
+    aligner = None if run else _aligner(method, lexicon, save_lexicon, seed, threads)
+    if aligner:
+        found = _statistical(aligner, pairs, symmetrize or "agreement", threshold)
+    else:
+        assert run
+        translator = open_run(run, device=device, engine=engine, threads=threads)
+        other = open_run(reverse, device=device, engine=engine, threads=threads) if reverse else None
+        how = symmetrize or "grow-diag-final-and"
+        found = _both(translator, other, pairs, reading, how) if other else _one(translator, pairs, reading)
     with archive or nullcontext():
         for number, aligned in enumerate(found, start=1):
             if picture and number == pair:
                 _draw(drawing, aligned, reading, people.pairs[pair - 1 : pair] if people else ())
             if archive:
                 archive.add(aligned.matrix)
-            write([_as_json(aligned, tokens) if as_json else f"{pharaoh(aligned.links)}\n"])
+            write([_as_json(aligned) if as_json else f"{pharaoh(aligned.links)}\n"])
+    if aligner and save_lexicon:
+        aligner.lexicon.save(save_lexicon)
     for note in report.notes():
         warn(note)
     if picture and report.kept < pair:
@@ -133,23 +183,59 @@ def align(
 
 @dataclass(frozen=True, eq=False)
 class _Aligned:
-    """A pair, its weights and its links."""
+    """A pair, what links count of it (words, or tokens), its weights and its links."""
 
-    translation: Translation
+    source: Sequence[str]
+    target: Sequence[str]
     matrix: Weights  # (target words, source words)
     links: list[Link]
+    translation: Translation | None = None  # of a model
+
+
+def _aligner(
+    method: Literal["ibm1", "hmm", "fertility"] | None,
+    lexicon: Path | None,
+    save: Path | None,
+    seed: int | None,
+    threads: int,
+) -> Aligner:
+    from regarde.alignment.lexicon import Lexicon
+    from regarde.alignment.statistical import Aligner, Gibbs
+
+    if save and (save.suffix != ".npz" or save.exists()):
+        wrong = "exists and is not overwritten" if save.exists() else "expected a name that ends in .npz"
+        raise UsageError(f"--save-lexicon {save}: {wrong}. Give another name.")
+    sampling = Gibbs(method or "fertility", 1 if seed is None else seed)
+    return Aligner(sampling, lexicon=Lexicon.load(lexicon) if lexicon else None, threads=threads)
+
+
+def _statistical(
+    aligner: Aligner, pairs: Iterable[Pair], method: Method, threshold: float | None
+) -> Iterator[_Aligned]:
+    from regarde.alignment.symmetrize import agreed, symmetrize
+    from regarde.display.progress import AlignmentDisplay
+
+    with AlignmentDisplay() as display:
+        for found in aligner.align(pairs, display.progressed):
+            if method == "agreement":
+                links = agreed(found.forward, found.backward, threshold)
+            else:
+                links = symmetrize(*found.links(), method)
+            yield _Aligned(found.source, found.target, found.forward, links)
 
 
 def _one(translator: Translator, pairs: Iterable[tuple[str, str]], reading: Reading) -> Iterator[_Aligned]:
     for found in translator.score(pairs):
+        source = found.source_tokens[:-1] if reading.tokens else _words(found.source)
+        target = found.tokens[:-1] if reading.tokens else _words(found.text)
         matrix = found.matrix(reading)
-        yield _Aligned(found, matrix, sorted(reading.links(matrix)))
+        yield _Aligned(source, target, matrix, sorted(reading.links(matrix)), found)
 
 
 def _both(
     translator: Translator, other: Translator, pairs: Iterable[Pair], reading: Reading, method: Method
 ) -> Iterator[_Aligned]:
-    from regarde.alignment.symmetrize import symmetrize, turned
+    from regarde.alignment.symmetrize import agreed, symmetrize, turned
 
     if reading.tokens and (translator.text.source, translator.text.target) != (other.text.target, other.text.source):
         raise UsageError("--tokens --reverse: the two models cut text into different tokens. Leave out --tokens.")
@@ -161,7 +247,10 @@ def _both(
             there = " x ".join(map(str, one.matrix.shape)), " x ".join(map(str, back.matrix.T.shape))
             given = f"the models see {there[0]} and {there[1]} words (target x source)"
             raise DataError(f"Pair {number:,}: {given}. Use two models of the same text.normalize.")
-        yield replace(one, links=symmetrize(one.links, turned(back.links), method))
+        if method == "agreement":
+            yield replace(one, links=agreed(one.matrix, back.matrix, reading.threshold))
+        else:
+            yield replace(one, links=symmetrize(one.links, turned(back.links), method))
 
 
 def _draw(drawing: pictures.Drawing, aligned: _Aligned, reading: Reading, gold: Sequence[Gold]) -> None:
@@ -170,34 +259,24 @@ def _draw(drawing: pictures.Drawing, aligned: _Aligned, reading: Reading, gold: 
     from regarde.visualize.heatmap import named
     from regarde.visualize.panels import Panel
 
+    maps, titles, across = [aligned.matrix], [""], 0
+    if drawing.heads and aligned.translation:
+        L, across = aligned.translation.heads.shape[:2]
+        chosen = [replace(reading, layer=l, head=n) for l in range(1, L + 1) for n in range(1, across + 1)]
+        maps, titles = [aligned.translation.matrix(one) for one in chosen], named(L, across)
+    source, target = tuple(aligned.source), tuple(aligned.target)
+    panels = [Panel(Heatmap(source, target, matrix, title), *gold) for matrix, title in zip(maps, titles, strict=True)]
     found = aligned.translation
-    words = tuple(_words_of(aligned, reading.tokens).values())
-    L, N = found.heads.shape[:2]
-    chosen = [reading]
-    if drawing.heads:
-        chosen = [replace(reading, layer=l, head=n) for l in range(1, L + 1) for n in range(1, N + 1)]
-    titles = named(L, N) if drawing.heads else [""]
-    maps = [found.matrix(one) for one in chosen]
-    panels = [
-        Panel(Heatmap(tuple(words[0]), tuple(words[1]), matrix, title), *gold)
-        for matrix, title in zip(maps, titles, strict=True)
-    ]
-    drawing.save(panels, f"{found.source} → {found.text}", N if drawing.heads else 0)
+    texts = (found.source, found.text) if found else (" ".join(source), " ".join(target))
+    drawing.save(panels, " → ".join(texts), across)
 
 
-def _as_json(aligned: _Aligned, tokens: bool) -> str:
-    found, words = aligned.translation, _words_of(aligned, tokens)
-    record = {"source": found.source, "target": found.text, **words, "links": aligned.links, "score": found.score}
-    return json_line(record)
-
-
-def _words_of(aligned: _Aligned, tokens: bool) -> dict[str, list[str]]:
-    """What links count: words, or tokens of the model."""
+def _as_json(aligned: _Aligned) -> str:
     found = aligned.translation
-    return {
-        "source_words": list(found.source_tokens[:-1]) if tokens else _words(found.source),
-        "target_words": list(found.tokens[:-1]) if tokens else _words(found.text),
-    }
+    texts = (found.source, found.text) if found else (" ".join(aligned.source), " ".join(aligned.target))
+    record = dict(zip(("source", "target"), texts, strict=True))
+    words = {"source_words": list(aligned.source), "target_words": list(aligned.target), "links": aligned.links}
+    return json_line({**record, **words, **({"score": found.score} if found else {})})
 
 
 def _words(text: str) -> list[str]:

@@ -13,7 +13,10 @@ from regarde.display.tables import json_line, table
 from regarde.errors import counted, warn
 from regarde.streaming.streams import tell, write
 
+MOST_READINGS = 4  # of the attention that are printed
+
 if TYPE_CHECKING:
+    from regarde.alignment.reading import Reading
     from regarde.evaluation.diagnose import Diagnosis
     from regarde.evaluation.inspect import Inspection, Unknown
 
@@ -40,6 +43,9 @@ def inspect(
     The columns of a head are means over all steps. entropy: 0% if all weight is on one token, 100% if it is uniform.
     peak: the largest weight. end: the weight of the end-of-sentence token. change: how far the weights of a step are
     from their mean over the sentence. coverage: the share of source tokens that get attention.
+
+    Of a translation model, the attention of each layer and head is compared with the links that regarde align finds
+    without a model: links agreement is 100% if both are the same. The best one is a good choice for regarde align RUN.
 
     For a classifier with attention, the most telling words of a label are those with the most attention in texts that
     the model correctly gives this label.
@@ -91,6 +97,11 @@ def _tables(found: Inspection) -> Iterator[str]:
         ]
         yield "\n"
         yield from table(["attention", "entropy", "peak", "end", "change", "coverage"], rows)
+    if found.explanations:
+        yield "\n"
+        rows = [[_reading(one.reading), f"{one.agreement:.1%}"] for one in found.explanations[:MOST_READINGS]]
+        unit = "tokens" if found.explanations[0].reading.tokens else "words"
+        yield from table([f"links between {unit}", "agreement"], rows)
     sides = (
         ("source", found.source.tokens, found.source.unknown),
         ("reference", found.target.tokens, found.target.unknown),
@@ -109,6 +120,12 @@ def _tables(found: Inspection) -> Iterator[str]:
         yield from table(["label", "right", "most telling words"], rows, left=(0, 2))
 
 
+def _reading(reading: Reading) -> str:
+    """The options of regarde align that choose this attention."""
+    chosen = f"--layer {reading.layer} --head {reading.head}" if reading.layer else "mean of all"
+    return f"{chosen} --offset {reading.offset}" if reading.layer else f"{chosen}, --offset {reading.offset}"
+
+
 def _record(found: Inspection, findings: list[Diagnosis]) -> dict[str, Any]:
     habits = found.habits
     attention = None
@@ -122,6 +139,7 @@ def _record(found: Inspection, findings: list[Diagnosis]) -> dict[str, Any]:
         "source": _unknown(found.source),
         "reference": _unknown(found.target),
         "answers": asdict(found.counts),
+        "explanations": [{**asdict(one.reading), "agreement": one.agreement} for one in found.explanations],
         "telling": [asdict(one) for one in found.telling],
         "uncertain": [asdict(one) for one in found.uncertain],
         "findings": [asdict(finding) for finding in findings],

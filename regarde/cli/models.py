@@ -40,7 +40,7 @@ def _page(chosen: Preset, vocabulary: int) -> str:
 
     from regarde import config
     from regarde.attention import Attention, Score
-    from regarde.interop.huggingface import lacks
+    from regarde.interop import formats
     from regarde.training import recipe as recipes
 
     recipe = recipes.parse(chosen.recipe)
@@ -50,8 +50,8 @@ def _page(chosen: Preset, vocabulary: int) -> str:
     sources = [sys.modules[type(recipe.model).__module__], *looking]  # once each: layers and heads share their equation
     equations = "\n\n".join(inspect.getdoc(source) or "" for source in sources)
     about = chosen.about
-    reason = lacks(recipe.model)
-    exported = f"no ({reason})" if reason else "yes"
+    reasons = formats.lacks(recipe.model)
+    exported = [f"regarde export --to {name}: {f'no ({why})' if why else 'yes'}\n" for name, why in reasons.items()]
     facts = [("paper's figures", about.figures), ("where we differ", about.differs), ("reached here", about.reaches)]
     parts = [
         f"{chosen.name}: {about.title}\n{about.paper}\n",
@@ -59,7 +59,7 @@ def _page(chosen: Preset, vocabulary: int) -> str:
         f"parameters: {model.parameter_count():,} with vocabularies of {vocabulary:,}\n",
         *(textwrap.fill(f"{label}: {text}", 100, subsequent_indent="  ") + "\n" for label, text in facts if text),
         config.as_text({"model": config.as_table(recipe.model)}),
-        f"regarde export --to huggingface: {exported}\n",
+        "".join(exported),
         f"Train it: regarde train DATA --preset {chosen.name}\n",
     ]
     return "\n".join(parts)

@@ -81,6 +81,18 @@ class TranslationDisplay(Display):
         self.bar.update(self.task, completed=read, state=f"{counted(lines, 'line')}  {rate:,.0f} lines/s")
 
 
+class AlignmentDisplay(Display):
+    """The share of all sweeps, and time left, while pairs are aligned by their statistics; on standard error."""
+
+    def __init__(self) -> None:
+        bar = BarColumn(bar_width=24)
+        super().__init__(bar, TaskProgressColumn(), TimeRemainingColumn(compact=True), transient=True)
+        self.task = self.bar.add_task("aligning", total=1.0)
+
+    def progressed(self, share: float) -> None:
+        self.bar.update(self.task, completed=share)
+
+
 class PartsDisplay(Display):
     """Parts that are whole, and lines/s; on standard error."""
 

@@ -255,7 +255,8 @@ class NativeEngine:
         if search.kind == "beam":
             request.size = search.size
             request.alpha, request.beta, request.prune = search.alpha, search.beta, search.prune
-            request.power, request.early = search.penalty == "power", search.early
+            request.power = search.penalty == "power"
+            request.early, request.cut = search.early, search.cut
         elif search.kind == "sampling":
             request.top_k, request.top_p, request.temperature = search.top_k, search.top_p, search.temperature
         return PreparedRequest(request, held)

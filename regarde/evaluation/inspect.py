@@ -8,6 +8,7 @@ from dataclasses import dataclass, field
 
 import numpy as np
 
+from regarde.evaluation.explained import ExplainedLinks, Explanation
 from regarde.evaluation.habits import Habits, HabitSums
 from regarde.evaluation.telling import TellingSums, TellingWords
 from regarde.evaluation.testset import TestSet
@@ -91,6 +92,7 @@ class Inspection:
     uncertain: tuple[Uncertain, ...]
     perplexity: float
     telling: tuple[TellingWords, ...] = ()  # of a classifier with attention
+    explanations: tuple[Explanation, ...] = ()  # readings of the attention, the one that explains links best first
     one_row: bool = False  # all tokens of an answer have the same attention, because the answer is a label
 
 
@@ -100,8 +102,11 @@ def inspect(translator: Translator, testset: TestSet, *, words: int = 10) -> Ins
     surprises: dict[str, list[float]] = defaultdict(list)
     total, tokens = 0.0, 0
     pairs = list(zip(testset.sources, testset.first_references, strict=True))
+    explained = ExplainedLinks.of(translator, pairs)
     for scored in translator.score(pairs):
         sums.add(scored.heads)
+        if explained:
+            explained.add(scored)
         source.add(translator.text.source, scored.source)
         if translator.text.target.points:
             target.add_positions(translator.text.target_ids(scored.text, scored.source))
@@ -125,6 +130,7 @@ def inspect(translator: Translator, testset: TestSet, *, words: int = 10) -> Ins
         uncertain=_most(surprises, words),
         perplexity=float(np.exp(total / tokens)),
         telling=telling.telling(words),
+        explanations=tuple(explained.explanations()) if explained else (),
         one_row=translator.task.calibrates,
     )
 

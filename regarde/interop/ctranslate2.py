@@ -21,6 +21,7 @@ from numpy.typing import NDArray
 
 from regarde.interop.formats import OurModel
 from regarde.layers.positions import Positions
+from regarde.models import AnyModelConfig
 from regarde.search.settings import NO_PREFIX
 from regarde.text.pieces import TableTokenizer
 from regarde.text.sentencepieces import SentencepieceTokenizer
@@ -40,7 +41,12 @@ ACTIVATIONS = {
 
 def unfit(model: OurModel) -> str:
     """What its Transformers do not have."""
-    config = cast(Any, model.blueprint.model)
+    return lacks(model.blueprint.model)
+
+
+def lacks(settings: AnyModelConfig) -> str:
+    """The same of settings."""
+    config = cast(Any, settings)
     if config.kind != "transformer":
         return f"model.kind = {config.kind}"
     attention, heads = config.attention, config.decoder_heads or config.heads

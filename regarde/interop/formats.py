@@ -20,6 +20,7 @@ if TYPE_CHECKING:
     from torch import Tensor
 
     from regarde.folder.model import Blueprint
+    from regarde.models import AnyModelConfig
     from regarde.models.interface import Model
     from regarde.text import Text
 
@@ -76,6 +77,11 @@ def unfit(name: str, model: OurModel) -> str:
     """Why a format cannot hold a model; nothing if it can."""
     reason: str = _module(name).unfit(model)
     return reason
+
+
+def lacks(settings: AnyModelConfig) -> dict[str, str]:
+    """Why the formats that are installed, and whose models are described by settings alone, hold no such model."""
+    return {name: _module(name).lacks(settings) for name in ("huggingface", "ctranslate2") if installed(name)}
 
 
 def export(folder: Path, name: str, out: Path) -> list[str]:

@@ -20,6 +20,16 @@ WEIGHTS, PICKLED = "model.safetensors", "pytorch_model.bin"
 INDEX = ".index.json"  # follows the name of weights that are in several files
 LARGEST_JSON = 256 << 20  # bytes
 RESTORE = "Restore the folder, or download it again."
+MOST_TOKENS = 10**7  # of a vocabulary
+_KINDS: dict[type, tuple[str, str]] = {  # what settings are, and their names
+    int: (
+        "a whole number",
+        "vocab_size decoder_vocab_size num_beams max_length max_new_tokens min_length n_embd n_inner",
+    ),
+    bool: ("true or false", "tie_word_embeddings share_encoder_decoder_embeddings"),
+    str: ("a name", "model_type activation_function"),
+    list: ("a list", "architectures bad_words_ids"),
+}
 _FILE = re.compile(r"[A-Za-z0-9_][A-Za-z0-9._-]{0,199}")
 
 
@@ -40,8 +50,8 @@ class HubFolder:
         if not (path / CONFIG).is_file():
             ours = " This is a model of Regarde already." if (path / "manifest.json").is_file() else ""
             raise FolderError(f"{path}: no {CONFIG}, so not a model of Hugging Face's transformers.{ours}")
-        config = read_json(path / CONFIG)
-        own = read_json(path / GENERATION) if (path / GENERATION).is_file() else {}
+        config = _checked(path / CONFIG)
+        own = _checked(path / GENERATION) if (path / GENERATION).is_file() else {}
         tokenizer = read_json(path / TOKENIZER) if (path / TOKENIZER).is_file() else {}
         return cls(path, config, {**config, **own}, tokenizer)
 
@@ -90,6 +100,19 @@ class HubFolder:
                 if not _FILE.fullmatch(one):
                     raise FolderError(f"{path}: lists {one[:80]!r}, which is no plain file name. {RESTORE}")
                 yield self.path / one
+
+
+def _checked(path: Path) -> Table:
+    """Settings, of which those that are read directly are what they should be."""
+    found = read_json(path)
+    for kind, (expected, names) in _KINDS.items():
+        for name in names.split():
+            value = found.get(name)
+            if value is not None and type(value) is not kind:
+                raise FolderError(f"{path}: {name} = {json.dumps(value)[:80]}, expected {expected}. {RESTORE}")
+            if isinstance(value, int) and abs(value) > MOST_TOKENS:
+                raise FolderError(f"{path}: {name} = {value}, expected at most {MOST_TOKENS:,}. {RESTORE}")
+    return found
 
 
 def read_json(path: Path) -> Table:

@@ -2,7 +2,7 @@
 
 num_beams              size of the beam; 1: greedy search
 length_penalty         alpha, of the penalty "power"
-early_stopping         early
+early_stopping         early; what max_length cuts off is ranked with the rest: cut
 max_length             limit on tokens, the first one included; max_new_tokens: without it
 forced_bos_token_id    the first token
 """
@@ -68,6 +68,7 @@ def search_of(folder: HubFolder, text: AdoptedText, model: OneModelConfig) -> tu
             "penalty": "power",
             "alpha": 1.0 if alpha is None else alpha,
             "early": given.get("early_stopping") is True,
+            "cut": True,
             "rules": rules,
         }
     try:

@@ -30,12 +30,22 @@ DEFAULT_CLASSES = {
     "m2m_100": "M2M100Tokenizer",
     "gpt2": "GPT2Tokenizer",
 }
-# which the tokenizer of M2M100 knows by heart, in the order of their ids
+# languages that tokenizers know by heart, in the order of their ids
 M2M_LANGUAGES = """
     af am ar ast az ba be bg bn br bs ca ceb cs cy da de el en es et fa ff fi fr fy ga gd gl gu ha he hi hr ht hu hy
     id ig ilo is it ja jv ka kk km kn ko lb lg ln lo lt lv mg mk ml mn mr ms my ne nl no ns oc or pa pl ps pt ro ru
     sd si sk sl so sq sr ss su sv sw ta th tl tn tr uk ur uz vi wo xh yi yo zh zu
 """.split()  # noqa: SIM905
+MBART_LANGUAGES = """
+    ar_AR cs_CZ de_DE en_XX es_XX et_EE fi_FI fr_XX gu_IN hi_IN it_IT ja_XX kk_KZ ko_KR lt_LT lv_LV my_MM ne_NP nl_XX
+    ro_RO ru_RU si_LK tr_TR vi_VN zh_CN af_ZA az_AZ bn_IN fa_IR he_IL hr_HR id_ID ka_GE km_KH mk_MK ml_IN mn_MN mr_IN
+    pl_PL ps_AF pt_XX sv_SE sw_KE ta_IN te_IN th_TH tl_XX uk_UA ur_PK xh_ZA gl_ES sl_SI
+""".split()  # noqa: SIM905
+KNOWN = {
+    "MBartTokenizer": MBART_LANGUAGES[:25],
+    "MBart50Tokenizer": MBART_LANGUAGES,
+    "M2M100Tokenizer": [f"__{code}__" for code in M2M_LANGUAGES],
+}
 Ids = Mapping[str, int]
 
 
@@ -105,8 +115,7 @@ class Controls:
 
 def adopt(folder: HubFolder, languages: Languages) -> AdoptedText:
     """The tokenizers of a folder."""
-    kind = folder.config["model_type"]
-    name = str(folder.tokenizer.get("tokenizer_class") or DEFAULT_CLASSES[kind]).removesuffix("Fast")
+    name = _class(folder)
     if name not in READERS:
         known = ", ".join(READERS)
         raise FolderError(f"{folder.path / TOKENIZER}: {name} is not supported. Supported: {known}.")
@@ -115,6 +124,12 @@ def adopt(folder: HubFolder, languages: Languages) -> AdoptedText:
     except (ValueError, KeyError, TypeError, AttributeError) as error:
         reason = f"no {error}" if isinstance(error, KeyError) else error
         raise FolderError(f"{folder.path}: its tokenizer is damaged: {reason}. {RESTORE}") from None
+
+
+def _class(folder: HubFolder) -> str:
+    return str(folder.tokenizer.get("tokenizer_class") or DEFAULT_CLASSES[folder.config["model_type"]]).removesuffix(
+        "Fast"
+    )
 
 
 def _marian(folder: HubFolder, languages: Languages) -> AdoptedText:
@@ -178,9 +193,7 @@ def _added(folder: HubFolder, count: int = 0) -> Ids:
     about = dict(folder.tokenizer)
     if folder.has("special_tokens_map.json"):
         about |= json.loads(folder.file("special_tokens_map.json"))
-    names = about.get("additional_special_tokens") or about.get("extra_special_tokens") or []
-    if not names and folder.tokenizer.get("language_codes") == "m2m100":
-        names = [f"__{code}__" for code in M2M_LANGUAGES]
+    names = about.get("additional_special_tokens") or about.get("extra_special_tokens") or KNOWN.get(_class(folder), [])
     new = [name for name in names if name not in SPECIAL]
     return {**found, **{name: count + n for n, name in enumerate(new)}}
 

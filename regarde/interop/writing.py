@@ -156,7 +156,7 @@ def write_tokenizers(architecture: Architecture, model: OurModel, orders: Orders
     else:
         table = cast(TableTokenizer, model.text.source)
         (folder / "sentencepiece.bpe.model").write_bytes(table.model)
-        if architecture.name == "m2m_100":  # languages follow those of the file
+        if about["tokenizer_class"] == "M2M100Tokenizer":  # languages follow those of the file
             kept = {name: i for name, i in named["target"].items() if name not in table.table.special - SPECIAL}
             _write_ids(folder / "vocab.json", kept)
             about["language_codes"] = "m2m100"
@@ -190,8 +190,8 @@ def _languages(architecture: Architecture, model: OurModel) -> Table:
         end, start = cast(Any, settings.model).source_end, _start(model)
         return {"tokenizer_class": "MBartTokenizer", "src_lang": table.token(end), "tgt_lang": table.token(start)}
     named = {"src_lang": source.before.strip("_"), "tgt_lang": target.before.strip("_")}
-    kind = "MBart50Tokenizer" if architecture.name == "mbart" else "M2M100Tokenizer"
-    return {"tokenizer_class": kind if kind != "M2M100Tokenizer" or "__" in source.before else "NllbTokenizer", **named}
+    many = "M2M100Tokenizer" if source.before.startswith("__") else "NllbTokenizer"
+    return {"tokenizer_class": "MBart50Tokenizer" if architecture.name == "mbart" else many, **named}
 
 
 def _named(tokenizer: Tokenizer, order: list[int]) -> dict[str, int]:

@@ -124,17 +124,28 @@ class EngineRequest(ctypes.Structure):
 
     _fields_ = fields(
         sizes="count kind size n_best min_length max_extra context allow_unknown top_k rows threads watched pins first "
-        "power early",
+        "power early cut",
         reals="alpha beta prune max_ratio top_p temperature",
         pointers="starts ids target_starts target_ids dice dice_starts prefix_starts prefix_ids barred_starts "
         "barred_ids masked pin_places pinned",
     )
 
 
+class BitextArguments(ctypes.Structure):
+    """Pairs of sentences as numbers of words, and what is known of their links before."""
+
+    _fields_ = fields(
+        sizes="pairs kinds known",
+        reals="lexical alike none",
+        pointers="source_starts target_starts source target source_spellings target_spellings prior_sums jump_prior "
+        "fertility_prior known_source known_target known_counts",
+    )
+
+
 ARGUMENTS = (
     *(RecurrentArguments, LayerArguments, AdditiveArguments, WindowArguments, FieldArguments),
     *(AttendBeforeArguments, AttendAfterArguments),
-    *(HeadsArguments, CrossEntropyArguments, DropoutArguments, EngineRequest),
+    *(HeadsArguments, CrossEntropyArguments, DropoutArguments, EngineRequest, BitextArguments),
 )  # in the order of source/arguments.h
 
 

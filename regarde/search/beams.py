@@ -122,8 +122,9 @@ class BeamSearch:
                         del going[place]
                         continue
                     width = decoder.width(lengths[number], step)
-                    ended = [c for c in ranked[i][place][: self.size] if c.word == EOS]
-                    open_ = [c for c in ranked[i][place] if c.word != EOS][: self.size]
+                    last = self.settings.cut and step == limits[number]
+                    ended = [c for c in ranked[i][place][: self.size] if last or c.word == EOS]
+                    open_ = [] if last else [c for c in ranked[i][place] if c.word != EOS][: self.size]
                     found[number] += [self._hypothesis(c, opened, heads[i, c.row], width) for c in ended]
                     if self.prune:
                         least = self._nearest(found[number])
@@ -164,7 +165,8 @@ class BeamSearch:
                 state = state.select(rows)
                 if len(rows) < len(scores):  # the beams of one sentence remember the same source
                     memory = memory.select(rows)
-        kept = (sorted(group, key=lambda h: (not h.finished, -h.score))[: self.n_best] for group in found)
+        behind = not self.settings.cut
+        kept = (sorted(group, key=lambda h: (behind and not h.finished, -h.score))[: self.n_best] for group in found)
         return [sorted(group, key=lambda h: -h.score) for group in kept]
 
     def _ranked(self, scores: Tensor, so_far: Tensor) -> Tensor:
@@ -251,8 +253,13 @@ def _continuations(
     ranked: list[Expansion], ended: list[Expansion], open_: list[Expansion], of_open: Fate
 ) -> list[Continuation]:
     """Each continuation, and what becomes of it."""
-    fates: list[Fate] = ["finished" if c in ended else of_open if c in open_ else "pruned" for c in ranked]
-    return [Continuation(c.row, c.word, c.own, c.score, fate) for c, fate in zip(ranked, fates, strict=True)]
+
+    def fate(c: Expansion) -> Fate:
+        if c in ended:
+            return "finished" if c.word == EOS else "cut"
+        return of_open if c in open_ else "pruned"
+
+    return [Continuation(c.row, c.word, c.own, c.score, fate(c)) for c in ranked]
 
 
 SEARCHES: dict[type[Any], Callable[..., list[list[Hypothesis]]]] = {

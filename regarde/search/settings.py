@@ -126,7 +126,8 @@ class Beam(Checked, SearchSettings):
     that finished ones leave; a small vocabulary may know fewer. Without `early` it goes on while the best open one, if
     it ended now, would rank above the last of the K best finished ones. Hypotheses are ranked by Wu et al. 2016,
     equation 14: log-probability over length penalty (alpha), plus coverage penalty (beta); 0 switches either off.
-    The penalty "power" is the length to the power of alpha, as other toolkits have it.
+    The penalty "power" is the length to the power of alpha, as other toolkits have it. With `cut` the K best
+    continuations at the length limit are finished whether they end or not, and ranked with all others, as there.
 
     prune is the beamsize of Wu et al., section 7 (3.0 there); 0 switches it off. It prunes twice:
 
@@ -149,6 +150,7 @@ class Beam(Checked, SearchSettings):
     beta: Annotated[float, Bound(0.0, 100.0)] = 0.0  # Weight of the coverage penalty (Wu et al. 2016); 0: none.
     penalty: Literal["wu", "power"] = "wu"  # Length penalty of T tokens: ((5 + T) / 6)^alpha or T^alpha.
     early: bool = True  # Stop when as many are finished as are kept, without a look at whether others would be better.
+    cut: bool = False  # Rank hypotheses that the length limit truncates together with finished ones, not behind them.
     # Drop hypotheses whose log-probability is this far below the best; 0: none.
     prune: Annotated[float, Bound(0.0, 1000.0)] = 0.0
     rules: Rules = field(default_factory=Rules)

@@ -203,8 +203,10 @@ class TableConfig(Checked):
         raise NotImplementedError
 
     def train(self, texts: Iterable[str]) -> Tokenizer:
-        given = "A tokenizer of another toolkit comes with its model and is not trained"
-        raise ConfigError(f"{given}. Use regarde train --from RUN, or another kind of tokenizer.")
+        given = (
+            "A tokenizer of another toolkit comes with its model: it is not trained, and its vocabulary does not grow"
+        )
+        raise ConfigError(f"{given}. Use regarde train --from RUN as it is, or another kind of tokenizer.")
 
     def load(self, path_stem: Path) -> Tokenizer:
         path = model_path(path_stem)

@@ -12,8 +12,8 @@ from __future__ import annotations
 
 import hashlib
 from collections import defaultdict
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections.abc import Collection, Sequence
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Literal
 
@@ -22,14 +22,15 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
-from regarde.alignment.gold import Gold, read_gold
-from regarde.alignment.links import Link
+from regarde.alignment.gold import read_gold
+from regarde.alignment.links import Link, pharaoh
 from regarde.config import Count, NonNegative
 from regarde.data.batch import Batch
 from regarde.data.formats import Pair
 from regarde.errors import ConfigError, DataError, counted
 from regarde.text import Text, Tokenizer
 
+AUTO = "auto"
 SMALLEST = 1e-6  # of attention, before the logarithm: weights of local attention and sparsemax can be zero
 
 
@@ -37,7 +38,9 @@ SMALLEST = 1e-6  # of attention, before the logarithm: weights of local attentio
 class GuidedConfig:
     """A file of links, and the weight of their loss."""
 
-    links: str = ""  # File of links in Pharaoh format, a line for each pair, that attention learns from; empty: none.
+    # File of links in Pharaoh format, a line for each pair, that attention learns from; auto: the pairs are aligned by
+    # their statistics first, as by regarde align without a model; empty: none.
+    links: str = ""
     unit: Literal["words", "tokens"] = "words"  # Unit that links refer to.
     weight: NonNegative = 0.1  # Weight of the attention's loss.
     layer: Count = 0  # Attention layer that learns from links, counted from 1; 0: the mean of all.
@@ -73,37 +76,57 @@ class Guide:
 
 
 def read_guide(config: GuidedConfig, pairs: Sequence[Pair], chosen: Sequence[int], text: Text) -> Guide:
-    """The links of the chosen pairs, counted from 0, as links between their tokens."""
-    path = Path(config.links)
+    """The links of the chosen pairs, counted from 0, as links between their tokens; with their digest."""
+    every, sha256 = _aligned(config, pairs, text) if config.links == AUTO else _read(Path(config.links), pairs)
+    links = [_tokens(config, number, every[number], pairs[number], text) for number in chosen]
+    starts = np.concatenate([[0], np.cumsum([len(one) for one in links], dtype=np.int64)])
+    flat = np.array([link for one in links for link in one], dtype=np.int32).reshape(-1, 2)
+    return Guide(replace(config, sha256=sha256), flat, starts)
+
+
+def _read(path: Path, pairs: Sequence[Pair]) -> tuple[Sequence[Collection[Link]], str]:
+    """The links in a file, and its SHA-256."""
     file = read_gold(path)
     if len(file.pairs) != len(pairs):
         counts = f"{path} has links for {counted(len(file.pairs), 'pair')}, and the data has {len(pairs):,}"
         raise DataError(f"{counts}, expected equally many. Give a line for each pair, in their order.")
-    links = [_tokens(config, path, number, file.pairs[number], pairs[number], text) for number in chosen]
-    starts = np.concatenate([[0], np.cumsum([len(one) for one in links], dtype=np.int64)])
-    flat = np.array([link for one in links for link in one], dtype=np.int32).reshape(-1, 2)
-    return Guide(config, flat, starts)
+    return [gold.possible for gold in file.pairs], hashlib.sha256(path.read_bytes()).hexdigest()
 
 
-def digest(path: Path) -> str:
-    try:
-        return hashlib.sha256(path.read_bytes()).hexdigest()
-    except OSError as error:
-        raise DataError(f"{path}: not readable ({error.strerror}). Give a file of links.") from None
+def _aligned(config: GuidedConfig, pairs: Sequence[Pair], text: Text) -> tuple[Sequence[Collection[Link]], str]:
+    """The links that the statistics of the pairs give, and the SHA-256 of their lines."""
+    from regarde.alignment.statistical import Aligner, Gibbs
+    from regarde.alignment.symmetrize import agreed
+
+    units = [
+        Pair(*(" ".join(_units(tokenizer, text.prepare(side), config.unit)) for tokenizer, side in sides))
+        for pair in pairs
+        for sides in [((text.source, pair.source), (text.target, pair.target))]
+    ]
+    if config.unit == "words" and not any(" " in source or " " in target for source, target in units):
+        given = "training.guided_alignment.links = auto: no text has more than one word"
+        raise ConfigError(f"{given}. Align tokens: training.guided_alignment.unit=tokens")
+    links = [agreed(found.forward, found.backward) for found in Aligner(Gibbs()).align(units)]
+    return links, hashlib.sha256("".join(f"{pharaoh(one)}\n" for one in links).encode()).hexdigest()
 
 
-def _tokens(config: GuidedConfig, path: Path, number: int, gold: Gold, pair: Pair, text: Text) -> list[Link]:
+def _units(tokenizer: Tokenizer, text: str, unit: Literal["words", "tokens"]) -> list[str]:
+    """What links count of a text; tokens as they are shown, without spaces."""
+    return text.split() if unit == "words" else tokenizer.pieces(tokenizer.encode(text))
+
+
+def _tokens(config: GuidedConfig, number: int, links: Collection[Link], pair: Pair, text: Text) -> list[Link]:
     """Every token of a source word with every token of the target words it is linked to."""
     source, target = (
         _members(tokenizer, text.prepare(side), config.unit)
         for tokenizer, side in ((text.source, pair.source), (text.target, pair.target))
     )
-    for link in gold.possible:
+    for link in links:
         if link.source not in source or link.target not in target:
             given = f"link {link.source}-{link.target} lies outside {len(source)} source and {len(target)} target"
             remedy = "Give links of these pairs, or set their unit: training.guided_alignment.unit"
-            raise DataError(f"{path}, line {number + 1:,}: {given} {config.unit}. {remedy}.")
-    return sorted({Link(s, t) for i, j in gold.possible for s in source[i] for t in target[j]})
+            raise DataError(f"{config.links}, line {number + 1:,}: {given} {config.unit}. {remedy}.")
+    return sorted({Link(s, t) for i, j in links for s in source[i] for t in target[j]})
 
 
 def _members(tokenizer: Tokenizer, text: str, unit: Literal["words", "tokens"]) -> dict[int, list[int]]:

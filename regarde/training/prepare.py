@@ -46,7 +46,7 @@ from regarde.training import recipe as recipes
 from regarde.training.checkpoint import Checkpoint
 from regarde.training.corpora import IN_MEMORY, CorpusPlace, DiskCorpus, default_root, learned, sample_note, tokens
 from regarde.training.distributed import World
-from regarde.training.guided import Guide, digest, read_guide
+from regarde.training.guided import Guide, read_guide
 from regarde.training.hiding import Hiding
 from regarde.training.objective import Objective, balanced
 from regarde.training.prepared import Judged, NumberedBatch, Prepared, settled_length
@@ -265,11 +265,10 @@ def _guided(
     guided = recipe.training.guided_alignment
     if not guided.links:
         return recipe, None
-    sha256 = digest(Path(guided.links))
-    if guided.sha256 not in ("", sha256):
-        notes.append("warning: the links differ from those of the recipe (training.guided_alignment.sha256)")
-    guided = replace(guided, sha256=sha256)
     guide = read_guide(guided, pairs, (numbers - 1).tolist(), text)
+    if guided.sha256 not in ("", guide.config.sha256):
+        notes.append("warning: the links differ from those of the recipe (training.guided_alignment.sha256)")
+    guided = guide.config
     notes.append(f"attention learns from {counted(len(guide.links), 'link')} between tokens, weight {guided.weight:g}")
     return replace(recipe, training=replace(recipe.training, guided_alignment=guided)), guide
 
@@ -366,7 +365,7 @@ def _row(task: TaskConfig) -> str:
 
 
 def _embedded(name: str, split: Split, task: TaskConfig, notes: list[str]) -> list[Pair]:
-    pairs = [example.pair for example in DATASETS[name].split(split)]
+    pairs = [example.pair for example in DATASETS[name].generate(split)]
     count = counted(len(pairs), _row(task))
     notes.append(f"data: {name}, {count}" if split == "train" else f"validation: {count}, the valid split of {name}")
     return pairs

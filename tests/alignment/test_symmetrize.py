@@ -2,19 +2,20 @@
 
 from __future__ import annotations
 
+import numpy as np
 from hypothesis import given
 from hypothesis import strategies as st
 
 from regarde.alignment.links import Link
-from regarde.alignment.symmetrize import symmetrize, turned
+from regarde.alignment.symmetrize import AGREEMENT, Method, agreed, symmetrize, turned
 
 SIZE = 5
 FORWARD = [Link(0, 0), Link(1, 1), Link(1, 2), Link(4, 4)]
 BACKWARD = [Link(0, 0), Link(1, 1), Link(2, 1), Link(3, 3)]
 
 
-def slow(forward: set[tuple[int, int]], backward: set[tuple[int, int]]) -> set[tuple[int, int]]:
-    """grow-diag-final-and over a grid of target words e and source words f, line by line from the paper's figure."""
+def slow(forward: set[tuple[int, int]], backward: set[tuple[int, int]], method: str) -> set[tuple[int, int]]:
+    """grow-diag, -final, -final-and over a grid of target words e and source words f, line by line from the figure."""
     neighbors = [(-1, 0), (0, -1), (1, 0), (0, 1), (-1, -1), (-1, 1), (1, -1), (1, 1)]
     union = {(e, f) for f, e in forward | backward}
     alignment = {(e, f) for f, e in forward & backward}
@@ -34,10 +35,11 @@ def slow(forward: set[tuple[int, int]], backward: set[tuple[int, int]]) -> set[t
                         alignment.add(new)
         if len(alignment) == before:
             break
+    least = {"grow-diag": 3, "grow-diag-final": 1, "grow-diag-final-and": 2}[method]
     for direction in (forward, backward):
         for e in range(SIZE):
             for f in range(SIZE):
-                if (f, e) in direction and all(free(e, f)):
+                if (f, e) in direction and sum(free(e, f)) >= least:
                     alignment.add((e, f))
     return {(f, e) for e, f in alignment}
 
@@ -57,12 +59,26 @@ Pairs = set[tuple[int, int]]
 SETS = st.sets(st.tuples(st.integers(0, SIZE - 1), st.integers(0, SIZE - 1)))
 
 
-@given(SETS, SETS)
-def test_grow_diag_final_and_is_the_published_one(
-    forward: set[tuple[int, int]], backward: set[tuple[int, int]]
+@given(SETS, SETS, st.sampled_from(["grow-diag", "grow-diag-final", "grow-diag-final-and"]))
+def test_growing_is_the_published_one(
+    forward: set[tuple[int, int]], backward: set[tuple[int, int]], method: Method
 ) -> None:
-    found = symmetrize([Link(*link) for link in forward], [Link(*link) for link in backward], "grow-diag-final-and")
-    assert found == sorted(slow(forward, backward))
+    found = symmetrize([Link(*link) for link in forward], [Link(*link) for link in backward], method)
+    assert found == sorted(slow(forward, backward, method))
+
+
+def test_one_direction_is_that_direction() -> None:
+    assert symmetrize(FORWARD, BACKWARD, "forward") == sorted(FORWARD)
+    assert symmetrize(FORWARD, BACKWARD, "backward") == sorted(BACKWARD)
+
+
+def test_both_directions_agree_where_the_mean_of_their_weights_is_large() -> None:
+    forward = np.array([[0.9, 0.1, 0.0], [0.1, 0.4, 0.5]])  # (T, S)
+    backward = np.array([[0.4, 0.6], [0.0, 0.9], [0.0, 0.3]])  # (S, T)
+    # the means are (0.6, 0, 0) and (sqrt(0.06), 0.6, sqrt(0.15) = 0.387)
+    assert agreed(forward, backward, 0.5) == [Link(0, 0), Link(1, 1)]
+    assert agreed(forward, backward, 0.38) == [Link(0, 0), Link(1, 1), Link(2, 1)]
+    assert agreed(forward, backward) == agreed(forward, backward, AGREEMENT)
 
 
 def test_links_turn_around() -> None:

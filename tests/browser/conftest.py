@@ -61,6 +61,7 @@ def heads(tmp_path_factory: pytest.TempPathFactory) -> Path:
     folder = tmp_path_factory.mktemp("heads")
     (folder / "pairs.tsv").write_text("".join(f"{n:03}\t{n:03}\n" for n in range(60)))
     sizes = ["training.steps=2", "model.size=16", "model.heads=2", "model.feed_forward=16"]
+    sizes += ["search.kind=beam", "search.penalty=power", "search.alpha=0.8"]
     return train(folder / "pairs.tsv", preset="transformer-small", settings=sizes, out=folder / "run").folder
 
 

@@ -102,6 +102,18 @@ def test_the_list_of_translations_names_the_length_penalty_too(look: Look) -> No
     page.get_by_text("divided by the length penalty ((5 + n) / 6)^alpha for n tokens").wait_for()
 
 
+def test_a_penalty_that_is_a_power_of_the_length_is_stated_and_divides_scores(look: Look) -> None:
+    page = look(f"#translate?text={TEXT}&model=heads&beam=3").page
+    page.get_by_text("divided by the length penalty n^0.8 for n tokens").wait_for()
+    page = look(f"#beam?text={TEXT}&model=heads&beam=3").page
+    page.get_by_text("divided by the length penalty n^0.8 for n tokens").wait_for()
+    page.locator('[data-node="2 1"]').hover()
+    read = page.locator(".readout").inner_text().replace("−", "-")
+    numbers = re.search(r"log-probability so far (\S+), score (\S+),", read)
+    assert numbers is not None
+    assert float(numbers[2]) == pytest.approx(float(numbers[1]) / 3**0.8, abs=0.011)
+
+
 def test_bars_of_scores_begin_at_zero(look: Look) -> None:
     page = look("#step?text=012&model=heads&layer=0&head=0").page
     page.locator(".rows .score").first.wait_for()

@@ -11,6 +11,8 @@ import pytest
 import regarde as package
 from regarde.alignment.links import Link, parse_pharaoh
 from regarde.alignment.symmetrize import symmetrize, turned
+from regarde.native import library
+from tests.bitexts import invented
 
 
 @pytest.fixture(scope="module")
@@ -115,6 +117,58 @@ def test_a_pair_that_is_too_long_is_named_and_no_half_of_an_archive_is_left(cli,
     assert "Pair 601: A sentence of 1001 tokens" in done.fails(3)
     assert done.out
     assert [path.name for path in tmp_path.iterdir()] == ["pairs.tsv"]
+
+
+@pytest.fixture(scope="module")
+def bitext(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    path = tmp_path_factory.mktemp("bitext") / "pairs.tsv"
+    path.write_text("".join(f"{source}\t{target}\n" for source, target in invented(200)[0]))
+    return path
+
+
+needs_native = pytest.mark.skipif(not library.built(), reason="needs the native library")
+
+
+@needs_native
+def test_without_a_model_pairs_are_aligned_by_their_statistics(cli, bitext: Path) -> None:
+    found = lines(cli("align", "--data", bitext))
+    assert len(found) == 200
+    assert sum(one == gold for one, gold in zip(found, invented(200)[1], strict=True)) > 190
+    assert lines(cli("align", "--data", bitext, "--threads", "1")) == found
+
+
+@needs_native
+def test_statistics_have_json_matrices_and_a_picture(cli, bitext: Path, tmp_path: Path) -> None:
+    files = ["--matrices", tmp_path / "soft.npz", "--picture", tmp_path / "one.svg", "--pair", "2"]
+    done = cli("align", "--data", bitext, "--json", "--symmetrize", "forward", *files)
+    record = json.loads(done.out.splitlines()[1])
+    assert (record["source"], record["target"]) == tuple(invented(200)[0][1])
+    assert record["source_words"] == record["source"].split()
+    with np.load(tmp_path / "soft.npz") as loaded:
+        assert sorted([int(row.argmax()), t] for t, row in enumerate(loaded["1"])) == record["links"]
+    assert record["target_words"][0] in (tmp_path / "one.svg").read_text()
+
+
+@needs_native
+def test_a_saved_lexicon_is_used_for_other_pairs(cli, bitext: Path, tmp_path: Path) -> None:
+    lines(cli("align", "--data", bitext, "--save-lexicon", tmp_path / "one.npz"))
+    (tmp_path / "new.tsv").write_text("s7 s8\tt7 t8\ns3 s2 s1\tt3 t1 t2\n")
+    found = lines(cli("align", "--data", tmp_path / "new.tsv", "--lexicon", tmp_path / "one.npz"))
+    assert found == [parse_pharaoh("0-0 1-1"), parse_pharaoh("0-0 1-2 2-1")]
+    (tmp_path / "bad.npz").write_text("none")
+    assert "no lexicon" in cli("align", "--data", bitext, "--lexicon", tmp_path / "bad.npz").fails(3)
+    again = ["--save-lexicon", tmp_path / "one.npz"]
+    assert "not overwritten" in cli("align", "--data", bitext, *again).fails(2)
+
+
+@pytest.mark.parametrize("option", ["--layer", "--head", "--offset"])
+def test_options_of_a_model_need_one(cli, bitext: Path, option: str) -> None:
+    assert f"{option}: for pairs that are aligned with a model" in cli("align", "--data", bitext, option, "1").fails(2)
+
+
+@pytest.mark.parametrize("option", [["--method", "hmm"], ["--seed", "2"], ["--lexicon", "x.npz"]])
+def test_options_of_statistics_do_not_go_with_a_model(cli, tiny: Path, pairs: Path, option: list[str]) -> None:
+    assert "aligned without a model" in cli("align", tiny, "--data", pairs, *option).fails(2)
 
 
 # aer

@@ -9,6 +9,8 @@ def test_presets_are_listed_and_one_is_told_about(cli) -> None:
     page = cli("models", "rnnsearch-small").out.decode()
     assert page.startswith("rnnsearch-small: ")
     assert page.endswith("Train it: regarde train DATA --preset rnnsearch-small\n")
+    assert "regarde export --to huggingface: no (model.kind = bahdanau" in page
+    assert "regarde export --to huggingface: yes\n" in cli("models", "transformer-base").out.decode()
 
 
 def test_parameters_are_counted_for_the_vocabulary_given(cli) -> None:

@@ -14,7 +14,9 @@ from tests.hypotheses import assert_same
 
 RULES = Rules(max_ratio=1.0, max_extra=6)
 SEARCHES: dict[str, Search] = {
-    "as others search": Beam(size=3, alpha=1.0, penalty="power", early=False, rules=Rules(max_extra=9, first=6)),
+    "as others search": Beam(
+        size=3, alpha=1.0, penalty="power", early=False, cut=True, rules=Rules(max_extra=9, first=6)
+    ),
     "greedy": Greedy(rules=RULES),
     "beam": Beam(size=3, n_best=3, rules=RULES),
     "penalties": Beam(

@@ -4,14 +4,19 @@ from __future__ import annotations
 
 from collections import Counter
 from dataclasses import replace
+from pathlib import Path
 
 import numpy as np
 import pytest
 
+import regarde
 from regarde.evaluation.diagnose import diagnose
+from regarde.evaluation.explained import ExplainedLinks
 from regarde.evaluation.habits import Habits, HabitSums
 from regarde.evaluation.inspect import AnswerCounts, Inspection, Unknown, _loops
+from regarde.native import library
 from regarde.text import CharactersConfig, WordsConfig
+from tests.bitexts import invented
 
 
 def habits(*heads: np.ndarray) -> Habits:
@@ -119,3 +124,24 @@ def test_each_illness_is_found_and_has_a_remedy(name: str, ill: Inspection) -> N
     assert found[name].seen
     assert found[name].remedy.endswith(".")
     assert set(found) <= {name, "dead_heads"}  # looking at the end alone is dead, too
+
+
+@pytest.mark.skipif(not library.built(), reason="needs the native library")
+def test_the_head_and_the_offset_that_explain_the_links_are_found(wordy: Path) -> None:
+    model = regarde.load(wordy / "run")
+    pairs, gold = invented(60)
+    explained = ExplainedLinks(pairs)
+    assert not explained.tokens
+    (like,) = model.score([("a", "a")])
+    for pair, links in zip(pairs, gold, strict=True):
+        source, target = pair.source.split(), pair.target.split()
+        heads = np.zeros((1, 2, len(target) + 1, len(source) + 1), np.float32)
+        heads[0, 0, :, 0] = 1.0
+        for link in links:
+            heads[0, 1, link.target + 1, link.source] = 1.0  # a row later: offset 1
+        words = {"source_words": (*range(len(source)), -1), "words": (*range(len(target)), -1)}
+        explained.add(replace(like, source=pair.source, text=pair.target, heads=heads, **words))
+    best = explained.explanations()[0]
+    assert (best.reading.layer, best.reading.head, best.reading.offset) == (1, 2, 1)
+    assert best.agreement > 0.9
+    assert explained.explanations()[-1].agreement < 0.5

@@ -24,7 +24,7 @@ from regarde.tasks import OF_MODEL, TRANSLATION
 from regarde.text import EOS, UNK, SentencepieceConfig, TextConfig, WordsConfig
 from regarde.training.step import seeded
 from tests.interop import theirs
-from tests.interop.test_import import CLASSES, LANGUAGES
+from tests.interop.test_import import CLASSES, LANGUAGE_FIRST, LANGUAGES
 from tests.interop.theirs import transformers
 
 SENTENCES = theirs.sentences(200, seed=7)
@@ -112,8 +112,8 @@ def _said(folder: Path, name: str) -> list[str]:
     languages = LANGUAGES.get(name, Languages())
     options = {"src_lang": languages.source, "tgt_lang": languages.target} if languages.source else {}
     tokenizer = transformers.AutoTokenizer.from_pretrained(folder, **options)
-    if name == "m2m_100":
-        model.generation_config.forced_bos_token_id = tokenizer.get_lang_id(languages.target)
+    if name in LANGUAGE_FIRST:
+        model.generation_config.forced_bos_token_id = tokenizer.convert_tokens_to_ids(LANGUAGE_FIRST[name])
     said: list[str] = tokenizer.batch_decode(
         model.generate(**tokenizer(SENTENCES[:20], return_tensors="pt", padding=True)), skip_special_tokens=True
     )

@@ -23,7 +23,7 @@ from regarde.folder.model import Blueprint, save
 from regarde.interop.formats import export
 from regarde.models import ModelConfig
 from regarde.native.settings import copies
-from regarde.search import Greedy
+from regarde.search import Greedy, Rules
 from regarde.text import EOS, TextConfig, WordsConfig
 from tests.conftest import Command
 from tests.contract.conftest import CONFIGS, TEXT, build
@@ -34,6 +34,9 @@ pytest.importorskip("onnx")
 pytest.importorskip("onnxscript")
 
 PAGE = Path(__file__).parents[2] / "docs" / "interop.md"
+# Where the attention of a random model depends on where it was before, roundings of single precision grow by a third
+# from step to step: after 36 steps torch differs by 8e-3 from itself in double precision. So answers are short.
+SHORT = Rules(max_ratio=0.0, max_extra=12)
 Decoder = Callable[[Sequence[Sequence[int]]], tuple[list[list[int]], Any]]
 
 
@@ -53,9 +56,9 @@ def decoder(monkeypatch: pytest.MonkeyPatch, folder: Path) -> Decoder:
     return translate
 
 
-def random_model(folder: Path, model: ModelConfig) -> Path:
+def random_model(folder: Path, model: ModelConfig, rules: Rules | None = None) -> Path:
     """A folder of one of the models that the contract is held against."""
-    blueprint = Blueprint(text=TextConfig(), model=model, search=Greedy())
+    blueprint = Blueprint(text=TextConfig(), model=model, search=Greedy(rules=rules or Rules()))
     save(folder, configs.as_table(blueprint), TEXT, build(model), "")
     return folder
 
@@ -162,6 +165,6 @@ def test_models_of_other_tasks_answer_as_ours_do(name: str, tmp_path: Path, monk
 def test_every_model_of_the_contract_answers_as_ours_does(
     name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    folder = random_model(tmp_path / "run", CONFIGS[name])
+    folder = random_model(tmp_path / "run", CONFIGS[name], SHORT)
     export(folder, "onnx", tmp_path / "onnx")
     compare(folder, decoder(monkeypatch, tmp_path / "onnx"), drawn(1000, 22 if copies(CONFIGS[name]) else 9))

@@ -71,6 +71,13 @@ CHANGES: dict[str, tuple[Callable[[Path], object], str]] = {
     "no sentencepiece": (lambda hub: (hub / "source.spm").write_bytes(b"no"), "damaged: not"),
     "no tokenizer": (lambda hub: (hub / "vocab.json").unlink(), "vocab.json: not readable"),
     "another tokenizer": (setting("tokenizer_class", "T5", "tokenizer_config.json"), "T5 is not"),
+    "a huge vocabulary": (setting("vocab_size", 10**12), "vocab_size = 1000000000000, expected at most 10,000,000"),
+    "a beam in words": (setting("num_beams", "5", "generation_config.json"), 'num_beams = "5", expected a whole'),
+    "a limit in words": (setting("max_length", "x", "generation_config.json"), 'max_length = "x", expected a whole'),
+    "no list": (setting("bad_words_ids", 5, "generation_config.json"), "bad_words_ids = 5, expected a list"),
+    "no switch": (setting("tie_word_embeddings", "yes"), 'tie_word_embeddings = "yes", expected true or false'),
+    "no name": (setting("model_type", ["marian"]), 'model_type = ["marian"], expected a name'),
+    "no classes": (setting("architectures", 5), "architectures = 5, expected a list"),
     "a false note": (setting("regarde", {"model": {"kind": "transformer", "tying": "two-way"}}), "and its note,"),
     "a foreign note": (setting("regarde", {"code": "import os"}), "code"),
 }  # fmt: skip

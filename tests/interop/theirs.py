@@ -31,11 +31,11 @@ def sentences(count: int, seed: int = 1) -> list[str]:
     return [" ".join(draw.choices(WORDS, k=draw.randint(1, 9))) for _ in range(count)]
 
 
-def pieces(seed: int, size: int = 60, **options: Any) -> bytes:
+def pieces(seed: int, size: int = 60, texts: list[str] | None = None, **options: Any) -> bytes:
     """A sentencepiece model with their defaults."""
     model = io.BytesIO()
     sentencepiece.SentencePieceTrainer.train(
-        sentence_iterator=iter(sentences(300, seed)),
+        sentence_iterator=iter(texts or sentences(300, seed)),
         model_writer=model,
         vocab_size=size,
         hard_vocab_limit=False,
@@ -53,15 +53,18 @@ def listed(model: bytes) -> list[str]:
 
 def save(
     folder: Path,
-    model: Any,
+    kind: Callable[[Any], Any],
+    config: Any,
     generation: dict[str, Any],
     tokenizer: dict[str, Any],
     last_norm: str = "",
     ends: float = 5.0,
     sharp: float = 0.6,
+    seed: int = 7,
 ) -> Path:
-    """Weights of their own at every place, so that a mistake in any shows."""
-    torch.manual_seed(7)
+    """Weights of their own at every place, so that a mistake in any shows; answers differ, and many end."""
+    torch.manual_seed(seed)
+    model = kind(config)
     with torch.no_grad():
         for name, parameter in model.named_parameters():
             if parameter.requires_grad:  # positions that are computed are frozen
@@ -93,7 +96,7 @@ def marian(folder: Path, *, languages: bool = False, **options: Any) -> Path:
     )  # fmt: skip
     generation = {"num_beams": 5, "bad_words_ids": [[pad]], "max_length": LONGEST, "forced_eos_token_id": None}
     tokenizer = {"tokenizer_class": "MarianTokenizer", "source_lang": "de", "target_lang": "en"}
-    save(folder, transformers.MarianMTModel(config), generation, tokenizer, POST)
+    save(folder, transformers.MarianMTModel, config, generation, tokenizer, POST, seed=5)
     (folder / "source.spm").write_bytes(source)
     (folder / "target.spm").write_bytes(target)
     (folder / "vocab.json").write_text(json.dumps(ids))
@@ -129,18 +132,17 @@ def bart(folder: Path, **options: Any) -> Path:
     generation |= {"forced_bos_token_id": 0, "forced_eos_token_id": None, "bad_words_ids": [[1]]}
     save(
         folder,
-        transformers.BartForConditionalGeneration(config),
+        transformers.BartForConditionalGeneration,
+        config,
         generation,
         {"tokenizer_class": "BartTokenizer"},
         POST,
         ends=4.0,
         sharp=0.4,
+        seed=1,
     )
     write_merges(folder, names, merges)
     return folder
-
-
-LANGUAGES = ["ar_AR", "cs_CZ", "de_DE", "en_XX"]
 
 
 def mbart(folder: Path, **options: Any) -> Path:
@@ -153,7 +155,7 @@ def mbart(folder: Path, **options: Any) -> Path:
     )  # fmt: skip
     generation = {"num_beams": 5, "max_length": LONGEST, "early_stopping": True, "bad_words_ids": [[1]]}
     generation |= {"forced_eos_token_id": None}
-    save(folder, transformers.MBartForConditionalGeneration(config), generation, {}, "layer_norm", 1.0)
+    save(folder, transformers.MBartForConditionalGeneration, config, generation, {}, "layer_norm", 1.0, seed=12)
     (folder / "sentencepiece.bpe.model").write_bytes(model)
     tokenizer = transformers.MBartTokenizer.from_pretrained(folder, src_lang="de_DE", tgt_lang="en_XX")
     tokenizer.save_pretrained(folder)
@@ -169,12 +171,50 @@ def m2m(folder: Path, **options: Any) -> Path:
     )
     generation = {"num_beams": 5, "max_length": LONGEST, "early_stopping": True, "bad_words_ids": [[1]]}
     generation |= {"forced_eos_token_id": None}
-    save(folder, transformers.M2M100ForConditionalGeneration(config), generation, {}, "layer_norm", 3.0)
+    save(folder, transformers.M2M100ForConditionalGeneration, config, generation, {}, "layer_norm", 3.0, seed=12)
     (folder / "sentencepiece.bpe.model").write_bytes(model)
     (folder / "vocab.json").write_text(json.dumps({name: i for i, name in enumerate(names)}))
     tokenizer = transformers.M2M100Tokenizer.from_pretrained(folder, src_lang="de", tgt_lang="en")
     tokenizer.save_pretrained(folder)
     return folder
+
+
+def mbart50(folder: Path) -> Path:
+    """The model of mBART with a tokenizer like that of M2M100."""
+    model = pieces(3)
+    config = transformers.MBartConfig(
+        **SIZES, vocab_size=len(listed(model)) + 1 + 52 + 1, scale_embedding=True, activation_function="relu",
+        forced_eos_token_id=None, decoder_start_token_id=2,
+    )  # fmt: skip
+    generation = {"num_beams": 5, "max_length": LONGEST, "bad_words_ids": [[1]], "forced_eos_token_id": None}
+    save(folder, transformers.MBartForConditionalGeneration, config, generation, {}, "layer_norm", 1.0, seed=6)
+    (folder / "sentencepiece.bpe.model").write_bytes(model)
+    transformers.MBart50Tokenizer.from_pretrained(folder, src_lang="de_DE", tgt_lang="uk_UA").save_pretrained(folder)
+    return folder
+
+
+def nllb(folder: Path) -> Path:
+    """The model of M2M100 with byte-pair encoding and languages that tokenizer.json lists."""
+    model = pieces(4, model_type="bpe")
+    tokenizer = nllb_tokenizer(folder, model, ["deu_Latn", "eng_Latn"])
+    config = transformers.M2M100Config(
+        **SIZES, vocab_size=len(tokenizer), scale_embedding=True, activation_function="relu", forced_eos_token_id=None
+    )
+    generation = {"num_beams": 5, "max_length": LONGEST, "bad_words_ids": [[1]], "forced_eos_token_id": None}
+    save(folder, transformers.M2M100ForConditionalGeneration, config, generation, {}, "layer_norm", 3.0, seed=4)
+    tokenizer.save_pretrained(folder)
+    return folder
+
+
+def nllb_tokenizer(folder: Path, model: bytes, languages: list[str]) -> Any:
+    """Transformers gives its languages ids only if a tokenizer.json does, so they are added."""
+    folder.mkdir(exist_ok=True)
+    (folder / "sentencepiece.bpe.model").write_bytes(model)
+    tokenizer = transformers.NllbTokenizer.from_pretrained(folder)
+    added = [transformers.AddedToken(language, special=True) for language in languages]
+    tokenizer.add_tokens(added, special_tokens=True)
+    tokenizer.src_lang, tokenizer.tgt_lang = languages
+    return tokenizer
 
 
 def gpt2(folder: Path, **options: Any) -> Path:
@@ -191,9 +231,16 @@ def gpt2(folder: Path, **options: Any) -> Path:
         eos_token_id=end,
         **options,
     )
-    save(folder, transformers.GPT2LMHeadModel(config), {"max_length": LONGEST}, {"tokenizer_class": "GPT2Tokenizer"})
+    save(folder, transformers.GPT2LMHeadModel, config, {"max_length": LONGEST}, {"tokenizer_class": "GPT2Tokenizer"})
     write_merges(folder, names, merges)
     return folder
 
 
-MODELS: dict[str, Callable[[Path], Path]] = {"marian": marian, "bart": bart, "mbart": mbart, "m2m_100": m2m}
+MODELS: dict[str, Callable[[Path], Path]] = {
+    "marian": marian,
+    "bart": bart,
+    "mbart": mbart,
+    "mbart50": mbart50,
+    "m2m_100": m2m,
+    "nllb": nllb,
+}

@@ -79,6 +79,20 @@ def test_the_other_length_penalty_is_a_power_of_the_length(model: Model) -> None
     assert [h.ids for h in found] == sorted(ranked, key=lambda ids: -ranked[ids])[:5]
 
 
+def test_what_the_limit_cuts_off_is_ranked_behind_what_ended_or_with_it(model: Model) -> None:
+    rules = Rules(max_ratio=0.0, max_extra=3)
+    ended = every_answer(model, longest=2)
+    cut = {h.ids[:3]: float(h.token_scores[:3].sum()) for h in every_hypothesis(model, longest=3) if len(h.ids) == 4}
+    ranked = {ids: score / len(ids) ** 0.9 for ids, score in (ended | cut).items()}
+    best = sorted(ranked, key=lambda ids: -ranked[ids])
+    found = find(model, Beam(size=200, n_best=8, alpha=0.9, penalty="power", cut=True, rules=rules))
+    assert [h.ids for h in found] == best[:8]
+    assert [h.finished for h in found] == [ids in ended for ids in best[:8]]
+    assert len({h.finished for h in found}) == 2
+    found = find(model, Beam(size=200, n_best=8, alpha=0.9, penalty="power", rules=rules))
+    assert [h.ids for h in found] == [ids for ids in best if ids in ended][:8]
+
+
 def test_the_coverage_penalty_ranks_by_the_formula_of_wu_et_al(model: Model) -> None:
     rules = Rules(max_ratio=0.0, max_extra=5)
     alpha, beta = 0.4, 3.0

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import math
 from pathlib import Path
 
@@ -14,11 +15,13 @@ from regarde.data.batch import collate
 from regarde.data.formats import Pair
 from regarde.errors import ConfigError, DataError
 from regarde.models import BahdanauConfig, LuongConfig, TransformerConfig
+from regarde.native import library
 from regarde.text import CharactersConfig, TextConfig, WordsConfig
 from regarde.training.guided import Guide, GuidedConfig, read_guide
 from regarde.training.objective import Objective
 from regarde.training.recipe import Adam, TrainingConfig
 from regarde.training.step import NumberedBatch, Stepper, seeded
+from tests.bitexts import invented
 
 PAIRS = [Pair("a b c", "C B"), Pair("b", "B A"), Pair("c a", "A")]
 TEXT = TextConfig(WordsConfig(), WordsConfig()).train(PAIRS)
@@ -163,3 +166,37 @@ def test_what_cannot_be_taught_is_said_before_training(
     with pytest.raises((ConfigError, DataError), match=message):
         regarde.train(str(tmp_path / "data.tsv"), preset=preset, settings=settings, out=tmp_path / "run")
     assert not (tmp_path / "run").exists()
+
+
+@pytest.mark.skipif(not library.built(), reason="needs the native library")
+def test_links_are_found_by_statistics(tmp_path: Path) -> None:
+    pairs, gold = invented(200)
+    text = TextConfig(WordsConfig(), WordsConfig()).train(pairs)
+    found = read_guide(GuidedConfig(links="auto"), pairs, list(range(200)), text)
+    links = [found.links[start:end].tolist() for start, end in itertools.pairwise(found.starts)]
+    assert sum(one == list(map(list, other)) for one, other in zip(links, gold, strict=True)) > 190
+    assert found.config.sha256 == read_guide(GuidedConfig(links="auto"), pairs, [0], text).config.sha256
+    tokens = read_guide(GuidedConfig(links="auto", unit="tokens"), pairs, list(range(200)), text)
+    assert tokens.links.tolist() == found.links.tolist()  # a word is a token here
+
+
+@pytest.mark.skipif(not library.built(), reason="needs the native library")
+def test_statistics_need_words() -> None:
+    pairs = [Pair("abc", "ABC"), Pair("b", "B")]
+    text = TextConfig(CharactersConfig(), CharactersConfig()).train(pairs)
+    with pytest.raises(ConfigError, match="unit=tokens"):
+        read_guide(GuidedConfig(links="auto"), pairs, [0, 1], text)
+    assert len(read_guide(GuidedConfig(links="auto", unit="tokens"), pairs, [0, 1], text).starts) == 3
+
+
+@pytest.mark.skipif(not library.built(), reason="needs the native library")
+def test_a_training_aligns_its_data_first_and_resumes_with_the_same_links(
+    tmp_path: Path, recwarn: pytest.WarningsRecorder
+) -> None:
+    (tmp_path / "my.tsv").write_text("".join(f"{source}\t{target}\n" for source, target in invented(60)[0]))
+    sizes = ["model.embedding=8", "model.hidden=12", "model.maxout=6", "model.attention.score.size=8"]
+    settings = [*sizes, "training.guided_alignment.links=auto", "training.guided_alignment.weight=1"]
+    run = regarde.train(tmp_path / "my.tsv", settings=settings, steps=2, out=tmp_path / "run")
+    assert 'sha256 = "' in (run.folder / "config.toml").read_text()
+    regarde.train(run.folder, resume=True, settings=["training.steps=4"])
+    assert not [warning for warning in recwarn if "links differ" in str(warning.message)]

@@ -6,6 +6,7 @@
 #include <thread>
 #include <vector>
 
+#include "aligner.h"
 #include "arguments.h"
 #include "engine/request.h"
 #include "table.h"
@@ -166,8 +167,9 @@ EXPORT const char *built_from() { return REGARDE_SOURCES; }
 // The sizes of the arguments, for the Python side to compare with its own.
 EXPORT int64_t size_of(int64_t which) {
   const int64_t sizes[] = {sizeof(Recurrent), sizeof(Layer), sizeof(Additive), sizeof(Window),       sizeof(Field),   sizeof(Before),
-                           sizeof(After),     sizeof(Heads),    sizeof(CrossEntropy), sizeof(Dropout), sizeof(engine::Request)};
-  return which >= 0 && which < 11 ? sizes[which] : -1;
+                           sizeof(After),     sizeof(Heads),    sizeof(CrossEntropy), sizeof(Dropout), sizeof(engine::Request),
+                           sizeof(aligner::Bitext)};
+  return which >= 0 && which < 12 ? sizes[which] : -1;
 }
 
 // Keep freed memory for the next step of training instead of giving it back and having it zeroed again, page by page.

@@ -29,7 +29,7 @@ pre { overflow-x: auto; padding: 0.75rem 1rem; border-radius: 0.4rem;
 h2 { margin: 2.5rem 0 0; font-size: 1.1rem; }
 table { border-collapse: collapse; margin: 0.75rem 0; width: 100%; }
 td, th { border-bottom: 1px solid color-mix(in srgb, currentColor 20%, transparent); padding: 0.3rem 0.75rem 0.3rem 0;
-  text-align: left; vertical-align: top; overflow-wrap: anywhere; }
+  text-align: left; vertical-align: top; overflow-wrap: anywhere; min-width: 6ch; }
 """
 LINKS = {
     "docs": "every route and field",
@@ -82,9 +82,10 @@ def _home(url: str, models: Sequence[ModelInfo], forecasters: Sequence[Forecaste
     if keys:  # the names of models are for clients with a key
         yield "<p>Requests need a key. With one, <code>GET /v1/models</code> lists the models.</p>"
     if models and not keys:
-        yield "<table><tr><th>name</th><th>task</th><th>kind</th><th>from</th><th>to</th></tr>"
+        stated = any(model.source_language or model.target_language for model in models)
+        yield f"<table><tr><th>name</th><th>task</th><th>kind</th>{'<th>from</th><th>to</th>' * stated}</tr>"
         for model in models:
-            codes = languages.source(model), languages.target(model)
+            codes = (languages.source(model), languages.target(model)) if stated else ()
             cells = (model.name, model.task, model.kind, *map(languages.name, codes))
             yield f"<tr>{''.join(f'<td>{html.escape(cell)}</td>' for cell in cells)}</tr>"
         yield "</table><p>The first model is the default. Details: <a href='v1/models'>/v1/models</a></p>"

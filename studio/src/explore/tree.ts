@@ -33,7 +33,7 @@ export function tree(trace: Trace, prefix: number): Node[][] {
         token,
         logProbability: p,
         sum: parent.sum + p,
-        score: scores.get(String([...parent.ids, id])) ?? (parent.sum + p) / penalty(trace, t + 1),
+        score: scores.get(String([...parent.ids, id])) ?? (parent.sum + p) / penalty(trace.search, t + 1),
         fate,
         given: t < prefix,
         parent,
@@ -57,16 +57,20 @@ export function tree(trace: Trace, prefix: number): Node[][] {
   });
 }
 
-const alpha = (trace: Trace): number => Number(trace.search.alpha ?? 0);
+/** The settings of a search: the length penalty is that of Wu et al. 2016, equation 14, or a power of the length. */
+type Search = Record<string, unknown>;
 
-/** Wu et al. 2016, equation 14: what the log-probability of so many tokens is divided by. */
-const penalty = (trace: Trace, tokens: number): number => ((5 + tokens) / 6) ** alpha(trace);
+const long = (search: Search, tokens: number): number => (search.penalty === "power" ? tokens : (5 + tokens) / 6);
+
+/** What the log-probability of so many tokens is divided by. */
+const penalty = (search: Search, tokens: number): number => long(search, tokens) ** Number(search.alpha ?? 0);
 
 /** What a score is, in words. */
-export function scoring(trace: Trace): string {
-  const coverage = trace.search.beta ? `, and of a finished answer plus the coverage penalty (beta ${trace.search.beta})` : "";
-  if (!alpha(trace)) return `Score: log-probability${coverage}; higher is better.`;
-  return `Score: log-probability divided by the length penalty ((5 + n) / 6)^${alpha(trace)} for n tokens${coverage}; higher is better.`;
+export function scoring(search: Search): string {
+  const coverage = search.beta ? `, and of a finished answer plus the coverage penalty (beta ${search.beta})` : "";
+  if (!search.alpha) return `Score: log-probability${coverage}; higher is better.`;
+  const formula = `${search.penalty === "power" ? "n" : "((5 + n) / 6)"}^${search.alpha}`;
+  return `Score: log-probability divided by the length penalty ${formula} for n tokens${coverage}; higher is better.`;
 }
 
 /** The nodes of a hypothesis, from its first token to its last. */

@@ -84,7 +84,7 @@ function SearchTree({ trace }: { trace: Trace }): JSX.Element {
         <NodeReadout node={active.value} />
       </p>
       <Legend />
-      <Ranking title={task.value === TASKS.translation ? "Translations found" : "Answers found"} note={scoring(trace)} all={trace.hypotheses} rank={rank} field="beam.rank" />
+      <Ranking title={task.value === TASKS.translation ? "Translations found" : "Answers found"} note={scoring(trace.search)} all={trace.hypotheses} rank={rank} field="beam.rank" />
       <Numbers
         caption="all candidates of the search, step by step"
         corner="prefix"

@@ -9,9 +9,9 @@ import { Chip, Line, runsOn, Token } from "../components/tokens";
 import { Numbers } from "../components/numbers";
 import { Ranking } from "../components/ranking";
 import { Examples } from "../examples";
+import { scoring } from "../explore/tree";
+import { model } from "../session";
 import { fixed, percent } from "../text";
-
-const SCORE = "Score: log-probability divided by the length penalty ((5 + n) / 6)^alpha for n tokens (Wu et al. 2016); higher is better.";
 
 type Looked = { side: "source" | "target"; at: number } | null;
 
@@ -68,7 +68,7 @@ function Answer({ found }: { found: Prediction }): JSX.Element {
       <p class="readout" role="status">
         <Readout one={one} source={source} rows={rows} looked={looked.value} />
       </p>
-      {all.length > 1 ? <Ranking title="Translations found" note={SCORE} all={all} rank={rank} /> : null}
+      {all.length > 1 ? <Ranking title="Translations found" note={scoring({ alpha: "alpha", ...model.value?.search })} all={all} rank={rank} /> : null}
       <p>
         <a href={link("step", { rank: rank || null })}>Show each step of the decoder</a>
       </p>

@@ -9,7 +9,7 @@ struct Request {
   int64_t watched;  // 0, or a trace is asked for, with so many candidates at each step
   int64_t pins;     // of attention
   int64_t first;    // what a hypothesis begins with; -1: anything
-  int64_t power, early;  // Beam.penalty, Beam.early
+  int64_t power, early, cut;  // Beam.penalty, Beam.early, Beam.cut
   double alpha, beta, prune, max_ratio, top_p, temperature;
   const int64_t *starts, *ids;                // the sources: count + 1, and all tokens without EOS
   const int64_t *target_starts, *target_ids;  // forced decoding: what is said, EOS included

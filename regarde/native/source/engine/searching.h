@@ -161,12 +161,13 @@ class Search {
     name(one.sentence, ranked);
     one.t++;
     const int64_t K = width();
+    const bool last = (request.kind == FORCED || request.cut) && one.t == one.longest;
     std::vector<Candidate> open;
     std::vector<Fate> fates(ranked.size(), PRUNED);
     std::vector<size_t> places;  // of the open ones
     for (size_t i = 0; i < ranked.size(); i++) {
       const Candidate &c = ranked[i];
-      const bool ends = request.kind == FORCED ? one.t == one.longest : c.word == EOS;
+      const bool ends = last || (request.kind != FORCED && c.word == EOS);
       if (!ends && static_cast<int64_t>(open.size()) < K) {
         open.push_back(c), places.push_back(i);
       } else if (ends && static_cast<int64_t>(i) < K) {
@@ -181,6 +182,8 @@ class Search {
     const bool cut = !going && static_cast<int64_t>(one.found.size()) < wanted;
     if (going || cut)
       for (size_t i : places) fates[i] = going ? KEPT : CUT;
+    for (size_t i = 0; i < fates.size(); i++)
+      if (fates[i] == FINISHED && ranked[i].word != EOS) fates[i] = CUT;
     if (one.sentence.watched) one.record.end(ranked, fates);
     if (cut) {
       for (const Candidate &c : open) one.found.push_back(hypothesis(one, c));
@@ -195,8 +198,8 @@ class Search {
     if (one.sentence.watched) records[one.sentence.number * samples() + one.sample] = std::move(one.record);
     auto by_score = [](const Hypothesis &a, const Hypothesis &b) { return a.score > b.score; };
     if (request.kind == BEAM) {
-      std::stable_sort(one.found.begin(), one.found.end(), [](const Hypothesis &a, const Hypothesis &b) {
-        return a.finished != b.finished ? a.finished : a.score > b.score;
+      std::stable_sort(one.found.begin(), one.found.end(), [this](const Hypothesis &a, const Hypothesis &b) {
+        return a.finished != b.finished && !request.cut ? a.finished : a.score > b.score;
       });
       if (static_cast<int64_t>(one.found.size()) > request.n_best) one.found.resize(request.n_best);
       std::stable_sort(one.found.begin(), one.found.end(), by_score);
