@@ -16,7 +16,7 @@ _GROWTH = "regarde_growth"  # an attribute of a tensor that has grown; one that 
 
 
 @dataclass
-class Growth:
+class GrowingSpace:
     """Where a tensor grows; before it has grown twice in a row, nowhere yet."""
 
     space: Tensor | None
@@ -27,17 +27,17 @@ def grown(before: Tensor, rows: Tensor, dim: int) -> Tensor:
     """`before`, followed by more rows along an axis."""
     if not buffered(before):
         return torch.cat((before, rows), dim=dim)
-    growth: Growth | None = getattr(before, _GROWTH, None)
+    growth: GrowingSpace | None = getattr(before, _GROWTH, None)
     count, more = before.shape[dim], rows.shape[dim]
     if growth is None:  # it may be reordered before it grows again, which copies it anyway
-        return _marked(torch.cat((before, rows), dim=dim), Growth(None, 0))
+        return _marked(torch.cat((before, rows), dim=dim), GrowingSpace(None, 0))
     space = growth.space
     if space is None or growth.filled != count or count + more > space.shape[dim]:
         shape = list(before.shape)
         shape[dim] = 2 * (count + more)
         space = before.new_empty(shape)
         space.narrow(dim, 0, count).copy_(before)
-        growth = Growth(space, count)
+        growth = GrowingSpace(space, count)
     space.narrow(dim, count, more).copy_(rows)
     growth.filled = count + more
     return _marked(space.narrow(dim, 0, count + more), growth)
@@ -48,6 +48,6 @@ def buffered(tensor: Tensor) -> bool:
     return tensor.device.type != "cpu" and not torch.is_grad_enabled() and not torch.compiler.is_compiling()
 
 
-def _marked(tensor: Tensor, growth: Growth) -> Tensor:
+def _marked(tensor: Tensor, growth: GrowingSpace) -> Tensor:
     setattr(tensor, _GROWTH, growth)
     return tensor
