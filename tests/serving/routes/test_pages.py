@@ -44,6 +44,7 @@ def test_the_start_page_has_an_example_of_each_task_that_works(tasks: Running) -
     examples = re.findall(r"curl http://127\.0\.0\.1:\d+(/\S+) .*?-d '([^']+)'", page, re.DOTALL)
     models = [json.loads(body).get("model") for _, body in examples]
     assert models == [None, "label", "tag", "ask", "attentive", None]
+    assert "<th>kind</th></tr>" in page  # none of these models states a language
     assert tasks.get("/").body.decode().count("PROMPT") == 1
     for path, body in examples:
         assert tasks.send("POST", path, body.encode(), content_type="application/json").status == 200
