@@ -175,7 +175,7 @@ def _byte_pairs(folder: HubFolder, languages: Languages) -> AdoptedText:
 def _fairseq(folder: HubFolder) -> tuple[Ids, bytes]:
     """Ids of a sentencepiece model as fairseq has them: four controls, the pieces, and what was added."""
     if not folder.has("sentencepiece.bpe.model"):
-        raise ValueError("it has no sentencepiece.bpe.model")
+        raise ValueError("it has no sentencepiece.bpe.model; copy that of the model that it was made from")
     model = folder.file("sentencepiece.bpe.model")
     pieces = all_pieces(any_processor(model))[3:]  # after their <unk>, <s> and </s>
     ids = {START: 0, PADDING: 1, END: 2, UNKNOWN_TOKEN: 3} | {piece: 4 + n for n, piece in enumerate(pieces)}
