@@ -30,6 +30,7 @@ from torch.nn import functional
 from regarde.attention.interface import Attention, Memory
 from regarde.attention.multihead import join, padding
 from regarde.data.batch import Batched
+from regarde.layers.growing import grown
 from regarde.layers.pointwise import Dropout
 from regarde.native import heads as native
 
@@ -72,7 +73,7 @@ class KeysAndValues(Batched):
 
     def then(self, later: KeysAndValues) -> KeysAndValues:
         """These words, followed by later ones."""
-        return KeysAndValues(torch.cat((self.keys, later.keys), dim=1), torch.cat((self.values, later.values), dim=1))
+        return KeysAndValues(grown(self.keys, later.keys, 1), grown(self.values, later.values, 1))
 
 
 class SelfAttention(nn.Module):

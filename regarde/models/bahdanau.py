@@ -27,6 +27,7 @@ from regarde.attention.scores import AdditiveConfig
 from regarde.config import Share, Size
 from regarde.data.batch import Batched
 from regarde.layers import CELLS, Cell, CellName, Dropout, Embedding, Maxout, RecurrentShape, normal_and_orthogonal
+from regarde.layers.growing import grown
 from regarde.models.copying import CopyingConfig
 from regarde.models.encoders import BidirectionalConfig, EncoderConfig, RecurrentEncoder
 from regarde.models.interface import AttentionDecoder, Encoding, LayeredDecoder, Model, NoCopyingConfig, Readout, State
@@ -97,7 +98,7 @@ def attend_before(
     if parameters and recurrence and shares.shape[1] > 1 and usable(shares, state, memory.keys, recurrence.U):
         looked = AttendedSource(memory.keys, memory.values, memory.mask)
         found = before(recurrence, cell.input_weight(1), parameters, shares, state, looked)
-        past = torch.cat((past, found.weights[:, None, None]), dim=3)
+        past = grown(past, found.weights[:, None, None], 3)
         return Walk(found.outputs, found.contexts, past, found.final)
     outputs, contexts = [], []
     for share in shares.unbind(1):
@@ -105,7 +106,7 @@ def attend_before(
         context, weights = attention(query, memory, past[:, 0])  # (B, 1, D), (B, N, 1, S)
         context = context.squeeze(1)
         state = cell(share + cell.share(1, context), state)
-        past = torch.cat((past, weights.unsqueeze(1)), dim=3)
+        past = grown(past, weights.unsqueeze(1), 3)
         outputs.append(cell.output(state))
         contexts.append(context)
     return Walk(torch.stack(outputs, dim=1), torch.stack(contexts, dim=1), past, state)

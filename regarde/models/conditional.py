@@ -31,6 +31,7 @@ from regarde.attention import AttentionConfig, GlobalConfig, Memory
 from regarde.attention.scores import AdditiveConfig
 from regarde.config import Share, Size
 from regarde.layers import CELLS, CellName, Dropout, Embedding, Maxout, RecurrentShape
+from regarde.layers.growing import grown
 from regarde.models.bahdanau import RecurrentState
 from regarde.models.copying import CopyingConfig
 from regarde.models.encoders import BidirectionalConfig, EncoderConfig, RecurrentEncoder
@@ -67,7 +68,7 @@ class AttendInsideDecoder(AttentionDecoder[RecurrentState], LayeredDecoder[Recur
             context, weights = self.attention(self.first.output(half).unsqueeze(1), memory, past[:, 0])
             context = context.squeeze(1)
             cell = self.second(self.second.share(0, context), half)
-            past = torch.cat((past, weights.unsqueeze(1)), dim=3)
+            past = grown(past, weights.unsqueeze(1), 3)
             states.append(self.second.output(cell))
             contexts.append(context)
         features = self.readout(torch.stack(states, dim=1), embedded, torch.stack(contexts, dim=1))

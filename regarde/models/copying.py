@@ -33,6 +33,7 @@ from regarde.attention.interface import Attention
 from regarde.config import Bound
 from regarde.data.batch import Batched, Source
 from regarde.errors import ConfigError
+from regarde.layers.growing import grown
 from regarde.models.interface import (
     Decoder,
     Encoder,
@@ -176,7 +177,7 @@ class CopyingDecoder(Decoder[CopyState, CopyMemory]):
         context = (weights @ memory.gates.unsqueeze(2)).squeeze(2)
         gate = context + self.w_s(readout.features).squeeze(2) + self.w_x(readout.embedded).squeeze(2)
         assert state.p_gen is not None
-        p_gen = torch.cat((state.p_gen, gate.sigmoid()), dim=1)
+        p_gen = grown(state.p_gen, gate.sigmoid(), 1)
         found = GatedReadout(top=readout.features, weights=_exact(weights), gate=_exact(gate))
         return found, CopyState(past=inner.past, p_gen=p_gen, inner=inner)
 

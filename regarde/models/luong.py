@@ -26,6 +26,7 @@ from regarde.attention import AttentionConfig, GlobalConfig, Memory
 from regarde.attention.scores import GeneralConfig
 from regarde.config import Depth, Share, Size
 from regarde.layers import CellName, Embedding, InitName, RecurrentShape, Stack, draw
+from regarde.layers.growing import grown
 from regarde.models.copying import CopyingConfig
 from regarde.models.encoders import (
     STARTS,
@@ -92,7 +93,7 @@ class AttendAfterDecoder(AttentionDecoder[FedState], LayeredDecoder[FedState, Me
                 recurrence, above, residual_from, bottom.input_weight(1), self.W_c.weight, parameters, shares,
                 state.cells, state.feed, looked,
             )  # fmt: skip
-            past = torch.cat((state.past, found.weights[:, None, None]), dim=3)
+            past = grown(state.past, found.weights[:, None, None], 3)
             return found.attentional, FedState(past=past, cells=found.finals, feed=found.attentional[:, -1])
         past, cells, fed, noise = state.past, state.cells, state.feed, self.stack.noise(embedded)
         attentional = []
@@ -100,7 +101,7 @@ class AttendAfterDecoder(AttentionDecoder[FedState], LayeredDecoder[FedState, Me
             top, cells = self.stack.step(share + bottom.share(1, fed), cells, noise)
             fed, weights = self.attend(top.unsqueeze(1), memory, past)
             fed = fed.squeeze(1)
-            past = torch.cat((past, weights.unsqueeze(1)), dim=3)
+            past = grown(past, weights.unsqueeze(1), 3)
             attentional.append(fed)
         return torch.stack(attentional, dim=1), FedState(past=past, cells=cells, feed=fed)
 
@@ -109,7 +110,7 @@ class AttendAfterDecoder(AttentionDecoder[FedState], LayeredDecoder[FedState, Me
         everywhere = torch.ones(embedded.shape[:2], dtype=torch.bool, device=embedded.device)
         top, cells = self.stack(embedded, everywhere, state.cells)
         attentional, weights = self.attend(top, memory, state.past)
-        past = torch.cat((state.past, weights.unsqueeze(1)), dim=3)
+        past = grown(state.past, weights.unsqueeze(1), 3)
         return attentional, FedState(past=past, cells=cells, feed=state.feed)
 
     def attend(self, top: Tensor, memory: Memory, past: Tensor) -> tuple[Tensor, Tensor]:

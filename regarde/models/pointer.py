@@ -32,6 +32,7 @@ from regarde.config import Depth, Share, Size
 from regarde.data.batch import Batched, Source
 from regarde.errors import ConfigError
 from regarde.layers import CellName, Dropout, Embedding, InitName, RecurrentShape, Stack, draw
+from regarde.layers.growing import grown
 from regarde.models.classifier import NEVER, certain
 from regarde.models.encoders import (
     STARTS,
@@ -139,7 +140,7 @@ class PointerNetworkDecoder(Decoder[PointerState, PointedMemory]):
         if self.spans or self.once:
             allowed = allowed & (self.allowed(previous, memory) if self.spans else ~used)
         _, weights = self.attention(d, memory.attended, state.past[:, 0], allowed)  # (B, N, T, S)
-        past = torch.cat((state.past, weights.unsqueeze(1)), dim=3)
+        past = grown(state.past, weights.unsqueeze(1), 3)
         logits = self.pointed_logits(weights.squeeze(1), memory, allowed)
         if self.spans:
             first, T = state.past.shape[3], previous.shape[1]

@@ -34,6 +34,7 @@ from regarde.config import Bound, Depth, Share, Size
 from regarde.data.batch import Batched, Source
 from regarde.errors import ConfigError
 from regarde.layers.blocks import ActivationName, DecoderBlock, EncoderBlock, KeysAndValues, Norm, Shape, Turn
+from regarde.layers.growing import grown
 from regarde.layers.pointwise import Dropout, Embedding
 from regarde.layers.positions import WAVES, Positions, PositionsName, positions
 from regarde.layers.stack import RecurrentShape
@@ -142,7 +143,7 @@ class TransformerDecoder(LayeredDecoder[CachedState, SourceMemory]):
             x = output.x
             caches.append(output.cache)
             weights.append(output.weights)
-        past = torch.cat((state.past, torch.stack(weights, dim=1)), dim=3)  # (B, L, N, t + T, S)
+        past = grown(state.past, torch.stack(weights, dim=1), 3)  # (B, L, N, t + T, S)
         return Readout(self.norm(x), embedded), CachedState(past=past, caches=tuple(caches))
 
     def output(self, features: Tensor) -> Tensor:

@@ -10,6 +10,7 @@ import torch
 from torch.utils._python_dispatch import TorchDispatchMode
 
 from regarde.data.batch import collate_source
+from regarde.layers import growing
 from regarde.models import BahdanauConfig, LuongConfig, Model, ModelConfig, SutskeverConfig
 from regarde.models.copying import PointerConfig
 from regarde.models.transformer import TransformerConfig
@@ -87,6 +88,7 @@ def device(monkeypatch: pytest.MonkeyPatch) -> None:
     """From here on, the CPU is a device that one waits for."""
     for module in (walk, beams):
         monkeypatch.setattr(module, "steps_ahead", lambda device, left: min(left, walk.AHEAD))
+    monkeypatch.setattr(growing, "buffered", lambda tensor: not torch.is_grad_enabled())
     return
 
 
@@ -130,3 +132,40 @@ def test_numbers_are_read_once_in_several_steps(
 
     one, two, three = (reads(windows * walk.AHEAD) for windows in (1, 2, 3))
     assert two - one == three - two == 1
+
+
+class Copies(TorchDispatchMode):
+    """Counts the numbers that are copied into tensors with more rows."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.numbers = 0
+
+    def __torch_dispatch__(self, function: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
+        found = function(*args, **(kwargs or {}))
+        if function.name() == "aten::cat" and found.dim() >= 4:
+            self.numbers += found.numel()
+        if function.name() == "aten::copy_" and args[0].dim() >= 4:
+            self.numbers += args[0].numel()
+        return found
+
+
+def test_what_grows_at_each_step_is_not_copied_at_each_step(model: Model, device: None) -> None:
+    def copied(steps: int) -> int:
+        with Copies() as copies:
+            find(model, Greedy(rules=Rules(max_ratio=0.0, max_extra=steps, min_length=steps)))
+        return copies.numbers
+
+    if model.decoder.attentions():
+        assert copied(96) < 3 * copied(48)  # twice as many steps; copied at each, four times as many numbers
+
+
+def test_two_continuations_of_one_tensor_do_not_disturb_each_other(device: None) -> None:
+    with torch.no_grad():
+        start = growing.grown(growing.grown(torch.zeros(2, 0, 3), torch.ones(2, 1, 3), 1), torch.ones(2, 1, 3), 1)
+        first = growing.grown(start, torch.full((2, 1, 3), 2.0), 1)
+        second = growing.grown(start, torch.full((2, 1, 3), 3.0), 1)
+    assert first[:, 2].unique().tolist() == [2.0]
+    assert second[:, 2].unique().tolist() == [3.0]
+    assert start.shape == (2, 2, 3)
+    assert first.data_ptr() == start.data_ptr() != second.data_ptr()
