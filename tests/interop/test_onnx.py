@@ -71,8 +71,12 @@ def compare(folder: Path, decode: Decoder, sources: Sequence[Sequence[int]]) -> 
         asked = sources[first : first + 64]
         said, attention = decode([[*ids, EOS] for ids in asked])
         for ids, words, heads, (answer,) in zip(asked, said, attention, answers[first : first + 64], strict=True):
+            if tuple(words) != answer.ids:
+                tie = next(t for t, (one, other) in enumerate(zip(words, answer.ids, strict=False)) if one != other)
+                (other,) = ours.engine.forced([ids], [words])
+                assert other.token_scores[tie] == pytest.approx(answer.token_scores[tie], abs=1e-6), ids
+                continue
             columns = answer.heads.shape[3]
-            assert tuple(words) == answer.ids, ids
             assert np.abs(heads[:, :, : len(words), :columns] - answer.heads).max(initial=0.0) < 1e-4
 
 
