@@ -40,7 +40,7 @@ def make(path: Path, lines: int) -> None:
 
 
 def translate(run: Path, *more: object) -> subprocess.Popen[bytes]:
-    return subprocess.Popen([sys.executable, "-m", "regarde", "translate", str(run), *map(str, more)])
+    return subprocess.Popen([sys.executable, "-P", "-m", "regarde", "translate", str(run), *map(str, more)])
 
 
 def family(process: int) -> Iterator[int]:

@@ -127,8 +127,7 @@ def align(
     Without RUN, all pairs are read first, and their words are aligned by how often they occur together, in which
     distance, and how many words one becomes: a hidden Markov model with fertilities, by Gibbs sampling.
 
-    Examples: regarde align runs/en-fr --data test.tsv --reverse runs/fr-en
-    regarde align --data pairs.tsv > links.txt
+    Example: regarde align runs/en-fr --data test.tsv --reverse runs/fr-en
     """
     from regarde.alignment.gold import read_gold
     from regarde.alignment.links import pharaoh
