@@ -120,9 +120,10 @@ def align(
 
     With RUN, the model decodes each given target (forced decoding). Each target word is linked to the source word with
     the largest attention weight. Words are separated by spaces; the attention of their subwords is merged. A pair is
-    answered as soon as it is read. The layers of a Transformer attend to different words: try --layer, the last but
-    one is often best. With --reverse, the options --layer, --head, --threshold and --offset apply to both models,
-    --matrices and --picture to RUN.
+    answered as soon as it is read.
+
+    The layers of a Transformer attend to different words: regarde inspect says which one aligns best. With --reverse,
+    the options --layer, --head, --threshold and --offset apply to both models, --matrices and --picture to RUN.
 
     Without RUN, all pairs are read first, and their words are aligned by how often they occur together, in which
     distance, and how many words one becomes: a hidden Markov model with fertilities, by Gibbs sampling.
