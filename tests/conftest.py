@@ -26,16 +26,22 @@ def pytest_addoption(parser: pytest.Parser) -> None:
     parser.addoption(
         "--most", type=int, default=0, help="Run at most so many cases of each test; which depends on --draw."
     )
-    parser.addoption("--draw", type=int, default=0, help="Number that the choice of cases depends on.")
+    parser.addoption("--share", type=int, default=100, help="Run this percentage of the tests, chosen by --draw.")
+    parser.addoption("--draw", type=int, default=0, help="Number that the choice of tests and cases depends on.")
 
 
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
-    most, draw = config.getoption("--most"), config.getoption("--draw")
-    if most:
+    most, share, draw = (config.getoption(option) for option in ("--most", "--share", "--draw"))
+
+    def drawn(name: str) -> int:
+        return zlib.crc32(f"{draw} {name}".encode())
+
+    if most or share < 100:
         functions: dict[str, list[pytest.Item]] = {}
-        for item in sorted(items, key=lambda item: zlib.crc32(f"{draw} {item.nodeid}".encode())):
+        for item in sorted(items, key=lambda item: drawn(item.nodeid)):
             functions.setdefault(item.nodeid.partition("[")[0], []).append(item)
-        chosen = {item for cases in functions.values() for item in cases[:most]}
+        some = (cases for name, cases in functions.items() if drawn(name) % 100 < share)
+        chosen = {item for cases in some for item in cases[: most or None]}
         config.hook.pytest_deselected(items=[item for item in items if item not in chosen])
         items[:] = [item for item in items if item in chosen]
 
