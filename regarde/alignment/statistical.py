@@ -35,8 +35,8 @@ from regarde.native import library
 
 Model = Literal["ibm1", "hmm", "fertility"]
 PART = 500_000  # pairs that are in memory at once; later ones start from what these have taught
-BLOCK = 2_000  # pairs whose probabilities are in memory at once
-LONGEST = 10_000  # words of a sentence
+BLOCK = 1 << 20  # probabilities in memory at once, or those of a single pair
+LONGEST = 2_000  # words of a sentence
 LEXICAL, ALIKE, NONE = (
     0.001,
     0.1,
@@ -113,11 +113,15 @@ class Aligner:
             progressed(done / len(sweeps))
         self.lexicon = Lexicon(lexicon.source, lexicon.target, ways[0].learned(), ways[1].learned())
         model, times = stages[-1][0], max(2, len(sweeps) // 8)
-        for first in range(0, len(part), BLOCK):
-            block = part[first : first + BLOCK]
+        cells = np.cumsum((1 + source.lengths) * (1 + target.lengths))
+        first = 0
+        while first < len(part):
+            before = int(cells[first - 1]) if first else 0
+            block = part[first : max(first + 1, int(np.searchsorted(cells, before + BLOCK)))]
             both = [way.probabilities(first, len(block), model, times) for way in ways]
             for (one, other), forward, backward in zip(block, *both, strict=True):
                 yield Posterior(one, other, forward, backward)
+            first += len(block)
 
 
 def _likeliest(weights: Weights) -> list[Link]:

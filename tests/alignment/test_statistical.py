@@ -163,6 +163,16 @@ def test_case_is_ignored_and_words_are_kept_as_they_are() -> None:
     assert list(aligner.lexicon.source) == ["the", "house"]
 
 
+def test_every_pair_is_read_once_however_few_fit_in_memory(monkeypatch: pytest.MonkeyPatch) -> None:
+    pairs, _ = invented(20)
+    whole = list(Aligner(Gibbs(chains=1)).align(pairs))
+    monkeypatch.setattr(statistical, "BLOCK", 60)
+    found = list(Aligner(Gibbs(chains=1)).align(pairs))
+    assert [each.source for each in found] == [tuple(pair.source.split()) for pair in pairs]
+    assert [each.forward.shape for each in found] == [each.forward.shape for each in whole]
+    assert all((each.forward.sum(axis=1) < 1 + 1e-5).all() for each in found)
+
+
 def test_parts_learn_from_those_before(monkeypatch: pytest.MonkeyPatch) -> None:
     pairs, gold = invented(120)
     monkeypatch.setattr(statistical, "PART", 100)
